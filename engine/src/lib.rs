@@ -1,0 +1,19 @@
+//! Archipel's engine: partitions of ordered trees, claimed one thread at a time,
+//! with epochs, a redo log and recovery underneath.
+//!
+//! Invariant: the engine knows bytes and typed rows ([`cell::Cell`], [`schema::TableDef`]);
+//! it knows no SQL and no tokio. Clock, randomness, thread spawning, topology and the log
+//! store are traits, so that the simulator can run all of it on one thread from one seed.
+//!
+//! The life of a transaction, module by module:
+//!
+//! - [`topology`]  which cores, islands and memory nodes there are
+//! - [`executor`]  one pinned thread per core; drains the queues of its partitions
+//! - [`partition`] the routing table, the state word, claims, queues and lending
+//! - [`txn`]       what a claimed program may do: read, scan, write, undo, commit point
+//! - [`storage`]   rows, memcomparable keys, the B+tree, reference tables, old versions
+//! - [`log`]       redo, group commit, checkpoints, recovery
+//! - [`monitor`]   counters
+pub mod cell;
+pub mod id;
+pub mod schema;

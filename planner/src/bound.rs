@@ -1,0 +1,334 @@
+//! The bound tree: a statement after names, types, overloads and casts are settled by
+//! PostgreSQL's rules, as a positional algebra.
+//!
+//! Every operator produces rows of fixed width. An expression reads its operator's input row by
+//! position: `Column { depth: 0, index }`. Depth `n` is the input row of the operator `n`
+//! nestings further out; entering an [`ExprKind::Subquery`] or the right side of a lateral join
+//! adds one nesting. No names are left, and nothing below looks one up.
+
+use archipel_sql::catalog::{RoutineRef, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::function::{AggregateFunction, ResolvedFunction, SetFunction};
+use archipel_sql::types::{Oid, Type};
+
+/// A typed scalar expression.
+#[derive(Clone, Debug)]
+pub struct BoundExpr {
+    pub kind: ExprKind,
+    pub ty: Type,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    Const(Datum),
+    /// `$n`, zero-based.
+    Param(u16),
+    /// A PL/pgSQL variable: a register of the routine's frame.
+    Variable(u32),
+    Column { depth: u16, index: u16 },
+    /// A function, an operator or a cast that runs a function. Strictness is the function's.
+    Call { function: ResolvedFunction, args: Vec<BoundExpr> },
+    /// A call of a deployed routine for its scalar (or record) result.
+    Routine { routine: RoutineRef, args: Vec<BoundExpr> },
+    And(Vec<BoundExpr>),
+    Or(Vec<BoundExpr>),
+    Not(Box<BoundExpr>),
+    IsNull(Box<BoundExpr>),
+    IsNotNull(Box<BoundExpr>),
+    /// IS [NOT] TRUE / FALSE: `value` is what is tested for; UNKNOWN is IsNull.
+    IsBool { expr: Box<BoundExpr>, value: bool, negated: bool },
+    /// `equality` is the `=` of the common type.
+    IsDistinctFrom { left: Box<BoundExpr>, right: Box<BoundExpr>, equality: ResolvedFunction, negated: bool },
+    /// Searched CASE; a simple CASE arrives with its comparisons spelled out.
+    Case { arms: Vec<(BoundExpr, BoundExpr)>, otherwise: Option<Box<BoundExpr>> },
+    Coalesce(Vec<BoundExpr>),
+    NullIf { left: Box<BoundExpr>, right: Box<BoundExpr>, equality: ResolvedFunction },
+    /// GREATEST (`greatest`) or LEAST; `less` is the `<` of the common type. NULLs are ignored.
+    Extreme { greatest: bool, args: Vec<BoundExpr>, less: ResolvedFunction },
+    /// `left op ANY (array)` (`all`: `ALL`).
+    ArrayOp { left: Box<BoundExpr>, array: Box<BoundExpr>, operator: ResolvedFunction, all: bool },
+    /// `left IN (list)` with a common type: ANY over expressions.
+    InList { left: Box<BoundExpr>, list: Vec<BoundExpr>, equality: ResolvedFunction, negated: bool },
+    /// `ARRAY[…]`.
+    Array { element: Oid, items: Vec<BoundExpr> },
+    Row(Vec<BoundExpr>),
+    /// `array[i][j]`; all subscripts int4. Slices carry both bounds.
+    Subscript { array: Box<BoundExpr>, subscripts: Vec<Subscript> },
+    /// A field of a composite value.
+    Field { record: Box<BoundExpr>, index: u16 },
+    /// A change of type that keeps the value (varchar to text, date column of a domain).
+    Relabel(Box<BoundExpr>),
+    Subquery(Box<Subquery>),
+    /// Grouping-set membership bits, GROUPING(…): over the enclosing Aggregate's sets.
+    Grouping(Vec<u16>),
+}
+
+#[derive(Clone, Debug)]
+pub enum Subscript {
+    Index(BoundExpr),
+    Slice { lower: Option<BoundExpr>, upper: Option<BoundExpr> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Subquery {
+    pub kind: SubqueryKind,
+    pub rel: Rel,
+    /// Whether it reads the row of an enclosing query (depth beyond its own).
+    pub correlated: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum SubqueryKind {
+    /// One column, at most one row (21000 beyond).
+    Scalar,
+    Exists,
+    /// `left op ANY (query)`; `IN` is `= ANY`.
+    Any { left: Vec<BoundExpr>, operators: Vec<ResolvedFunction> },
+    All { left: Vec<BoundExpr>, operators: Vec<ResolvedFunction> },
+    /// `ARRAY(query)`.
+    Array { element: Oid },
+}
+
+/// A relational operator. Width and types of its rows: [`Rel::types`].
+#[derive(Clone, Debug)]
+pub enum Rel {
+    /// One row without columns: SELECT without FROM.
+    Unit,
+    Values { rows: Vec<Vec<BoundExpr>>, types: Vec<Type> },
+    /// All visible columns of the table, in order.
+    Scan { table: TableRef, lock: Option<RowLock> },
+    /// A set-returning function in FROM. With ordinality, an int8 column follows.
+    Function { call: SetCall, ordinality: bool, types: Vec<Type> },
+    Filter { input: Box<Rel>, predicate: BoundExpr },
+    Project { input: Box<Rel>, exprs: Vec<BoundExpr> },
+    /// Set-returning functions in a SELECT list, expanded in step (chapter 38.5.8).
+    ProjectSet { input: Box<Rel>, items: Vec<SetItem> },
+    /// Left columns, then right columns. `on` reads the concatenated row at depth 0. When
+    /// `lateral`, the right side reads the left row one depth out.
+    Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Option<BoundExpr>, lateral: bool },
+    /// Group expressions, then aggregates. Several `sets` (indexes into `group_by`) are
+    /// GROUPING SETS; the plain case is one set with all of them.
+    Aggregate { input: Box<Rel>, group_by: Vec<BoundExpr>, sets: Vec<Vec<u16>>, aggregates: Vec<AggregateCall> },
+    /// Input columns, then one column a call.
+    Window { input: Box<Rel>, calls: Vec<WindowCall> },
+    Sort { input: Box<Rel>, keys: Vec<SortKey> },
+    /// Whole-row DISTINCT, or DISTINCT ON over sorted input: the first row of each group.
+    Distinct { input: Box<Rel>, on: Option<Vec<BoundExpr>> },
+    Limit { input: Box<Rel>, limit: Option<BoundExpr>, offset: Option<BoundExpr>, with_ties: bool },
+    SetOp { op: SetOp, all: bool, left: Box<Rel>, right: Box<Rel> },
+    With { ctes: Vec<Cte>, body: Box<Rel> },
+    /// Rows of a CTE of an enclosing `With`, by its id; inside the recursive term of that very
+    /// CTE, the working table.
+    CteScan { id: u32, types: Vec<Type> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Cte {
+    pub id: u32,
+    pub name: String,
+    pub body: CteBody,
+}
+
+#[derive(Clone, Debug)]
+pub enum CteBody {
+    Query(Rel),
+    Recursive { initial: Rel, recursive: Rel, all: bool },
+    /// INSERT, UPDATE or DELETE … RETURNING.
+    Modify(Box<BoundStatement>),
+}
+
+#[derive(Clone, Debug)]
+pub enum SetCall {
+    Builtin { function: &'static SetFunction, args: Vec<BoundExpr> },
+    /// A deployed function in FROM, set-returning or not.
+    Routine { routine: RoutineRef, args: Vec<BoundExpr> },
+    /// A scalar expression in FROM: one row, one column.
+    Scalar(Box<BoundExpr>),
+}
+
+#[derive(Clone, Debug)]
+pub enum SetItem {
+    Scalar(BoundExpr),
+    Set(SetCall),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+#[derive(Clone, Debug)]
+pub struct AggregateCall {
+    pub function: &'static AggregateFunction,
+    pub args: Vec<BoundExpr>,
+    pub distinct: bool,
+    pub filter: Option<BoundExpr>,
+    pub order_by: Vec<SortKey>,
+    pub result: Type,
+}
+
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    pub function: WindowFunction,
+    pub args: Vec<BoundExpr>,
+    pub partition_by: Vec<BoundExpr>,
+    pub order_by: Vec<SortKey>,
+    pub frame: Frame,
+    pub filter: Option<BoundExpr>,
+    pub result: Type,
+}
+
+#[derive(Clone, Debug)]
+pub enum WindowFunction {
+    Aggregate(&'static AggregateFunction),
+    /// row_number, rank, lag, first_value, …
+    Ranking(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub struct Frame {
+    pub units: FrameUnits,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameUnits {
+    Rows,
+    Range,
+    Groups,
+}
+
+#[derive(Clone, Debug)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(BoundExpr),
+    CurrentRow,
+    Following(BoundExpr),
+    UnboundedFollowing,
+}
+
+#[derive(Clone, Debug)]
+pub struct SortKey {
+    pub expr: BoundExpr,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// Row locks, weakest first (chapter 13.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockStrength {
+    KeyShare,
+    Share,
+    NoKeyUpdate,
+    Update,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    Block,
+    NoWait,
+    SkipLocked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLock {
+    pub strength: LockStrength,
+    pub wait: LockWait,
+}
+
+/// A result column as the client sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputColumn {
+    pub name: String,
+    pub ty: Type,
+    /// The table column it is, if it is just that: table and one-based attnum.
+    pub source: Option<(Oid, u16)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BoundQuery {
+    pub rel: Rel,
+    pub columns: Vec<OutputColumn>,
+}
+
+/// RETURNING: expressions and their columns.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    pub exprs: Vec<BoundExpr>,
+    pub columns: Vec<OutputColumn>,
+}
+
+/// CHECK conditions over the new row, by constraint name.
+pub type BoundChecks = Vec<(String, BoundExpr)>;
+
+#[derive(Clone, Debug)]
+pub struct BoundInsert {
+    pub table: TableRef,
+    /// One column per table column, in order; defaults and assignment casts applied.
+    pub source: Rel,
+    pub checks: BoundChecks,
+    pub on_conflict: Option<OnConflict>,
+    /// Over the row as inserted (or updated by ON CONFLICT).
+    pub returning: Option<Returning>,
+}
+
+#[derive(Clone, Debug)]
+pub struct OnConflict {
+    /// The arbiter's columns; `None`: any conflict (DO NOTHING only).
+    pub target: Option<Vec<u16>>,
+    /// `None` is DO NOTHING. Expressions read existing row ++ proposed row (EXCLUDED).
+    pub update: Option<(Vec<(u16, BoundExpr)>, Option<BoundExpr>)>,
+}
+
+/// For each row of the target and each row of `from` that pass `filter`, once per target row.
+#[derive(Clone, Debug)]
+pub struct BoundUpdate {
+    pub table: TableRef,
+    pub from: Option<Rel>,
+    /// Reads target row ++ from row.
+    pub filter: Option<BoundExpr>,
+    /// New values, over target row ++ from row, assignment casts applied.
+    pub set: Vec<(u16, BoundExpr)>,
+    pub checks: BoundChecks,
+    /// Over new target row ++ from row.
+    pub returning: Option<Returning>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BoundDelete {
+    pub table: TableRef,
+    pub using: Option<Rel>,
+    pub filter: Option<BoundExpr>,
+    /// Over old target row ++ using row.
+    pub returning: Option<Returning>,
+}
+
+#[derive(Clone, Debug)]
+pub struct BoundCall {
+    pub routine: RoutineRef,
+    /// One per IN, INOUT or VARIADIC argument, defaults filled in, casts applied.
+    pub args: Vec<BoundExpr>,
+    /// OUT and INOUT columns.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// A statement that reads or writes rows. Everything else stays an AST and is a utility.
+#[derive(Clone, Debug)]
+pub enum BoundStatement {
+    Query(BoundQuery),
+    Insert(BoundInsert),
+    Update(BoundUpdate),
+    Delete(BoundDelete),
+    Call(BoundCall),
+}

@@ -1,0 +1,115 @@
+//! Scalar functions, operators and casts: signatures as in pg_proc, evaluated row-wise.
+//!
+//! Each is implemented once, here; the planner wraps them for DataFusion.
+
+use crate::datum::Datum;
+use crate::error::Result;
+use crate::types::{Oid, Type};
+
+/// How freely a call may be moved or folded (pg_proc.provolatile).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volatility {
+    Immutable,
+    Stable,
+    Volatile,
+}
+
+/// What a function may ask of the statement and session it runs in.
+pub struct FunctionContext<'a> {
+    /// Transaction start, microseconds since 2000-01-01 UTC: `now()`.
+    pub now: i64,
+    pub session: &'a dyn SessionHost,
+}
+
+/// The session and server as functions see them. Methods answer "not here" by default, so
+/// that tests and constant folding can use [`NoSession`].
+pub trait SessionHost: Sync {
+    fn setting(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// A random number in [0, 1), deterministic under the simulator.
+    fn random(&self) -> f64 {
+        0.0
+    }
+    /// Calls a function whose meaning lies outside this crate (sequences, catalog functions,
+    /// distribution functions), by its registered name.
+    fn call(&self, name: &str, _args: &[Datum]) -> Result<Datum> {
+        Err(crate::error::SqlError::unsupported(format_args!("function {name} in this context")))
+    }
+}
+
+/// A host that knows nothing.
+pub struct NoSession;
+impl SessionHost for NoSession {}
+
+/// Row-wise evaluation. Strict functions never see NULL: the caller answers NULL itself.
+pub type Eval = fn(&FunctionContext<'_>, &[Datum]) -> Result<Datum>;
+
+/// One overload of a scalar function (or the function behind an operator or a cast).
+pub struct ScalarFunction {
+    pub oid: Oid,
+    pub name: &'static str,
+    pub args: &'static [Oid],
+    /// The last argument repeats (its element type is `args.last()`).
+    pub variadic: bool,
+    pub result: Oid,
+    pub strict: bool,
+    pub volatility: Volatility,
+    pub eval: Eval,
+}
+
+impl std::fmt::Debug for ScalarFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.name, self.args)
+    }
+}
+
+/// An implementation chosen by overload resolution, with the concrete result type (for
+/// polymorphic functions it differs from the declared one).
+#[derive(Clone, Copy, Debug)]
+pub struct ResolvedFunction {
+    pub function: &'static ScalarFunction,
+    pub result: Type,
+}
+
+/// The running state of one aggregate over one group.
+pub trait AggregateState: Send {
+    /// Takes one input row's arguments; NULLs included unless the function is strict.
+    fn update(&mut self, ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<()>;
+    /// The group's result.
+    fn finish(&mut self, ctx: &FunctionContext<'_>) -> Result<Datum>;
+}
+
+/// One overload of an aggregate function.
+pub struct AggregateFunction {
+    pub oid: Oid,
+    pub name: &'static str,
+    pub args: &'static [Oid],
+    pub result: Oid,
+    /// Rows with a NULL argument are skipped.
+    pub strict: bool,
+    pub state: fn(&[Type]) -> Box<dyn AggregateState>,
+}
+
+impl std::fmt::Debug for AggregateFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.name, self.args)
+    }
+}
+
+/// A built-in set-returning function (`generate_series`, `unnest`): answers all its rows.
+pub struct SetFunction {
+    pub oid: Oid,
+    pub name: &'static str,
+    pub args: &'static [Oid],
+    /// Column names and types; one unnamed column takes the alias.
+    pub columns: &'static [(&'static str, Oid)],
+    pub strict: bool,
+    pub eval: fn(&FunctionContext<'_>, &[Datum]) -> Result<Vec<Vec<Datum>>>,
+}
+
+impl std::fmt::Debug for SetFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?}", self.name, self.args)
+    }
+}

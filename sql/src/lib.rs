@@ -1,0 +1,19 @@
+//! The SQL dialect: PostgreSQL's types, values, functions, parser and catalog objects.
+//!
+//! Invariant: this crate knows no partition, no executor and no session; whatever it needs
+//! from the outside comes through [`function::FunctionContext`].
+//!
+//! In the order a statement meets them:
+//!
+//! - [`error`]    every error with its SQLSTATE
+//! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers
+//! - [`datum`]    values at run time
+//! - [`numeric`]  exact decimals
+//! - [`catalog`]  tables, indexes, routines, sequences
+//! - [`function`] scalar functions and operators: signatures and row-wise evaluation
+pub mod catalog;
+pub mod datum;
+pub mod error;
+pub mod function;
+pub mod numeric;
+pub mod types;

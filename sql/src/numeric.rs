@@ -1,0 +1,4 @@
+//! Exact decimal numbers to PostgreSQL's limits.
+/// placeholder
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numeric(i64);
