@@ -25,42 +25,97 @@ pub enum ExprKind {
     Param(u16),
     /// A PL/pgSQL variable: a register of the routine's frame.
     Variable(u32),
-    Column { depth: u16, index: u16 },
+    Column {
+        depth: u16,
+        index: u16,
+    },
     /// A function, an operator or a cast that runs a function. Strictness is the function's.
-    Call { function: ResolvedFunction, args: Vec<BoundExpr> },
+    Call {
+        function: ResolvedFunction,
+        args: Vec<BoundExpr>,
+    },
     /// A call of a deployed routine for its scalar (or record) result.
-    Routine { routine: RoutineRef, args: Vec<BoundExpr> },
+    Routine {
+        routine: RoutineRef,
+        args: Vec<BoundExpr>,
+    },
     And(Vec<BoundExpr>),
     Or(Vec<BoundExpr>),
     Not(Box<BoundExpr>),
     IsNull(Box<BoundExpr>),
     IsNotNull(Box<BoundExpr>),
     /// IS [NOT] TRUE / FALSE: `value` is what is tested for; UNKNOWN is IsNull.
-    IsBool { expr: Box<BoundExpr>, value: bool, negated: bool },
+    IsBool {
+        expr: Box<BoundExpr>,
+        value: bool,
+        negated: bool,
+    },
     /// `equality` is the `=` of the common type.
-    IsDistinctFrom { left: Box<BoundExpr>, right: Box<BoundExpr>, equality: ResolvedFunction, negated: bool },
+    IsDistinctFrom {
+        left: Box<BoundExpr>,
+        right: Box<BoundExpr>,
+        equality: ResolvedFunction,
+        negated: bool,
+    },
     /// Searched CASE; a simple CASE arrives with its comparisons spelled out.
-    Case { arms: Vec<(BoundExpr, BoundExpr)>, otherwise: Option<Box<BoundExpr>> },
+    Case {
+        arms: Vec<(BoundExpr, BoundExpr)>,
+        otherwise: Option<Box<BoundExpr>>,
+    },
     Coalesce(Vec<BoundExpr>),
-    NullIf { left: Box<BoundExpr>, right: Box<BoundExpr>, equality: ResolvedFunction },
+    NullIf {
+        left: Box<BoundExpr>,
+        right: Box<BoundExpr>,
+        equality: ResolvedFunction,
+    },
     /// GREATEST (`greatest`) or LEAST; `less` is the `<` of the common type. NULLs are ignored.
-    Extreme { greatest: bool, args: Vec<BoundExpr>, less: ResolvedFunction },
+    Extreme {
+        greatest: bool,
+        args: Vec<BoundExpr>,
+        less: ResolvedFunction,
+    },
     /// `left op ANY (array)` (`all`: `ALL`).
-    ArrayOp { left: Box<BoundExpr>, array: Box<BoundExpr>, operator: ResolvedFunction, all: bool },
+    ArrayOp {
+        left: Box<BoundExpr>,
+        array: Box<BoundExpr>,
+        operator: ResolvedFunction,
+        all: bool,
+    },
     /// `left IN (list)` with a common type: ANY over expressions.
-    InList { left: Box<BoundExpr>, list: Vec<BoundExpr>, equality: ResolvedFunction, negated: bool },
+    InList {
+        left: Box<BoundExpr>,
+        list: Vec<BoundExpr>,
+        equality: ResolvedFunction,
+        negated: bool,
+    },
     /// `ARRAY[…]`.
-    Array { element: Oid, items: Vec<BoundExpr> },
+    Array {
+        element: Oid,
+        items: Vec<BoundExpr>,
+    },
     Row(Vec<BoundExpr>),
     /// `array[i][j]`; all subscripts int4. Slices carry both bounds.
-    Subscript { array: Box<BoundExpr>, subscripts: Vec<Subscript> },
+    Subscript {
+        array: Box<BoundExpr>,
+        subscripts: Vec<Subscript>,
+    },
     /// A field of a composite value.
-    Field { record: Box<BoundExpr>, index: u16 },
+    Field {
+        record: Box<BoundExpr>,
+        index: u16,
+    },
     /// A change of type that keeps the value (varchar to text, date column of a domain).
     Relabel(Box<BoundExpr>),
+    /// A conversion through the text form: the output of `expr.ty` read as the type of this
+    /// expression (PostgreSQL's CoerceViaIO).
+    ConvertIo(Box<BoundExpr>),
+    /// A conversion of every element of an array. `element` reads the element as
+    /// `Column { depth: 0, index: 0 }` of a one-column row pushed for it.
+    ArrayConvert {
+        array: Box<BoundExpr>,
+        element: Box<BoundExpr>,
+    },
     Subquery(Box<Subquery>),
-    /// Grouping-set membership bits, GROUPING(…): over the enclosing Aggregate's sets.
-    Grouping(Vec<u16>),
 }
 
 #[derive(Clone, Debug)]
@@ -83,10 +138,18 @@ pub enum SubqueryKind {
     Scalar,
     Exists,
     /// `left op ANY (query)`; `IN` is `= ANY`.
-    Any { left: Vec<BoundExpr>, operators: Vec<ResolvedFunction> },
-    All { left: Vec<BoundExpr>, operators: Vec<ResolvedFunction> },
+    Any {
+        left: Vec<BoundExpr>,
+        operators: Vec<ResolvedFunction>,
+    },
+    All {
+        left: Vec<BoundExpr>,
+        operators: Vec<ResolvedFunction>,
+    },
     /// `ARRAY(query)`.
-    Array { element: Oid },
+    Array {
+        element: Oid,
+    },
 }
 
 /// A relational operator. Width and types of its rows: [`Rel::types`].
@@ -94,32 +157,91 @@ pub enum SubqueryKind {
 pub enum Rel {
     /// One row without columns: SELECT without FROM.
     Unit,
-    Values { rows: Vec<Vec<BoundExpr>>, types: Vec<Type> },
+    Values {
+        rows: Vec<Vec<BoundExpr>>,
+        types: Vec<Type>,
+    },
     /// All visible columns of the table, in order.
-    Scan { table: TableRef, lock: Option<RowLock> },
+    Scan {
+        table: TableRef,
+        lock: Option<RowLock>,
+    },
     /// A set-returning function in FROM. With ordinality, an int8 column follows.
-    Function { call: SetCall, ordinality: bool, types: Vec<Type> },
-    Filter { input: Box<Rel>, predicate: BoundExpr },
-    Project { input: Box<Rel>, exprs: Vec<BoundExpr> },
+    Function {
+        call: SetCall,
+        ordinality: bool,
+        types: Vec<Type>,
+    },
+    Filter {
+        input: Box<Rel>,
+        predicate: BoundExpr,
+    },
+    Project {
+        input: Box<Rel>,
+        exprs: Vec<BoundExpr>,
+    },
     /// Set-returning functions in a SELECT list, expanded in step (chapter 38.5.8).
-    ProjectSet { input: Box<Rel>, items: Vec<SetItem> },
+    ProjectSet {
+        input: Box<Rel>,
+        items: Vec<SetItem>,
+    },
     /// Left columns, then right columns. `on` reads the concatenated row at depth 0. When
     /// `lateral`, the right side reads the left row one depth out.
-    Join { kind: JoinKind, left: Box<Rel>, right: Box<Rel>, on: Option<BoundExpr>, lateral: bool },
-    /// Group expressions, then aggregates. Several `sets` (indexes into `group_by`) are
-    /// GROUPING SETS; the plain case is one set with all of them.
-    Aggregate { input: Box<Rel>, group_by: Vec<BoundExpr>, sets: Vec<Vec<u16>>, aggregates: Vec<AggregateCall> },
+    Join {
+        kind: JoinKind,
+        left: Box<Rel>,
+        right: Box<Rel>,
+        on: Option<BoundExpr>,
+        lateral: bool,
+    },
+    /// Group expressions, then aggregates, then one int4 column for each GROUPING(…) call.
+    /// Several `sets` (indexes into `group_by`) are GROUPING SETS; the plain case is one set
+    /// with all of them. An expression outside the current set is NULL. An empty set answers a
+    /// row for empty input. A GROUPING call's value has one bit an argument (an index into
+    /// `group_by`), the last one lowest: 1 if the current set does not contain it.
+    Aggregate {
+        input: Box<Rel>,
+        group_by: Vec<BoundExpr>,
+        sets: Vec<Vec<u16>>,
+        aggregates: Vec<AggregateCall>,
+        groupings: Vec<Vec<u16>>,
+    },
     /// Input columns, then one column a call.
-    Window { input: Box<Rel>, calls: Vec<WindowCall> },
-    Sort { input: Box<Rel>, keys: Vec<SortKey> },
+    Window {
+        input: Box<Rel>,
+        calls: Vec<WindowCall>,
+    },
+    Sort {
+        input: Box<Rel>,
+        keys: Vec<SortKey>,
+    },
     /// Whole-row DISTINCT, or DISTINCT ON over sorted input: the first row of each group.
-    Distinct { input: Box<Rel>, on: Option<Vec<BoundExpr>> },
-    Limit { input: Box<Rel>, limit: Option<BoundExpr>, offset: Option<BoundExpr>, with_ties: bool },
-    SetOp { op: SetOp, all: bool, left: Box<Rel>, right: Box<Rel> },
-    With { ctes: Vec<Cte>, body: Box<Rel> },
+    Distinct {
+        input: Box<Rel>,
+        on: Option<Vec<BoundExpr>>,
+    },
+    Limit {
+        input: Box<Rel>,
+        limit: Option<BoundExpr>,
+        offset: Option<BoundExpr>,
+        with_ties: bool,
+    },
+    SetOp {
+        op: SetOp,
+        all: bool,
+        left: Box<Rel>,
+        right: Box<Rel>,
+    },
+    With {
+        ctes: Vec<Cte>,
+        body: Box<Rel>,
+    },
     /// Rows of a CTE of an enclosing `With`, by its id; inside the recursive term of that very
     /// CTE, the working table.
-    CteScan { id: u32, types: Vec<Type> },
+    CteScan {
+        id: u32,
+        types: Vec<Type>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -132,16 +254,26 @@ pub struct Cte {
 #[derive(Clone, Debug)]
 pub enum CteBody {
     Query(Rel),
-    Recursive { initial: Rel, recursive: Rel, all: bool },
+    Recursive {
+        initial: Rel,
+        recursive: Rel,
+        all: bool,
+    },
     /// INSERT, UPDATE or DELETE … RETURNING.
     Modify(Box<BoundStatement>),
 }
 
 #[derive(Clone, Debug)]
 pub enum SetCall {
-    Builtin { function: &'static SetFunction, args: Vec<BoundExpr> },
+    Builtin {
+        function: &'static SetFunction,
+        args: Vec<BoundExpr>,
+    },
     /// A deployed function in FROM, set-returning or not.
-    Routine { routine: RoutineRef, args: Vec<BoundExpr> },
+    Routine {
+        routine: RoutineRef,
+        args: Vec<BoundExpr>,
+    },
     /// A scalar expression in FROM: one row, one column.
     Scalar(Box<BoundExpr>),
 }
@@ -149,7 +281,11 @@ pub enum SetCall {
 #[derive(Clone, Debug)]
 pub enum SetItem {
     Scalar(BoundExpr),
-    Set(SetCall),
+    /// A set of one column of this type; several columns arrive as records.
+    Set {
+        call: SetCall,
+        ty: Type,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,4 +467,95 @@ pub enum BoundStatement {
     Update(BoundUpdate),
     Delete(BoundDelete),
     Call(BoundCall),
+}
+
+impl BoundExpr {
+    /// An expression of a kind and a type.
+    pub fn new(kind: ExprKind, ty: Type) -> BoundExpr {
+        BoundExpr { kind, ty }
+    }
+
+    /// A column of the row the operator reads.
+    pub fn column(index: usize, ty: Type) -> BoundExpr {
+        BoundExpr { kind: ExprKind::Column { depth: 0, index: index as u16 }, ty }
+    }
+
+    /// A constant.
+    pub fn constant(value: Datum, ty: Type) -> BoundExpr {
+        BoundExpr { kind: ExprKind::Const(value), ty }
+    }
+}
+
+impl Rel {
+    /// The types of the columns this operator produces.
+    pub fn types(&self) -> Vec<Type> {
+        match self {
+            Rel::Unit => Vec::new(),
+            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.clone(),
+            Rel::Function { types, ordinality, .. } => {
+                let mut types = types.clone();
+                if *ordinality {
+                    types.push(Type::INT8);
+                }
+                types
+            }
+            Rel::Scan { table, .. } => table.columns.iter().map(|column| column.ty).collect(),
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Limit { input, .. } => input.types(),
+            Rel::Project { exprs, .. } => exprs.iter().map(|expr| expr.ty).collect(),
+            Rel::ProjectSet { items, .. } => items.iter().map(SetItem::ty).collect(),
+            Rel::Join { left, right, .. } => {
+                let mut types = left.types();
+                types.extend(right.types());
+                types
+            }
+            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
+                let groups = group_by.iter().map(|expr| expr.ty);
+                let calls = aggregates.iter().map(|call| call.result);
+                groups.chain(calls).chain(groupings.iter().map(|_| Type::INT4)).collect()
+            }
+            Rel::Window { input, calls } => {
+                let mut types = input.types();
+                types.extend(calls.iter().map(|call| call.result));
+                types
+            }
+            Rel::SetOp { left, .. } => left.types(),
+            Rel::With { body, .. } => body.types(),
+        }
+    }
+
+    /// How many columns this operator produces.
+    pub fn width(&self) -> usize {
+        match self {
+            Rel::Unit => 0,
+            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.len(),
+            Rel::Function { types, ordinality, .. } => types.len() + usize::from(*ordinality),
+            Rel::Scan { table, .. } => table.columns.len(),
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Limit { input, .. } => input.width(),
+            Rel::Project { exprs, .. } => exprs.len(),
+            Rel::ProjectSet { items, .. } => items.len(),
+            Rel::Join { left, right, .. } => left.width() + right.width(),
+            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
+                group_by.len() + aggregates.len() + groupings.len()
+            }
+            Rel::Window { input, calls } => input.width() + calls.len(),
+            Rel::SetOp { left, .. } => left.width(),
+            Rel::With { body, .. } => body.width(),
+        }
+    }
+}
+
+impl SetItem {
+    /// The type of the column the item fills.
+    pub fn ty(&self) -> Type {
+        match self {
+            SetItem::Scalar(expr) => expr.ty,
+            SetItem::Set { ty, .. } => *ty,
+        }
+    }
 }
