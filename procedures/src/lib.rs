@@ -1,1 +1,4 @@
-//! procedures
+//! Routines: PL/pgSQL and SQL functions, compiled to one-shot programs.
+//!
+//! - [`plpgsql`] the language: lexer, grammar, tree
+pub mod plpgsql;

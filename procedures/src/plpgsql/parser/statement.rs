@@ -1,0 +1,675 @@
+//! Statements.
+
+use super::*;
+
+/// Words that end a list of statements.
+const ENDS: &[&str] = &["end", "exception", "else", "elsif", "elseif", "when"];
+
+impl Parser<'_> {
+    pub(super) fn statements(&mut self) -> Result<Vec<Statement>> {
+        let mut statements = Vec::new();
+        loop {
+            let ends = matches!(&self.token().kind, TokenKind::Word { text, quoted: false } if ENDS.contains(&text.as_str()));
+            if self.token().kind == TokenKind::End || (ends && !self.assignment_follows()) {
+                return Ok(statements);
+            }
+            statements.push(self.statement()?);
+        }
+    }
+
+    /// Whether a name and then `:=`, `=` or `[` stand here.
+    fn assignment_follows(&self) -> bool {
+        let mut at = self.at;
+        match &self.tokens[at].kind {
+            TokenKind::Parameter(_) => {}
+            TokenKind::Word { text, quoted } if *quoted || !RESERVED.contains(&text.as_str()) => {
+                while self.tokens.get(at + 1).is_some_and(|t| t.is_symbol('.'))
+                    && self.tokens.get(at + 2).is_some_and(|t| t.word().is_some())
+                {
+                    at += 2;
+                }
+            }
+            _ => return false,
+        }
+        self.tokens
+            .get(at + 1)
+            .is_some_and(|t| t.kind == TokenKind::ColonEquals || t.is_symbol('=') || t.is_symbol('['))
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        let line = self.token().line;
+        if self.token().kind == TokenKind::LabelOpen {
+            let label = self.label()?;
+            return self.labelled(label);
+        }
+        if self.assignment_follows() {
+            return self.assignment();
+        }
+        let word = match &self.token().kind {
+            TokenKind::Word { text, quoted: false } => text.clone(),
+            TokenKind::Word { .. } => String::new(),
+            _ => return Err(self.syntax_error()),
+        };
+        let kind = match word.as_str() {
+            "declare" | "begin" | "loop" | "while" | "for" | "foreach" => return self.labelled(None),
+            "if" => self.if_statement()?,
+            "case" => self.case_statement()?,
+            "exit" | "continue" => self.leave_statement()?,
+            "return" => self.return_statement()?,
+            "raise" => {
+                self.at += 1;
+                StatementKind::Raise(self.raise_statement()?)
+            }
+            "assert" => {
+                self.at += 1;
+                self.assert_statement()?
+            }
+            "get" => {
+                self.at += 1;
+                self.get_diagnostics()?
+            }
+            "perform" => {
+                self.at += 1;
+                StatementKind::Perform { query: self.statement_until_semicolon()? }
+            }
+            "execute" => {
+                self.at += 1;
+                self.execute_statement()?
+            }
+            "null" => {
+                self.at += 1;
+                self.expect_symbol(';')?;
+                StatementKind::Null
+            }
+            "open" => {
+                self.at += 1;
+                self.open_statement()?
+            }
+            "fetch" | "move" => self.fetch_statement()?,
+            "close" => {
+                self.at += 1;
+                let cursor = self.cursor_variable()?;
+                self.expect_symbol(';')?;
+                StatementKind::Close { cursor }
+            }
+            "commit" | "rollback" => {
+                self.at += 1;
+                if self.accept_word("and") {
+                    self.accept_word("no");
+                    self.expect_word("chain")?;
+                }
+                self.expect_symbol(';')?;
+                StatementKind::EndTransaction { commit: word == "commit" }
+            }
+            reserved if RESERVED.contains(&reserved) => return Err(self.syntax_error()),
+            _ => {
+                let (text, into) = self.sql_statement()?;
+                StatementKind::Sql { text, into }
+            }
+        };
+        Ok(Statement { line, kind })
+    }
+
+    fn assignment(&mut self) -> Result<Statement> {
+        let line = self.token().line;
+        let target = self.target()?;
+        if self.token().kind == TokenKind::ColonEquals || self.is_symbol('=') {
+            self.at += 1;
+        } else {
+            return Err(self.syntax_error());
+        }
+        let value = self.expression_until_semicolon()?;
+        Ok(Statement { line, kind: StatementKind::Assign { target, value } })
+    }
+
+    /// A block or a loop, its label already read.
+    fn labelled(&mut self, label: Option<String>) -> Result<Statement> {
+        let line = self.token().line;
+        let kind = if self.is_word("declare") || self.is_word("begin") {
+            let block = self.block(label)?;
+            self.expect_symbol(';')?;
+            return Ok(Statement { line: block.line, kind: StatementKind::Block(block) });
+        } else if self.accept_word("loop") {
+            let before = self.open_scope(label.clone(), true);
+            let body = self.loop_body(label.as_deref())?;
+            self.head = before;
+            StatementKind::Loop { label, body }
+        } else if self.accept_word("while") {
+            let before = self.open_scope(label.clone(), true);
+            let condition = self.expression_until_word("loop")?;
+            let body = self.loop_body(label.as_deref())?;
+            self.head = before;
+            StatementKind::While { label, condition, body }
+        } else if self.accept_word("for") {
+            let before = self.open_scope(label.clone(), true);
+            let kind = self.for_statement(label)?;
+            self.head = before;
+            kind
+        } else if self.accept_word("foreach") {
+            let before = self.open_scope(label.clone(), true);
+            let kind = self.foreach_statement(label)?;
+            self.head = before;
+            kind
+        } else {
+            return Err(self.syntax_error());
+        };
+        Ok(Statement { line, kind })
+    }
+
+    /// Statements, END LOOP, the optional label and the semicolon.
+    fn loop_body(&mut self, label: Option<&str>) -> Result<Vec<Statement>> {
+        let body = self.statements()?;
+        self.expect_word("end")?;
+        self.expect_word("loop")?;
+        self.end_label(label, "block")?;
+        self.expect_symbol(';')?;
+        Ok(body)
+    }
+
+    fn if_statement(&mut self) -> Result<StatementKind> {
+        self.at += 1;
+        let mut arms = Vec::new();
+        loop {
+            let condition = self.expression_until_word("then")?;
+            arms.push((condition, self.statements()?));
+            if !(self.accept_word("elsif") || self.accept_word("elseif")) {
+                break;
+            }
+        }
+        let otherwise = if self.accept_word("else") { self.statements()? } else { Vec::new() };
+        self.expect_word("end")?;
+        self.expect_word("if")?;
+        self.expect_symbol(';')?;
+        Ok(StatementKind::If { arms, otherwise })
+    }
+
+    fn case_statement(&mut self) -> Result<StatementKind> {
+        self.at += 1;
+        let operand = if self.is_word("when") {
+            None
+        } else {
+            Some(self.sql_until(&|t| t.is_word("when"), "WHEN", true)?)
+        };
+        let mut arms = Vec::new();
+        if !self.is_word("when") {
+            return Err(self.syntax_error());
+        }
+        while self.accept_word("when") {
+            let mut tests = Vec::new();
+            if operand.is_some() {
+                loop {
+                    tests.push(self.sql_until(&|t| t.is_symbol(',') || t.is_word("then"), "THEN", true)?);
+                    if !self.accept_symbol(',') {
+                        break;
+                    }
+                }
+                self.expect_word("then")?;
+            } else {
+                tests.push(self.expression_until_word("then")?);
+            }
+            arms.push((tests, self.statements()?));
+        }
+        let otherwise = if self.accept_word("else") { Some(self.statements()?) } else { None };
+        self.expect_word("end")?;
+        self.expect_word("case")?;
+        self.expect_symbol(';')?;
+        Ok(StatementKind::Case { operand, arms, otherwise })
+    }
+
+    /// The targets of a FOR loop: variables, or one name nobody declared.
+    fn for_targets(&mut self) -> Result<Option<Vec<Target>>> {
+        let parts = [self.token().word().unwrap_or_default()];
+        let qualified = self.ahead(1).is_symbol('.');
+        if !qualified && self.find_variable(&parts).is_none() {
+            self.identifier()?;
+            return Ok(None);
+        }
+        let mut targets = vec![self.target()?];
+        while self.accept_symbol(',') {
+            targets.push(self.target()?);
+        }
+        Ok(Some(targets))
+    }
+
+    fn for_statement(&mut self, label: Option<String>) -> Result<StatementKind> {
+        let name_token = self.token().clone();
+        let targets = self.for_targets()?;
+        self.expect_word("in")?;
+        let need_targets = |targets: Option<Vec<Target>>, parser: &Self| {
+            targets.ok_or_else(|| {
+                parser.error_at(
+                    SqlState::SYNTAX_ERROR,
+                    "loop variable of loop over rows must be a record variable or list of scalar variables",
+                    name_token.start,
+                )
+            })
+        };
+        if self.accept_word("execute") {
+            let targets = need_targets(targets, self)?;
+            let text = self.sql_until(&|t| t.is_word("loop") || t.is_word("using"), "LOOP or USING", true)?;
+            let mut using = Vec::new();
+            if self.accept_word("using") {
+                loop {
+                    using.push(self.sql_until(
+                        &|t| t.is_symbol(',') || t.is_word("loop"),
+                        ", or LOOP",
+                        true,
+                    )?);
+                    if !self.accept_symbol(',') {
+                        break;
+                    }
+                }
+            }
+            self.expect_word("loop")?;
+            let body = self.loop_body(label.as_deref())?;
+            return Ok(StatementKind::ForDynamic { label, targets, query: Dynamic { text, using }, body });
+        }
+        if let Some(cursor) = self.cursor_here() {
+            return self.for_cursor(label, name_token, cursor);
+        }
+        let reverse_at = self.token().start;
+        let reverse = self.accept_word("reverse");
+        let first = self.sql_until(&|t| t.kind == TokenKind::DotDot || t.is_word("loop"), "LOOP", true)?;
+        if self.token().kind == TokenKind::DotDot {
+            self.at += 1;
+            let upper = self.sql_until(&|t| t.is_word("loop") || t.is_word("by"), "LOOP", true)?;
+            let step = if self.accept_word("by") {
+                Some(self.sql_until(&|t| t.is_word("loop"), "LOOP", true)?)
+            } else {
+                None
+            };
+            self.expect_word("loop")?;
+            let several = targets.as_ref().is_some_and(|t| t.len() > 1);
+            let Some(name) = name_token.word().filter(|_| !several) else {
+                return Err(self.error_at(
+                    SqlState::SYNTAX_ERROR,
+                    "integer FOR loop must have only one target variable",
+                    name_token.start,
+                ));
+            };
+            // A new variable, whatever the name meant outside.
+            let variable = self.internal_variable(name, name_token.line, Type::INT4, false);
+            let body = self.loop_body(label.as_deref())?;
+            return Ok(StatementKind::ForInteger {
+                label,
+                variable,
+                lower: first,
+                upper,
+                step,
+                reverse,
+                body,
+            });
+        }
+        if reverse {
+            return Err(self.error_at(
+                SqlState::SYNTAX_ERROR,
+                "cannot specify REVERSE in query FOR loop",
+                reverse_at,
+            ));
+        }
+        let targets = need_targets(targets, self)?;
+        self.expect_word("loop")?;
+        let body = self.loop_body(label.as_deref())?;
+        Ok(StatementKind::ForQuery { label, targets, query: first, body })
+    }
+
+    /// A bound or unbound cursor variable followed by `(` or LOOP.
+    fn cursor_here(&self) -> Option<VariableId> {
+        let word = self.token().word()?;
+        let (id, _) = self.find_variable(&[word])?;
+        let is_cursor = match &self.variables[id as usize].ty {
+            TypeSpec::Known(ty) => *ty == Type::REFCURSOR,
+            TypeSpec::Named(fragment) => fragment.text.eq_ignore_ascii_case("refcursor"),
+            _ => false,
+        };
+        let follows = self.ahead(1).is_symbol('(') || self.ahead(1).is_word("loop");
+        (is_cursor && follows).then_some(id)
+    }
+
+    fn for_cursor(
+        &mut self,
+        label: Option<String>,
+        name: Token,
+        cursor: VariableId,
+    ) -> Result<StatementKind> {
+        if self.variables[cursor as usize].cursor.is_none() {
+            return Err(self.error_here("cursor FOR loop must use a bound cursor variable"));
+        }
+        self.at += 1;
+        let args = self.cursor_args(cursor)?;
+        self.expect_word("loop")?;
+        let record = self.internal_variable(name.word().unwrap_or_default(), name.line, Type::RECORD, false);
+        let body = self.loop_body(label.as_deref())?;
+        Ok(StatementKind::ForCursor { label, record, cursor, args, body })
+    }
+
+    /// `(expr, …)` for a bound cursor, checked in number.
+    fn cursor_args(&mut self, cursor: VariableId) -> Result<Vec<Fragment>> {
+        let variable = &self.variables[cursor as usize];
+        let name = variable.name.clone();
+        let wanted = variable.cursor.as_ref().map_or(0, |c| c.args.len());
+        let mut args = Vec::new();
+        if self.is_symbol('(') {
+            if wanted == 0 {
+                return Err(self.error_here(format!("cursor \"{name}\" has no arguments")));
+            }
+            self.at += 1;
+            loop {
+                // `name := value` and `name => value`: positions are enough when in order.
+                let named = self.token().word().is_some()
+                    && (self.ahead(1).kind == TokenKind::ColonEquals
+                        || self.ahead(1).kind == TokenKind::Operator("=>".into()));
+                self.at += if named { 2 } else { 0 };
+                args.push(self.sql_until(&|t| t.is_symbol(',') || t.is_symbol(')'), ",\" or \")", true)?);
+                if !self.accept_symbol(',') {
+                    break;
+                }
+            }
+            self.expect_symbol(')')?;
+        }
+        if args.len() < wanted {
+            return Err(self.error_here(format!("not enough arguments for cursor \"{name}\"")));
+        }
+        if args.len() > wanted {
+            return Err(self.error_here(format!("too many arguments for cursor \"{name}\"")));
+        }
+        Ok(args)
+    }
+
+    fn foreach_statement(&mut self, label: Option<String>) -> Result<StatementKind> {
+        let start = self.token().start;
+        let Some(targets) = self.for_targets()? else {
+            return Err(self.error_at(
+                SqlState::SYNTAX_ERROR,
+                "loop variable of FOREACH must be a known variable or list of variables",
+                start,
+            ));
+        };
+        let slice = if self.accept_word("slice") {
+            let TokenKind::Number(number) = &self.token().kind else {
+                return Err(self.syntax_error());
+            };
+            let slice = number.parse().map_err(|_| self.syntax_error())?;
+            self.at += 1;
+            slice
+        } else {
+            0
+        };
+        self.expect_word("in")?;
+        self.expect_word("array")?;
+        let array = self.expression_until_word("loop")?;
+        let body = self.loop_body(label.as_deref())?;
+        Ok(StatementKind::ForEach { label, targets, slice, array, body })
+    }
+
+    fn leave_statement(&mut self) -> Result<StatementKind> {
+        let start = self.token().start;
+        let exit = self.advance().is_word("exit");
+        let label_at = self.token().start;
+        let label = if self.is_symbol(';') || self.is_word("when") { None } else { Some(self.identifier()?) };
+        let when = if self.accept_word("when") {
+            Some(self.expression_until_semicolon()?)
+        } else {
+            self.expect_symbol(';')?;
+            None
+        };
+        match &label {
+            Some(label) => {
+                let found = self.names.walk(self.head).find_map(|name| match name {
+                    Name::Label { label: Some(known), is_loop } if known == label => Some(*is_loop),
+                    _ => None,
+                });
+                match found {
+                    None => {
+                        return Err(self.error_at(
+                            SqlState::SYNTAX_ERROR,
+                            format!(
+                                "there is no label \"{label}\" attached to any block or loop enclosing this statement"
+                            ),
+                            label_at,
+                        ));
+                    }
+                    Some(false) if !exit => {
+                        return Err(self.error_at(
+                            SqlState::SYNTAX_ERROR,
+                            format!("block label \"{label}\" cannot be used in CONTINUE"),
+                            label_at,
+                        ));
+                    }
+                    Some(_) => {}
+                }
+            }
+            None => {
+                let in_loop =
+                    self.names.walk(self.head).any(|name| matches!(name, Name::Label { is_loop: true, .. }));
+                if !in_loop {
+                    let message = if exit {
+                        "EXIT cannot be used outside a loop, unless it has a label"
+                    } else {
+                        "CONTINUE cannot be used outside a loop"
+                    };
+                    return Err(self.error_at(SqlState::SYNTAX_ERROR, message, start));
+                }
+            }
+        }
+        Ok(StatementKind::Leave { exit, label, when })
+    }
+
+    fn return_statement(&mut self) -> Result<StatementKind> {
+        self.at += 1;
+        let mismatch = |parser: &Self, message: &str| {
+            parser.error_at(SqlState::DATATYPE_MISMATCH, message, parser.token().start)
+        };
+        if self.is_word("next") {
+            if !self.signature.returns_set {
+                return Err(mismatch(self, "cannot use RETURN NEXT in a non-SETOF function"));
+            }
+            self.at += 1;
+            if self.signature.has_out() {
+                if !self.accept_symbol(';') {
+                    return Err(mismatch(
+                        self,
+                        "RETURN NEXT cannot have a parameter in function with OUT parameters",
+                    ));
+                }
+                return Ok(StatementKind::ReturnNext { value: None });
+            }
+            return Ok(StatementKind::ReturnNext { value: Some(self.expression_until_semicolon()?) });
+        }
+        if self.is_word("query") {
+            if !self.signature.returns_set {
+                return Err(mismatch(self, "cannot use RETURN QUERY in a non-SETOF function"));
+            }
+            self.at += 1;
+            if self.accept_word("execute") {
+                let (query, into) = self.dynamic(false)?;
+                debug_assert!(into.is_none());
+                return Ok(StatementKind::ReturnQueryDynamic { query });
+            }
+            return Ok(StatementKind::ReturnQuery { query: self.statement_until_semicolon()? });
+        }
+        let refused = if self.signature.returns_set {
+            Some("RETURN cannot have a parameter in function returning set")
+        } else if self.signature.result == Type::VOID || self.signature.anonymous {
+            if self.signature.procedure {
+                Some("RETURN cannot have a parameter in a procedure")
+            } else {
+                Some("RETURN cannot have a parameter in function returning void")
+            }
+        } else if self.signature.has_out() {
+            Some("RETURN cannot have a parameter in function with OUT parameters")
+        } else if self.signature.procedure {
+            Some("RETURN cannot have a parameter in a procedure")
+        } else {
+            None
+        };
+        match refused {
+            Some(message) => {
+                if !self.accept_symbol(';') {
+                    let error = mismatch(self, message);
+                    return Err(if self.signature.returns_set {
+                        error.with_hint("Use RETURN NEXT or RETURN QUERY.")
+                    } else {
+                        error
+                    });
+                }
+                Ok(StatementKind::Return { value: None })
+            }
+            None => Ok(StatementKind::Return { value: Some(self.expression_until_semicolon()?) }),
+        }
+    }
+
+    /// What follows EXECUTE: text, then INTO and USING in either order, then the semicolon.
+    fn dynamic(&mut self, allow_into: bool) -> Result<(Dynamic, Option<Into>)> {
+        let text = self.sql_until(
+            &|t| t.is_symbol(';') || t.is_word("into") || t.is_word("using"),
+            "INTO or USING or ;",
+            true,
+        )?;
+        let mut using = Vec::new();
+        let mut into = None;
+        loop {
+            if self.is_word("into") && into.is_none() && allow_into {
+                self.at += 1;
+                into = Some(self.into_targets()?);
+            } else if self.is_word("using") && using.is_empty() {
+                self.at += 1;
+                loop {
+                    using.push(self.sql_until(
+                        &|t| t.is_symbol(',') || t.is_symbol(';') || t.is_word("into"),
+                        ", or ; or INTO",
+                        true,
+                    )?);
+                    if !self.accept_symbol(',') {
+                        break;
+                    }
+                }
+            } else {
+                self.expect_symbol(';')?;
+                return Ok((Dynamic { text, using }, into));
+            }
+        }
+    }
+
+    fn execute_statement(&mut self) -> Result<StatementKind> {
+        let (query, into) = self.dynamic(true)?;
+        Ok(StatementKind::Dynamic { query, into })
+    }
+
+    fn cursor_variable(&mut self) -> Result<VariableId> {
+        let start = self.token().start;
+        let target = self.target()?;
+        let is_cursor = match &self.variables[target.variable as usize].ty {
+            TypeSpec::Known(ty) => *ty == Type::REFCURSOR,
+            TypeSpec::Named(fragment) => fragment.text.eq_ignore_ascii_case("refcursor"),
+            _ => false,
+        };
+        if !is_cursor || !target.path.is_empty() {
+            return Err(self.error_at(
+                SqlState::DATATYPE_MISMATCH,
+                format!("variable \"{}\" must be of type cursor or refcursor", target.text),
+                start,
+            ));
+        }
+        Ok(target.variable)
+    }
+
+    fn open_statement(&mut self) -> Result<StatementKind> {
+        let cursor = self.cursor_variable()?;
+        if self.variables[cursor as usize].cursor.is_some() {
+            let args = self.cursor_args(cursor)?;
+            self.expect_symbol(';')?;
+            return Ok(StatementKind::Open { cursor, args, query: None, dynamic: None });
+        }
+        if self.accept_word("no") {
+            self.expect_word("scroll")?;
+        } else {
+            self.accept_word("scroll");
+        }
+        if !self.accept_word("for") {
+            return Err(self.near("syntax error, expected \"FOR\""));
+        }
+        if self.accept_word("execute") {
+            let (dynamic, _) = self.dynamic(false)?;
+            return Ok(StatementKind::Open { cursor, args: Vec::new(), query: None, dynamic: Some(dynamic) });
+        }
+        let query = self.statement_until_semicolon()?;
+        Ok(StatementKind::Open { cursor, args: Vec::new(), query: Some(query), dynamic: None })
+    }
+
+    fn fetch_statement(&mut self) -> Result<StatementKind> {
+        let fetches = self.advance().is_word("fetch");
+        let direction = self.fetch_direction()?;
+        let cursor = self.cursor_variable()?;
+        let into = if fetches {
+            self.expect_word("into")?;
+            Some(self.into_targets()?)
+        } else {
+            None
+        };
+        if fetches && matches!(direction, Direction::All { .. } | Direction::Count { .. }) {
+            return Err(self.error_at(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "FETCH statement cannot return multiple rows",
+                self.token().start,
+            ));
+        }
+        self.expect_symbol(';')?;
+        Ok(StatementKind::Fetch { cursor, direction, into })
+    }
+
+    fn fetch_direction(&mut self) -> Result<Direction> {
+        let word = self.token().word().unwrap_or_default().to_string();
+        // A cursor may be called like a direction; then FROM, IN or the end follows.
+        let names_cursor = self.find_variable(&[word.as_str()]).is_some()
+            && (self.ahead(1).is_symbol(';') || self.ahead(1).is_word("into"));
+        let direction = if names_cursor {
+            return Ok(Direction::Next);
+        } else {
+            match word.as_str() {
+                "next" => Direction::Next,
+                "prior" => Direction::Prior,
+                "first" => Direction::First,
+                "last" => Direction::Last,
+                "all" => Direction::All { forward: true },
+                "absolute" | "relative" => {
+                    self.at += 1;
+                    let count =
+                        self.sql_until(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN", true)?;
+                    self.at += 1;
+                    return Ok(if word == "absolute" {
+                        Direction::Absolute(count)
+                    } else {
+                        Direction::Relative(count)
+                    });
+                }
+                "forward" | "backward" => {
+                    self.at += 1;
+                    let forward = word == "forward";
+                    if self.accept_word("all") {
+                        self.skip_from();
+                        return Ok(Direction::All { forward });
+                    }
+                    if self.skip_from() || self.ahead(1).is_symbol(';') || self.ahead(1).is_word("into") {
+                        return Ok(if forward { Direction::Next } else { Direction::Prior });
+                    }
+                    let count =
+                        self.sql_until(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN", true)?;
+                    self.at += 1;
+                    return Ok(Direction::Count { forward, count });
+                }
+                _ => {
+                    self.skip_from();
+                    return Ok(Direction::Next);
+                }
+            }
+        };
+        self.at += 1;
+        self.skip_from();
+        Ok(direction)
+    }
+
+    fn skip_from(&mut self) -> bool {
+        self.accept_word("from") || self.accept_word("in")
+    }
+}
