@@ -17,3 +17,4 @@
 pub mod cell;
 pub mod id;
 pub mod schema;
+pub mod storage;

@@ -1,0 +1,20 @@
+//! What a partition holds: rows, keys, ordered trees, and what readers of the past need.
+//!
+//! - [`row`]       one row in one byte buffer; any column in O(1), fixed columns updated in place
+//! - [`key`]       memcomparable keys: byte order is column order
+//! - [`tree`]      the B+tree: one root per partition and table or index, split and
+//!   concatenated in O(height)
+//! - [`reference`](mod@reference) reference tables: one writer, versions published to every thread
+//! - [`versions`]  before-images for registered snapshots
+//!
+//! Invariant: nothing here latches. A claim makes the caller the only thread inside a
+//! partition; reference tables are immutable once published.
+pub mod key;
+pub mod reference;
+pub mod row;
+pub mod tree;
+pub mod versions;
+
+pub use key::KeyBuf;
+pub use row::{Row, RowLayout};
+pub use tree::Tree;

@@ -1,0 +1,243 @@
+//! The sorted keys of one node, arranged for search.
+//!
+//! All keys of a node share a prefix (composite keys of one warehouse and district do), so the
+//! prefix is cut off and the next eight bytes of each key stand beside each other as big-endian
+//! integers, the *heads*. A search compares the prefix once, then counts or bisects integers,
+//! and looks at whole keys only where heads are equal. Keys up to 22 bytes lie in the node
+//! itself: no pointer is followed to compare them.
+
+use std::cmp::Ordering;
+
+/// Keys in a leaf, and children of an inner node less one.
+pub(super) const CAPACITY: usize = 32;
+
+const PREFIX_MAX: usize = 22;
+const INLINE_MAX: usize = 22;
+
+/// One key, in the node if short.
+#[derive(Clone)]
+pub(super) enum Key {
+    Inline { len: u8, bytes: [u8; INLINE_MAX] },
+    Boxed(Box<[u8]>),
+}
+
+impl Key {
+    pub(super) const EMPTY: Key = Key::Inline { len: 0, bytes: [0; INLINE_MAX] };
+
+    pub(super) fn new(key: &[u8]) -> Key {
+        if key.len() <= INLINE_MAX {
+            let mut bytes = [0; INLINE_MAX];
+            bytes[..key.len()].copy_from_slice(key);
+            Key::Inline { len: key.len() as u8, bytes }
+        } else {
+            Key::Boxed(key.into())
+        }
+    }
+
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        match self {
+            Key::Inline { len, bytes } => &bytes[..usize::from(*len).min(INLINE_MAX)],
+            Key::Boxed(bytes) => bytes,
+        }
+    }
+
+    /// Bytes on the heap beyond the node.
+    pub(super) fn heap_bytes(key: &[u8]) -> usize {
+        if key.len() <= INLINE_MAX { 0 } else { key.len() }
+    }
+}
+
+/// Up to [`CAPACITY`] sorted, distinct keys.
+#[derive(Clone)]
+pub(super) struct Slots {
+    len: u16,
+    prefix_len: u8,
+    prefix: [u8; PREFIX_MAX],
+    heads: [u64; CAPACITY],
+    keys: [Key; CAPACITY],
+}
+
+/// Eight bytes of `key` from `at`, zero-padded, as an integer that compares like the bytes.
+#[inline]
+fn head_at(key: &[u8], at: usize) -> u64 {
+    let rest = key.get(at..).unwrap_or(&[]);
+    if let Some(eight) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*eight);
+    }
+    let mut head = 0u64;
+    for (index, &byte) in rest.iter().enumerate() {
+        head |= u64::from(byte) << (56 - 8 * index);
+    }
+    head
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+impl Slots {
+    pub(super) fn new() -> Slots {
+        Slots {
+            len: 0,
+            prefix_len: 0,
+            prefix: [0; PREFIX_MAX],
+            heads: [0; CAPACITY],
+            keys: [const { Key::EMPTY }; CAPACITY],
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    #[inline]
+    pub(super) fn key(&self, index: usize) -> &[u8] {
+        debug_assert!(index < self.len());
+        self.keys[index].as_slice()
+    }
+
+    /// The number of keys below `key`, and whether the next one equals it.
+    #[inline]
+    pub(super) fn search(&self, key: &[u8]) -> (usize, bool) {
+        let len = self.len();
+        let prefix_len = usize::from(self.prefix_len);
+        if prefix_len > 0 {
+            let prefix = &self.prefix[..prefix_len];
+            match key.get(..prefix_len) {
+                Some(start) if start == prefix => {}
+                _ => {
+                    return match key.cmp(prefix) {
+                        Ordering::Greater => (len, false),
+                        _ => (0, false),
+                    };
+                }
+            }
+        }
+        let head = head_at(key, prefix_len);
+        let index = self.heads_below(head);
+        if index >= len || self.heads[index] != head {
+            return (index, false);
+        }
+        match self.keys[index].as_slice().cmp(key) {
+            Ordering::Equal => (index, true),
+            Ordering::Greater => (index, false),
+            Ordering::Less => self.search_ties(index + 1, head, key),
+        }
+    }
+
+    /// The number of keys at or below `key`.
+    #[inline]
+    pub(super) fn upper(&self, key: &[u8]) -> usize {
+        let (index, found) = self.search(key);
+        index + usize::from(found)
+    }
+
+    #[inline]
+    fn heads_below(&self, head: u64) -> usize {
+        let mut base = 0;
+        let mut size = self.len().min(CAPACITY);
+        while size > 1 {
+            let half = size / 2;
+            // Compiles to a conditional move: no branch to mispredict.
+            base = if self.heads[base + half - 1] < head { base + half } else { base };
+            size -= half;
+        }
+        base + usize::from(size == 1 && self.heads[base] < head)
+    }
+
+    #[cold]
+    fn search_ties(&self, from: usize, head: u64, key: &[u8]) -> (usize, bool) {
+        let len = self.len();
+        let ties = self.heads[from..len].partition_point(|&other| other <= head);
+        match self.keys[from..from + ties].binary_search_by(|other| other.as_slice().cmp(key)) {
+            Ok(index) => (from + index, true),
+            Err(index) => (from + index, false),
+        }
+    }
+
+    /// Inserts at its sorted place `index`; there must be room.
+    pub(super) fn insert(&mut self, index: usize, key: Key) {
+        let len = self.len();
+        assert!(len < CAPACITY && index <= len);
+        let bytes = key.as_slice();
+        let prefix_len = usize::from(self.prefix_len);
+        let shared = common_prefix(&self.prefix[..prefix_len], bytes);
+        let head = head_at(bytes, shared);
+        self.keys[index..=len].rotate_right(1);
+        self.keys[index] = key;
+        self.len += 1;
+        if len == 0 || shared < prefix_len {
+            self.arrange();
+        } else {
+            self.heads.copy_within(index..len, index + 1);
+            self.heads[index] = head;
+        }
+    }
+
+    /// Takes out the key at `index`.
+    pub(super) fn remove(&mut self, index: usize) -> Key {
+        let len = self.len();
+        assert!(index < len);
+        self.keys[index..len].rotate_left(1);
+        self.heads.copy_within(index + 1..len, index);
+        self.len -= 1;
+        std::mem::replace(&mut self.keys[len - 1], Key::EMPTY)
+    }
+
+    /// Keeps the first `at` keys and returns the others.
+    pub(super) fn split_at(&mut self, at: usize) -> Slots {
+        let mut right = Slots::new();
+        let len = self.len();
+        for (to, from) in (at..len).enumerate() {
+            right.keys[to] = std::mem::replace(&mut self.keys[from], Key::EMPTY);
+        }
+        right.len = (len - at) as u16;
+        self.len = at as u16;
+        self.arrange();
+        right.arrange();
+        right
+    }
+
+    /// Adds keys that are all greater; they must fit.
+    pub(super) fn append(&mut self, right: &mut Slots) {
+        let (len, more) = (self.len(), right.len());
+        assert!(len + more <= CAPACITY);
+        for index in 0..more {
+            self.keys[len + index] = std::mem::replace(&mut right.keys[index], Key::EMPTY);
+        }
+        self.len += right.len;
+        right.len = 0;
+        self.arrange();
+    }
+
+    /// Finds the common prefix and computes every head.
+    fn arrange(&mut self) {
+        let len = self.len();
+        let Some(last) = len.checked_sub(1) else {
+            self.prefix_len = 0;
+            return;
+        };
+        let shared = if last == 0 {
+            // A single key guesses that its neighbours will differ in the last byte only;
+            // each insert that proves it wrong shortens the prefix.
+            self.key(0).len().saturating_sub(1)
+        } else {
+            common_prefix(self.keys[0].as_slice(), self.keys[last].as_slice())
+        };
+        let shared = shared.min(PREFIX_MAX);
+        self.prefix[..shared].copy_from_slice(&self.keys[0].as_slice()[..shared]);
+        self.prefix_len = shared as u8;
+        for index in 0..len {
+            self.heads[index] = head_at(self.keys[index].as_slice(), shared);
+        }
+    }
+}
+
+/// The shortest key `k` with `left < k <= right`: what an inner node needs to tell two
+/// neighbours apart.
+pub(super) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    let shared = common_prefix(left, right);
+    &right[..(shared + 1).min(right.len())]
+}

@@ -1,0 +1,291 @@
+//! Before-images: what a registered snapshot still has to see.
+//!
+//! Updates are in place. At its commit point a transaction of epoch `E` leaves the images it
+//! replaced here if some snapshot is registered, each tagged with the epoch that *superseded*
+//! it:
+//!
+//! ```text
+//! images of a key:   (row as it was before epoch 5) (… before epoch 9)     now: the tree's row
+//! snapshot S sees:    S < 5                          5 <= S < 9             9 <= S
+//! ```
+//!
+//! A snapshot `S` sees the transactions of epochs up to `S`, so it takes the image with the
+//! least superseding epoch above `S`, else the row in the tree. An image without a row says
+//! that the key was absent. Images live in the partition, beside its trees, and move with them
+//! by key when a partition splits or merges.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+use rustc_hash::FxHashMap;
+
+use super::row::Row;
+use super::tree::{Pointer, Tree};
+use crate::id::{Epoch, TreeId};
+
+/// The row before a write, and the epoch of that write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Image {
+    superseded: Epoch,
+    row: Option<Row>,
+}
+
+/// The images of one tree, ascending by key and, within a key, by epoch.
+#[derive(Default, Debug)]
+pub struct TreeVersions {
+    images: BTreeMap<Box<[u8]>, Vec<Image>>,
+    bytes: u64,
+}
+
+/// The images of one partition.
+#[derive(Default, Debug)]
+pub struct Versions {
+    trees: FxHashMap<TreeId, TreeVersions>,
+}
+
+const IMAGE_OVERHEAD_BYTES: u64 = 64;
+
+fn image_bytes(key: &[u8], image: &Image) -> u64 {
+    IMAGE_OVERHEAD_BYTES + key.len() as u64 + image.row.as_ref().map_or(0, |row| row.len() as u64)
+}
+
+impl TreeVersions {
+    /// Keeps the row `key` had before the transaction of epoch `superseded` wrote it (`None`:
+    /// it was absent). A second write of one epoch adds nothing: the first image is the one
+    /// from before the epoch.
+    pub fn keep(&mut self, key: &[u8], superseded: Epoch, row: Option<Row>) {
+        let image = Image { superseded, row };
+        let bytes = image_bytes(key, &image);
+        let images = match self.images.get_mut(key) {
+            Some(images) => images,
+            None => self.images.entry(key.into()).or_default(),
+        };
+        if images.last().is_some_and(|last| last.superseded >= superseded) {
+            return;
+        }
+        images.push(image);
+        self.bytes += bytes;
+    }
+
+    /// The row of `key` at `snapshot`, given the row the tree holds now.
+    pub fn at<'r>(&'r self, key: &[u8], snapshot: Epoch, current: Option<&'r Row>) -> Option<&'r Row> {
+        match self.images.get(key).and_then(|images| visible(images, snapshot)) {
+            Some(image) => image.row.as_ref(),
+            None => current,
+        }
+    }
+
+    /// Whether no image is kept.
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Drops images no snapshot from `oldest` on can see; with `None`, all of them.
+    pub fn collect(&mut self, oldest: Option<Epoch>) {
+        let Some(oldest) = oldest else {
+            *self = TreeVersions::default();
+            return;
+        };
+        let bytes = &mut self.bytes;
+        self.images.retain(|key, images| {
+            images.retain(|image| {
+                let keep = image.superseded > oldest;
+                if !keep {
+                    *bytes = bytes.saturating_sub(image_bytes(key, image));
+                }
+                keep
+            });
+            !images.is_empty()
+        });
+    }
+
+    /// Cuts at `key` as [`Tree::split_off`] does.
+    pub fn split_off(&mut self, key: &[u8]) -> TreeVersions {
+        let images = self.images.split_off(key);
+        let bytes =
+            images.iter().flat_map(|(key, images)| images.iter().map(|image| image_bytes(key, image))).sum();
+        self.bytes = self.bytes.saturating_sub(bytes);
+        TreeVersions { images, bytes }
+    }
+
+    /// Takes in the images of a tree to the right.
+    pub fn append(&mut self, mut right: TreeVersions) {
+        self.images.append(&mut right.images);
+        self.bytes += right.bytes;
+    }
+
+    /// Visits the rows of `tree` as `snapshot` sees them, between the bounds, ascending.
+    pub fn scan<P: Pointer, F>(
+        &self,
+        tree: &Tree<P>,
+        snapshot: Epoch,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        mut visit: F,
+    ) where
+        F: FnMut(&[u8], &Row) -> ControlFlow<()>,
+    {
+        if range_is_empty(low, high) {
+            return;
+        }
+        let mut old = self
+            .images
+            .range::<[u8], _>((low, high))
+            .filter_map(|(key, images)| Some((key.as_ref(), visible(images, snapshot)?)))
+            .peekable();
+        let mut go_on = ControlFlow::Continue(());
+        tree.scan(low, high, |key, row| {
+            while let Some((old_key, image)) = old.next_if(|(old_key, _)| *old_key < key) {
+                if let Some(row) = &image.row {
+                    go_on = visit(old_key, row);
+                    go_on?;
+                }
+            }
+            let row = match old.next_if(|(old_key, _)| *old_key == key) {
+                Some((_, image)) => image.row.as_ref(),
+                None => Some(row),
+            };
+            if let Some(row) = row {
+                go_on = visit(key, row);
+            }
+            go_on
+        });
+        for (key, image) in old {
+            if go_on.is_break() {
+                return;
+            }
+            if let Some(row) = &image.row {
+                go_on = visit(key, row);
+            }
+        }
+    }
+}
+
+fn range_is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    match (low, high) {
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+            low >= high
+        }
+        _ => false,
+    }
+}
+
+fn visible(images: &[Image], snapshot: Epoch) -> Option<&Image> {
+    images.get(images.partition_point(|image| image.superseded <= snapshot))
+}
+
+impl Versions {
+    /// The images of one tree, if any.
+    pub fn tree(&self, tree: TreeId) -> Option<&TreeVersions> {
+        self.trees.get(&tree).filter(|versions| !versions.is_empty())
+    }
+
+    /// The images of one tree, to add to.
+    pub fn tree_mut(&mut self, tree: TreeId) -> &mut TreeVersions {
+        self.trees.entry(tree).or_default()
+    }
+
+    /// Takes out the images of one tree, to move them with it.
+    pub fn take(&mut self, tree: TreeId) -> TreeVersions {
+        self.trees.remove(&tree).unwrap_or_default()
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.trees.values().map(TreeVersions::bytes).sum()
+    }
+
+    /// Whether no image is kept.
+    pub fn is_empty(&self) -> bool {
+        self.trees.values().all(TreeVersions::is_empty)
+    }
+
+    /// Drops what no snapshot from `oldest` on can see; with `None`, everything.
+    pub fn collect(&mut self, oldest: Option<Epoch>) {
+        for versions in self.trees.values_mut() {
+            versions.collect(oldest);
+        }
+        self.trees.retain(|_, versions| !versions.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_snapshot_sees_the_rows_of_its_epoch(
+            writes in proptest::collection::vec((0u8..20, proptest::option::of(any::<u8>())), 1..200),
+            cut: Option<u8>,
+            oldest in 0u64..50,
+        ) {
+            let mut tree: Tree = Tree::new();
+            let mut versions = TreeVersions::default();
+            // The whole state at the end of each epoch.
+            let mut history: Vec<BTreeMap<u8, u8>> = vec![BTreeMap::new()];
+            for (number, (key, value)) in writes.into_iter().enumerate() {
+                let epoch = Epoch(number as u64 / 3 + 1);
+                if history.len() as u64 <= epoch.0 {
+                    history.push(history.last().cloned().unwrap_or_default());
+                }
+                let state = history.last_mut().expect("never empty");
+                let before = match value {
+                    Some(value) => {
+                        state.insert(key, value);
+                        tree.insert(&[key], Box::new([value]), epoch.0)
+                    }
+                    None => {
+                        state.remove(&key);
+                        tree.remove(&[key], epoch.0)
+                    }
+                };
+                versions.keep(&[key], epoch, before);
+            }
+            let bytes = versions.bytes();
+            if let Some(cut) = cut {
+                let right = versions.split_off(&[cut % 20]);
+                versions.append(right);
+                prop_assert_eq!(versions.bytes(), bytes);
+            }
+            versions.collect(Some(Epoch(oldest)));
+            for (epoch, state) in history.iter().enumerate().skip(oldest as usize) {
+                let mut seen = BTreeMap::new();
+                versions.scan(&tree, Epoch(epoch as u64), Bound::Unbounded, Bound::Unbounded, |key, row| {
+                    seen.insert(key[0], row[0]);
+                    ControlFlow::Continue(())
+                });
+                prop_assert_eq!(&seen, state);
+                for key in 0..20u8 {
+                    let row = versions.at(&[key], Epoch(epoch as u64), tree.get(&[key]));
+                    prop_assert_eq!(row.map(|row| row[0]), state.get(&key).copied());
+                }
+                let mut pages = Vec::new();
+                let mut low: Bound<Vec<u8>> = Bound::Unbounded;
+                while let Some(key) = {
+                    let mut next = None;
+                    let from = match &low { Bound::Excluded(key) => Bound::Excluded(&key[..]), _ => Bound::Unbounded };
+                    versions.scan(&tree, Epoch(epoch as u64), from, Bound::Included(&[19]), |key, _| {
+                        next = Some(key.to_vec());
+                        ControlFlow::Break(())
+                    });
+                    next
+                } {
+                    pages.push(key[0]);
+                    low = Bound::Excluded(key);
+                }
+                prop_assert!(pages.iter().eq(state.keys()), "page by page");
+            }
+            versions.collect(None);
+            prop_assert_eq!(versions.bytes(), 0);
+        }
+    }
+}
