@@ -1,1 +1,38 @@
-//! tests
+//! The test house: real servers, started and stopped by tests, and the ways to compare them.
+//!
+//! - [`server`]   an Archipel process on a data directory of its own
+//! - [`postgres`] a PostgreSQL 15 cluster, the oracle
+//! - [`slt`]      one sqllogictest file against either
+//! - [`port`]     free loopback ports
+//!
+//! Workloads (`workloads/`), SQL suites (`slt/`) and benchmarks (`bench/`) lie beside it; the
+//! tests that use this house are in `tests/tests`.
+
+pub mod port;
+pub mod postgres;
+pub mod server;
+pub mod slt;
+
+use std::path::PathBuf;
+
+/// Whether `tests/run --long` asked for the long form of a test.
+pub fn long() -> bool {
+    std::env::var_os("ARCHIPEL_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+/// The `archipel` binary of the same build as this test.
+pub fn archipel_binary() -> PathBuf {
+    let mut path = std::env::current_exe().expect("a running test has a path");
+    path.pop();
+    if path.ends_with("deps") {
+        path.pop();
+    }
+    let binary = path.join("archipel");
+    assert!(binary.exists(), "{} is missing: build the workspace first (tests/run does)", binary.display());
+    binary
+}
+
+/// A file of the `tests` folder.
+pub fn file(relative: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(relative)
+}

@@ -1,0 +1,96 @@
+//! A PostgreSQL 15 cluster of the test's own: the oracle.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::port;
+
+/// Where Debian's package puts the server's programs.
+const BIN: &str = "/usr/lib/postgresql/15/bin";
+
+/// A running cluster in a temporary directory; stopped and removed on drop.
+pub struct Postgres {
+    directory: tempfile::TempDir,
+    port: u16,
+}
+
+impl Postgres {
+    /// A new cluster: UTF8, C locale, trust on loopback.
+    pub fn start() -> Postgres {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        if root() {
+            run(Command::new("chown").arg("postgres").arg(directory.path()));
+        }
+        let data = directory.path().join("data");
+        run(program("initdb")
+            .args(["-A", "trust", "-U", "archipel", "--locale=C", "-E", "UTF8", "--no-sync", "-D"])
+            .arg(&data));
+        for _ in 0..5 {
+            let port = port::free();
+            let options = format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off");
+            let started = program("pg_ctl")
+                .args(["start", "-w", "-t", "60", "-o", &options, "-l"])
+                .arg(directory.path().join("log"))
+                .arg("-D")
+                .arg(&data)
+                .stdout(Stdio::null())
+                .status()
+                .expect("pg_ctl can be run");
+            if started.success() {
+                let postgres = Postgres { directory, port };
+                run(Command::new(PathBuf::from(BIN).join("createdb"))
+                    .args(["-h", "127.0.0.1", "-U", "archipel", "-p", &port.to_string(), "archipel"]));
+                return postgres;
+            }
+        }
+        panic!("PostgreSQL did not start in five tries");
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgresql://archipel@127.0.0.1:{}/archipel", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let _ = program("pg_ctl")
+            .args(["stop", "-m", "immediate", "-D"])
+            .arg(self.directory.path().join("data"))
+            .stdout(Stdio::null())
+            .status();
+    }
+}
+
+fn root() -> bool {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// A program of the package; as user `postgres` when we are root, whom it refuses to serve.
+fn program(name: &str) -> Command {
+    let path = PathBuf::from(BIN).join(name);
+    assert!(path.exists(), "{} is missing: install postgresql-15 (tests/run does)", path.display());
+    if root() {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--"]).arg(path);
+        command.current_dir("/");
+        command
+    } else {
+        Command::new(path)
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().expect("the program can be run");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

@@ -1,0 +1,204 @@
+//! An Archipel process: started on a data directory, killed hard or stopped softly, started again.
+
+use std::fs::File;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{archipel_binary, port};
+
+/// How long a start (recovery included) may take before the test gives up.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// A data directory and the process that serves it, if one does.
+pub struct Server {
+    directory: tempfile::TempDir,
+    settings: Vec<String>,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// A fresh data directory, served with `settings` (`name=value`).
+    pub fn start(settings: &[&str]) -> Server {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut server = Server { directory, settings, port: 0, child: None };
+        server.restart();
+        server
+    }
+
+    /// Starts the process on the same data directory.
+    pub fn restart(&mut self) {
+        assert!(self.child.is_none(), "it is running already");
+        for _ in 0..5 {
+            self.port = port::free();
+            let mut child = self.command(self.port).spawn().expect("the binary can be run");
+            let begin = Instant::now();
+            loop {
+                if let Some(status) = child.try_wait().expect("a child can be asked for its status") {
+                    // Another process may have taken the port first; then it says so.
+                    if self.log().contains("in use") && !self.log().contains("data directory") {
+                        break;
+                    }
+                    panic!("the server ended with {status}:\n{}", self.log());
+                }
+                if ready(self.port) {
+                    self.child = Some(child);
+                    return;
+                }
+                if begin.elapsed() > START_LIMIT {
+                    // A failure to kill it changes nothing about the verdict.
+                    let _ = child.kill();
+                    panic!("the server did not answer within {START_LIMIT:?}:\n{}", self.log());
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        panic!("no free port in five tries");
+    }
+
+    /// The command that serves this data directory.
+    pub fn command(&self, port: u16) -> Command {
+        let mut command = Command::new(archipel_binary());
+        command
+            .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
+            .arg(self.data_directory());
+        for setting in &self.settings {
+            command.args(["--set", setting]);
+        }
+        let log = File::create(self.log_path()).expect("the log file can be made");
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file can be shared")).stderr(log);
+        command
+    }
+
+    pub fn data_directory(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    /// What the latest process printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgresql://archipel@127.0.0.1:{}/archipel", self.port)
+    }
+
+    /// SIGKILL: no handler runs, nothing is flushed.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("it is running");
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+    }
+
+    /// SIGTERM, and its exit status.
+    pub fn stop(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("it is running");
+        signal(&child, libc::SIGTERM);
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("a child can be asked for its status") {
+                return status;
+            }
+            if begin.elapsed() > START_LIMIT {
+                let _ = child.kill();
+                panic!("the server did not stop within {START_LIMIT:?}:\n{}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether the process is still there.
+    pub fn alive(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// A connection; must be awaited inside a tokio runtime.
+    pub async fn connect(&self) -> tokio_postgres::Client {
+        connect(&self.url()).await
+    }
+
+    /// Runs `archipel` with these arguments and answers its output.
+    pub fn archipel(arguments: &[&str]) -> std::process::Output {
+        Command::new(archipel_binary())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary can be run")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // The directory goes next; nothing is left to report a failure to.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: kill(2) takes no pointers; the child is ours and not yet waited for.
+    let outcome = unsafe { libc::kill(child.id() as i32, signal) };
+    assert_eq!(outcome, 0, "a running child can be signalled");
+}
+
+fn ready(port: u16) -> bool {
+    let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    drop(stream);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel?connect_timeout=5");
+    runtime.block_on(async {
+        let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else { return false };
+        tokio::spawn(connection);
+        client.simple_query("SELECT 1").await.is_ok()
+    })
+}
+
+/// A connection whose I/O runs as a task of the current runtime.
+pub async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) =
+        tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("the server takes connections");
+    tokio::spawn(async move {
+        // Ends with the client, or with the server: tests see that in their own calls.
+        let _ = connection.await;
+    });
+    client
+}
+
+/// Runs the workload driver; panics with its output unless it succeeds or `may_fail`.
+pub fn workload(arguments: &[&str], may_fail: bool) -> String {
+    let output = Command::new(archipel_binary())
+        .arg("workload")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary can be run");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(may_fail || output.status.success(), "archipel workload {arguments:?}: {}\n{text}", output.status);
+    text
+}
+
+/// Starts the workload driver beside the test.
+pub fn spawn_workload(arguments: &[&str], log: &Path) -> Child {
+    let log = File::create(log).expect("the log file can be made");
+    Command::new(archipel_binary())
+        .arg("workload")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a file can be shared"))
+        .stderr(log)
+        .spawn()
+        .expect("the binary can be run")
+}

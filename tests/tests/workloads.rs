@@ -1,0 +1,39 @@
+//! TPC-C and TATP end to end: load, run, check; and the same files on PostgreSQL 15.
+
+use archipel_tests::postgres::Postgres;
+use archipel_tests::server::{Server, workload};
+
+fn end_to_end(url: &str, name: &str, arguments: &[&str]) {
+    workload(&["load", name, "--url", url], false);
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let json = directory.path().join("figures.json");
+    let path = json.to_str().expect("temporary paths are UTF-8");
+    let run = ["run", name, "--url", url, "--duration", "3", "--json", path, "--quiet"];
+    workload(&[&run[..], arguments].concat(), false);
+    workload(&["check", name, "--url", url], false);
+    let figures: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("the figures were written"))
+            .expect("the figures are JSON");
+    assert!(figures["throughput"].as_f64().is_some_and(|throughput| throughput > 0.0), "{figures:#}");
+    assert_eq!(figures["errors"].as_u64(), Some(0), "{figures:#}");
+    for (name, call) in figures["transactions"].as_object().expect("figures per transaction") {
+        assert!(call["count"].as_u64().is_some_and(|count| count > 0), "{name} never committed: {figures:#}");
+    }
+}
+
+#[test]
+fn tpcc_runs_and_stays_consistent() {
+    end_to_end(&Server::start(&[]).url(), "tpcc", &[]);
+}
+
+#[test]
+fn tatp_runs_and_stays_consistent() {
+    end_to_end(&Server::start(&[]).url(), "tatp", &["--pipeline", "8"]);
+}
+
+#[test]
+fn the_same_files_and_driver_serve_postgresql() {
+    let postgres = Postgres::start();
+    end_to_end(&postgres.url(), "tpcc", &[]);
+    end_to_end(&postgres.url(), "tatp", &["--pipeline", "8"]);
+}
