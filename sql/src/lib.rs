@@ -9,11 +9,15 @@
 //! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers
 //! - [`datum`]    values at run time
 //! - [`numeric`]  exact decimals
+//! - [`ast`]      statements as written
+//! - [`parser`]   from text to statements
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
+pub mod ast;
 pub mod catalog;
 pub mod datum;
 pub mod error;
 pub mod function;
 pub mod numeric;
+pub mod parser;
 pub mod types;

@@ -93,9 +93,14 @@ pub struct ForeignKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
     /// By this column, in this co-location group. The storage key begins with it.
-    Column { column: u16, group: u32 },
+    Column {
+        column: u16,
+        group: u32,
+    },
     /// A table without a primary key: by a hidden row number, in a group of its own.
-    HiddenId { group: u32 },
+    HiddenId {
+        group: u32,
+    },
     Reference,
     /// System views have no rows of their own.
     None,

@@ -1,0 +1,460 @@
+//! Definitions: tables, indexes, sequences, schemas, routines, privileges.
+
+use super::{Expression, QualifiedName, TypeName};
+
+/// CREATE TABLE with columns. Forms without an equivalent here (LIKE, INHERITS, PARTITION …,
+/// OF type, TEMPORARY, UNLOGGED) parse to `Statement::Unsupported`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub name: QualifiedName,
+    pub if_not_exists: bool,
+    pub columns: Vec<ColumnDefinition>,
+    pub constraints: Vec<TableConstraint>,
+    /// WITH (…) storage parameters.
+    pub options: Vec<(String, Option<String>)>,
+}
+
+/// CREATE TABLE name [(columns)] AS query [WITH [NO] DATA].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTableAs {
+    pub name: QualifiedName,
+    pub if_not_exists: bool,
+    pub columns: Vec<String>,
+    pub query: Box<sqlparser::ast::Query>,
+    pub with_data: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDefinition {
+    pub name: String,
+    pub position: u32,
+    pub ty: TypeName,
+    pub collation: Option<QualifiedName>,
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnConstraint {
+    /// CONSTRAINT name.
+    pub name: Option<String>,
+    pub kind: ColumnConstraintKind,
+    pub deferrable: Deferrable,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnConstraintKind {
+    NotNull,
+    Null,
+    Default(Expression),
+    PrimaryKey,
+    Unique {
+        nulls_not_distinct: bool,
+    },
+    Check(Expression),
+    References(References),
+    /// GENERATED ALWAYS AS (…) STORED.
+    Generated(Expression),
+    /// GENERATED { ALWAYS | BY DEFAULT } AS IDENTITY.
+    Identity {
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+}
+
+/// What a constraint says about when it is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deferrable {
+    pub deferrable: bool,
+    pub initially_deferred: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct References {
+    pub table: QualifiedName,
+    /// Empty: the primary key.
+    pub columns: Vec<String>,
+    /// MATCH FULL was asked for.
+    pub match_full: bool,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferentialAction {
+    #[default]
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+impl ReferentialAction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ReferentialAction::NoAction => "NO ACTION",
+            ReferentialAction::Restrict => "RESTRICT",
+            ReferentialAction::Cascade => "CASCADE",
+            ReferentialAction::SetNull => "SET NULL",
+            ReferentialAction::SetDefault => "SET DEFAULT",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableConstraint {
+    pub name: Option<String>,
+    pub position: u32,
+    pub kind: TableConstraintKind,
+    pub deferrable: Deferrable,
+    /// NOT VALID (ALTER TABLE only).
+    pub not_valid: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableConstraintKind {
+    PrimaryKey {
+        columns: Vec<String>,
+        include: Vec<String>,
+    },
+    Unique {
+        columns: Vec<String>,
+        include: Vec<String>,
+        nulls_not_distinct: bool,
+    },
+    /// PRIMARY KEY or UNIQUE USING INDEX name.
+    UsingIndex {
+        primary: bool,
+        index: String,
+    },
+    Check(Expression),
+    ForeignKey {
+        columns: Vec<String>,
+        references: References,
+    },
+    Exclude,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlteredObject {
+    Table,
+    Index,
+    Sequence,
+}
+
+/// ALTER TABLE (and the forms of ALTER INDEX and ALTER SEQUENCE that rename).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    pub object: AlteredObject,
+    pub name: QualifiedName,
+    pub if_exists: bool,
+    pub only: bool,
+    pub actions: Vec<AlterTableAction>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterTableAction {
+    AddColumn {
+        column: ColumnDefinition,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        column: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    AddConstraint(TableConstraint),
+    DropConstraint {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    SetDefault {
+        column: String,
+        default: Option<Expression>,
+    },
+    SetNotNull {
+        column: String,
+        not_null: bool,
+    },
+    SetType {
+        column: String,
+        ty: TypeName,
+        using: Option<Expression>,
+    },
+    RenameTo(String),
+    RenameColumn {
+        from: String,
+        to: String,
+    },
+    RenameConstraint {
+        from: String,
+        to: String,
+    },
+    SetSchema(String),
+    OwnerTo(String),
+    /// SET (…), RESET (…): storage parameters.
+    SetOptions(Vec<(String, Option<String>)>),
+    ReplicaIdentity,
+    /// An action that is not supported, by its words.
+    Unsupported(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub unique: bool,
+    pub concurrently: bool,
+    pub if_not_exists: bool,
+    pub name: Option<String>,
+    pub table: QualifiedName,
+    /// USING method.
+    pub method: Option<String>,
+    pub elements: Vec<IndexElement>,
+    pub include: Vec<String>,
+    pub nulls_not_distinct: bool,
+    pub options: Vec<(String, Option<String>)>,
+    pub predicate: Option<Expression>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexElement {
+    pub key: IndexKey,
+    pub position: u32,
+    pub collation: Option<QualifiedName>,
+    pub operator_class: Option<QualifiedName>,
+    pub descending: bool,
+    pub nulls_first: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexKey {
+    Column(String),
+    Expression(Expression),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SequenceOption {
+    As(TypeName),
+    Increment(i64),
+    /// `None`: NO MINVALUE.
+    MinValue(Option<i64>),
+    MaxValue(Option<i64>),
+    Start(i64),
+    Restart(Option<i64>),
+    Cache(i64),
+    Cycle(bool),
+    /// `None`: OWNED BY NONE; else table and column.
+    OwnedBy(Option<(QualifiedName, String)>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateSequence {
+    pub name: QualifiedName,
+    pub if_not_exists: bool,
+    pub options: Vec<SequenceOption>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterSequence {
+    pub name: QualifiedName,
+    pub if_exists: bool,
+    pub options: Vec<SequenceOption>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateSchema {
+    /// `None`: named after the role of AUTHORIZATION.
+    pub name: Option<String>,
+    pub if_not_exists: bool,
+    pub authorization: Option<String>,
+}
+
+/// FUNCTION, PROCEDURE or ROUTINE, as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineWord {
+    Function,
+    Procedure,
+    Routine,
+}
+
+impl RoutineWord {
+    /// In lower case, as messages say it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RoutineWord::Function => "function",
+            RoutineWord::Procedure => "procedure",
+            RoutineWord::Routine => "routine",
+        }
+    }
+}
+
+/// CREATE [OR REPLACE] FUNCTION | PROCEDURE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateRoutine {
+    pub kind: RoutineWord,
+    pub or_replace: bool,
+    pub name: QualifiedName,
+    pub args: Vec<ArgumentDefinition>,
+    /// Functions: RETURNS.
+    pub returns: Option<Returns>,
+    /// Folded; "sql" when absent and the body is not quoted.
+    pub language: Option<String>,
+    pub body: RoutineBody,
+    /// 'i', 's' or 'v'.
+    pub volatility: char,
+    pub strict: bool,
+    pub security_definer: bool,
+    pub leakproof: bool,
+    pub window: bool,
+    pub cost: Option<f64>,
+    pub rows: Option<f64>,
+    /// SET name TO value clauses.
+    pub settings: Vec<super::Set>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgumentDefinition {
+    pub name: Option<String>,
+    pub mode: crate::catalog::ArgMode,
+    pub ty: TypeName,
+    pub default: Option<Expression>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Returns {
+    /// The type says itself whether it is SETOF.
+    Type(TypeName),
+    /// RETURNS TABLE: the columns also follow the arguments, in mode Table.
+    Table,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoutineBody {
+    /// AS 'text'.
+    Text {
+        text: String,
+        /// Byte offset of the first character of the body in the script, if the quoting kept
+        /// the text unchanged (dollar quotes).
+        offset: Option<usize>,
+    },
+    /// AS 'file', 'symbol'.
+    Library(String, String),
+    /// RETURN expression or BEGIN ATOMIC … END, as written.
+    Inline(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectWord {
+    Table,
+    Index,
+    Sequence,
+    Schema,
+}
+
+impl ObjectWord {
+    /// In lower case, as messages say it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ObjectWord::Table => "table",
+            ObjectWord::Index => "index",
+            ObjectWord::Sequence => "sequence",
+            ObjectWord::Schema => "schema",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drop {
+    pub kind: ObjectWord,
+    pub names: Vec<QualifiedName>,
+    pub if_exists: bool,
+    pub cascade: bool,
+    pub concurrently: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropRoutine {
+    pub kind: RoutineWord,
+    pub if_exists: bool,
+    pub routines: Vec<RoutineSignature>,
+    pub cascade: bool,
+}
+
+/// A routine by name, and by argument types if given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoutineSignature {
+    pub name: QualifiedName,
+    /// `None`: without parentheses, the only one of that name.
+    pub args: Option<Vec<ArgumentDefinition>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RenamedObject {
+    Schema(String),
+    Routine(RoutineWord, RoutineSignature),
+}
+
+/// ALTER SCHEMA | FUNCTION | PROCEDURE … RENAME TO, OWNER TO, SET SCHEMA.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rename {
+    pub object: RenamedObject,
+    pub action: RenameAction,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RenameAction {
+    RenameTo(String),
+    SetSchema(String),
+    OwnerTo(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truncate {
+    pub tables: Vec<QualifiedName>,
+    pub restart_identity: bool,
+    pub cascade: bool,
+}
+
+/// COMMENT ON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comment {
+    pub object: CommentObject,
+    /// `None` removes the comment.
+    pub text: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum CommentObject {
+    Table(QualifiedName),
+    Index(QualifiedName),
+    Sequence(QualifiedName),
+    Column(QualifiedName, String),
+    Constraint { name: String, table: QualifiedName },
+    Schema(String),
+    Database(String),
+    Routine(RoutineWord, RoutineSignature),
+}
+
+/// GRANT and REVOKE on objects. Role membership is not supported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    pub revoke: bool,
+    /// Folded; empty for ALL [PRIVILEGES].
+    pub privileges: Vec<String>,
+    pub objects: GrantObjects,
+    /// Role names; "public" for PUBLIC.
+    pub grantees: Vec<String>,
+    pub grant_option: bool,
+    pub cascade: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum GrantObjects {
+    Tables(Vec<QualifiedName>),
+    Sequences(Vec<QualifiedName>),
+    Schemas(Vec<String>),
+    Databases(Vec<String>),
+    Routines(RoutineWord, Vec<RoutineSignature>),
+    /// ALL TABLES | SEQUENCES | FUNCTIONS … IN SCHEMA: the word, and the schemas.
+    AllInSchema(String, Vec<String>),
+}

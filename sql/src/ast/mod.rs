@@ -1,0 +1,242 @@
+//! Statements as written, before any name is looked up.
+//!
+//! Queries and data changes keep sqlparser's trees, because the binder walks them field by
+//! field; every other statement has a node of our own, since sqlparser rejects or blurs most
+//! of PostgreSQL's utility statements. Our nodes hold identifiers already folded (lower case
+//! unless quoted) and expressions with their source text, as the catalog stores it.
+//!
+//! - [`ddl`]       tables, indexes, sequences, schemas, routines
+//! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
+//! - [`type_name`] types as written
+//! - [`lock`]      row locking clauses, which sqlparser knows only in part
+
+pub mod ddl;
+pub mod lock;
+pub mod type_name;
+pub mod utility;
+
+use std::ops::Range;
+
+pub use ddl::*;
+pub use lock::*;
+pub use type_name::*;
+pub use utility::*;
+
+/// One statement of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatementText {
+    pub statement: Statement,
+    /// Bytes of the script: from the first to the last token, without the semicolon.
+    pub range: Range<usize>,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// SELECT, VALUES, TABLE, and WITH before anything: the body may be
+    /// `SetExpr::{Insert, Update, Delete, Merge}`.
+    Query(Box<sqlparser::ast::Query>),
+    Insert(Box<sqlparser::ast::Insert>),
+    Update(Box<sqlparser::ast::Update>),
+    Delete(Box<sqlparser::ast::Delete>),
+    Merge(Box<sqlparser::ast::Merge>),
+    CreateTable(Box<CreateTable>),
+    /// CREATE TABLE … AS query.
+    CreateTableAs(Box<CreateTableAs>),
+    AlterTable(Box<AlterTable>),
+    CreateIndex(Box<CreateIndex>),
+    CreateSequence(CreateSequence),
+    AlterSequence(AlterSequence),
+    CreateSchema(CreateSchema),
+    CreateRoutine(Box<CreateRoutine>),
+    /// DROP TABLE, INDEX, SEQUENCE, SCHEMA.
+    Drop(Drop),
+    DropRoutine(DropRoutine),
+    /// ALTER … RENAME TO and SET SCHEMA of routines, schemas, indexes; other forms refuse.
+    Rename(Rename),
+    Truncate(Truncate),
+    Comment(Comment),
+    Grant(Grant),
+    Call(Call),
+    Do(Do),
+    Copy(Box<Copy>),
+    Transaction(TransactionStatement),
+    Set(Set),
+    SetTransaction(SetTransaction),
+    SetConstraints(SetConstraints),
+    Reset(Reset),
+    Show(Show),
+    AlterSystem(AlterSystem),
+    Prepare(Prepare),
+    Execute(Execute),
+    /// `None`: ALL.
+    Deallocate(Option<String>),
+    Explain(Explain),
+    DeclareCursor(DeclareCursor),
+    Fetch(Fetch),
+    /// `None`: ALL.
+    CloseCursor(Option<String>),
+    Discard(DiscardTarget),
+    Listen(String),
+    Notify {
+        channel: String,
+        payload: Option<String>,
+    },
+    /// `None`: `*`.
+    Unlisten(Option<String>),
+    Lock(LockTable),
+    Vacuum(Vacuum),
+    Analyze(Vacuum),
+    Reindex {
+        what: String,
+        name: Option<QualifiedName>,
+    },
+    Checkpoint,
+    /// A statement of PostgreSQL that Archipel does not have, by its name ("CREATE VIEW").
+    /// Running it answers [`Statement::refusal`].
+    Unsupported {
+        what: String,
+    },
+}
+
+impl Statement {
+    /// The error of running an [`Statement::Unsupported`].
+    pub fn refusal(what: &str) -> crate::error::SqlError {
+        crate::error::SqlError::unsupported(what)
+    }
+
+    /// The command tag without counts, as CommandComplete spells it: "CREATE TABLE". SELECT,
+    /// INSERT, UPDATE, DELETE, MERGE, FETCH, MOVE and COPY take their row counts after it.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Statement::Query(query) => match query.body.as_ref() {
+                sqlparser::ast::SetExpr::Insert(_) => "INSERT",
+                sqlparser::ast::SetExpr::Update(_) => "UPDATE",
+                sqlparser::ast::SetExpr::Delete(_) => "DELETE",
+                sqlparser::ast::SetExpr::Merge(_) => "MERGE",
+                _ => "SELECT",
+            },
+            Statement::Insert(_) => "INSERT",
+            Statement::Update(_) => "UPDATE",
+            Statement::Delete(_) => "DELETE",
+            Statement::Merge(_) => "MERGE",
+            Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::CreateTableAs(_) => "SELECT",
+            Statement::AlterTable(alter) => match alter.object {
+                AlteredObject::Table => "ALTER TABLE",
+                AlteredObject::Index => "ALTER INDEX",
+                AlteredObject::Sequence => "ALTER SEQUENCE",
+            },
+            Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::CreateSequence(_) => "CREATE SEQUENCE",
+            Statement::AlterSequence(_) => "ALTER SEQUENCE",
+            Statement::CreateSchema(_) => "CREATE SCHEMA",
+            Statement::CreateRoutine(routine) => match routine.kind {
+                RoutineWord::Procedure => "CREATE PROCEDURE",
+                _ => "CREATE FUNCTION",
+            },
+            Statement::Drop(drop) => match drop.kind {
+                ObjectWord::Table => "DROP TABLE",
+                ObjectWord::Index => "DROP INDEX",
+                ObjectWord::Sequence => "DROP SEQUENCE",
+                ObjectWord::Schema => "DROP SCHEMA",
+            },
+            Statement::DropRoutine(drop) => match drop.kind {
+                RoutineWord::Function => "DROP FUNCTION",
+                RoutineWord::Procedure => "DROP PROCEDURE",
+                RoutineWord::Routine => "DROP ROUTINE",
+            },
+            Statement::Rename(rename) => match rename.object {
+                RenamedObject::Schema(_) => "ALTER SCHEMA",
+                RenamedObject::Routine(RoutineWord::Function, _) => "ALTER FUNCTION",
+                RenamedObject::Routine(RoutineWord::Procedure, _) => "ALTER PROCEDURE",
+                RenamedObject::Routine(RoutineWord::Routine, _) => "ALTER ROUTINE",
+            },
+            Statement::Truncate(_) => "TRUNCATE TABLE",
+            Statement::Comment(_) => "COMMENT",
+            Statement::Grant(grant) if grant.revoke => "REVOKE",
+            Statement::Grant(_) => "GRANT",
+            Statement::Call(_) => "CALL",
+            Statement::Do(_) => "DO",
+            Statement::Copy(_) => "COPY",
+            Statement::Transaction(transaction) => match transaction {
+                TransactionStatement::Begin { start: true, .. } => "START TRANSACTION",
+                TransactionStatement::Begin { .. } => "BEGIN",
+                TransactionStatement::Commit { .. } => "COMMIT",
+                TransactionStatement::Rollback { .. } | TransactionStatement::RollbackTo(_) => "ROLLBACK",
+                TransactionStatement::Savepoint(_) => "SAVEPOINT",
+                TransactionStatement::Release(_) => "RELEASE",
+            },
+            Statement::Set(_) | Statement::SetTransaction(_) => "SET",
+            Statement::SetConstraints(_) => "SET CONSTRAINTS",
+            Statement::Reset(_) => "RESET",
+            Statement::Show(_) => "SHOW",
+            Statement::AlterSystem(_) => "ALTER SYSTEM",
+            Statement::Prepare(_) => "PREPARE",
+            Statement::Execute(_) => "EXECUTE",
+            Statement::Deallocate(None) => "DEALLOCATE ALL",
+            Statement::Deallocate(Some(_)) => "DEALLOCATE",
+            Statement::Explain(_) => "EXPLAIN",
+            Statement::DeclareCursor(_) => "DECLARE CURSOR",
+            Statement::Fetch(fetch) if fetch.move_only => "MOVE",
+            Statement::Fetch(_) => "FETCH",
+            Statement::CloseCursor(None) => "CLOSE CURSOR ALL",
+            Statement::CloseCursor(Some(_)) => "CLOSE CURSOR",
+            Statement::Discard(DiscardTarget::All) => "DISCARD ALL",
+            Statement::Discard(DiscardTarget::Plans) => "DISCARD PLANS",
+            Statement::Discard(DiscardTarget::Sequences) => "DISCARD SEQUENCES",
+            Statement::Discard(DiscardTarget::Temporary) => "DISCARD TEMP",
+            Statement::Listen(_) => "LISTEN",
+            Statement::Notify { .. } => "NOTIFY",
+            Statement::Unlisten(_) => "UNLISTEN",
+            Statement::Lock(_) => "LOCK TABLE",
+            Statement::Vacuum(_) => "VACUUM",
+            Statement::Analyze(_) => "ANALYZE",
+            Statement::Reindex { .. } => "REINDEX",
+            Statement::Checkpoint => "CHECKPOINT",
+            Statement::Unsupported { .. } => "???",
+        }
+    }
+}
+
+/// A name with an optional schema, folded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QualifiedName {
+    /// The database and the schema before the name, as far as given.
+    pub catalog: Option<String>,
+    pub schema: Option<String>,
+    pub name: String,
+    /// One-based character position in the script.
+    pub position: u32,
+}
+
+impl QualifiedName {
+    /// An unqualified name from nowhere in particular.
+    pub fn bare(name: impl Into<String>) -> Self {
+        QualifiedName { catalog: None, schema: None, name: name.into(), position: 0 }
+    }
+
+    /// The position, if the name came from a text.
+    pub fn at(&self) -> Option<u32> {
+        (self.position > 0).then_some(self.position)
+    }
+}
+
+impl std::fmt::Display for QualifiedName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for part in [&self.catalog, &self.schema].into_iter().flatten() {
+            write!(f, "{part}.")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// An expression with its source text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    pub expr: sqlparser::ast::Expr,
+    /// As written, without surrounding blanks.
+    pub text: String,
+    /// One-based character position in the script.
+    pub position: u32,
+}

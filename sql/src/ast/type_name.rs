@@ -1,0 +1,232 @@
+//! Type names as written, and what they mean.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Oid, Type};
+
+use super::QualifiedName;
+
+/// A type as written: `pg_catalog.varchar(10)[]`, `SETOF warehouse`, `item.i_id%TYPE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeName {
+    /// PostgreSQL's internal name where the grammar has its own words (`int4` for INTEGER),
+    /// else the folded name.
+    pub name: QualifiedName,
+    /// `(10)`, `(12, 2)`.
+    pub modifiers: Vec<i32>,
+    /// Number of `[]`.
+    pub dimensions: u32,
+    pub setof: bool,
+    /// `table.column%TYPE`: the schema and table are in `name` (catalog is the schema).
+    pub percent_type: bool,
+    /// Fields of INTERVAL, as PostgreSQL's typmod bits; `None` without.
+    pub interval_fields: Option<i32>,
+}
+
+/// Built-in types by PostgreSQL's internal name: (name, oid, array oid).
+const BUILTIN: &[(&str, u32, u32)] = &[
+    ("bool", 16, 1000),
+    ("bytea", 17, 1001),
+    ("char", 18, 1002),
+    ("name", 19, 1003),
+    ("int8", 20, 1016),
+    ("int2", 21, 1005),
+    ("int2vector", 22, 1006),
+    ("int4", 23, 1007),
+    ("regproc", 24, 1008),
+    ("text", 25, 1009),
+    ("oid", 26, 1028),
+    ("tid", 27, 1010),
+    ("xid", 28, 1011),
+    ("cid", 29, 1012),
+    ("oidvector", 30, 1013),
+    ("json", 114, 199),
+    ("float4", 700, 1021),
+    ("float8", 701, 1022),
+    ("unknown", 705, 0),
+    ("aclitem", 1033, 1034),
+    ("bpchar", 1042, 1014),
+    ("varchar", 1043, 1015),
+    ("date", 1082, 1182),
+    ("time", 1083, 1183),
+    ("timestamp", 1114, 1115),
+    ("timestamptz", 1184, 1185),
+    ("interval", 1186, 1187),
+    ("timetz", 1266, 1270),
+    ("numeric", 1700, 1231),
+    ("refcursor", 1790, 2201),
+    ("regprocedure", 2202, 2207),
+    ("regoper", 2203, 2208),
+    ("regclass", 2205, 2210),
+    ("regtype", 2206, 2211),
+    ("record", 2249, 2287),
+    ("cstring", 2275, 1263),
+    ("any", 2276, 0),
+    ("anyarray", 2277, 0),
+    ("void", 2278, 0),
+    ("trigger", 2279, 0),
+    ("anyelement", 2283, 0),
+    ("anynonarray", 2776, 0),
+    ("uuid", 2950, 2951),
+    ("jsonb", 3802, 3807),
+    ("regnamespace", 4089, 4090),
+    ("regrole", 4096, 4097),
+    ("anycompatible", 5077, 0),
+    ("anycompatiblearray", 5078, 0),
+    ("pg_node_tree", 194, 0),
+];
+
+/// The array type whose elements are `element`, for built-in types.
+pub fn array_type_of(element: Oid) -> Option<Oid> {
+    BUILTIN.iter().find(|&&(_, oid, array)| oid == element.0 && array != 0).map(|&(_, _, array)| Oid(array))
+}
+
+/// The element type of a built-in array type.
+pub fn element_type_of(array: Oid) -> Option<Oid> {
+    BUILTIN.iter().find(|&&(_, _, own)| own == array.0 && own != 0).map(|&(_, oid, _)| Oid(oid))
+}
+
+impl TypeName {
+    /// A type by its internal name, without modifiers.
+    pub fn bare(name: &str) -> TypeName {
+        TypeName {
+            name: QualifiedName::bare(name),
+            modifiers: Vec::new(),
+            dimensions: 0,
+            setof: false,
+            percent_type: false,
+            interval_fields: None,
+        }
+    }
+
+    /// serial, bigserial, smallserial: the integer type behind.
+    pub fn serial(&self) -> Option<Type> {
+        if self.name.schema.is_some() || self.dimensions > 0 {
+            return None;
+        }
+        match self.name.name.as_str() {
+            "serial" | "serial4" => Some(Type::INT4),
+            "bigserial" | "serial8" => Some(Type::INT8),
+            "smallserial" | "serial2" => Some(Type::INT2),
+            _ => None,
+        }
+    }
+
+    /// The built-in type it names, with its typmod; `Ok(None)` if the name is not built in
+    /// (a table's row type, or nothing at all).
+    pub fn builtin(&self) -> Result<Option<Type>> {
+        if self.percent_type || self.name.schema.as_deref().is_some_and(|schema| schema != "pg_catalog") {
+            return Ok(None);
+        }
+        // An array type may be named by its internal name: _int4.
+        let (base, extra) = match self.name.name.strip_prefix('_') {
+            Some(element) if BUILTIN.iter().any(|&(name, _, array)| name == element && array != 0) => {
+                (element, 1)
+            }
+            _ => (self.name.name.as_str(), 0),
+        };
+        let Some(&(_, oid, array)) = BUILTIN.iter().find(|&&(name, ..)| name == base) else {
+            return Ok(None);
+        };
+        let typmod = self.typmod(Oid(oid))?;
+        if self.dimensions + extra == 0 {
+            return Ok(Some(Type { oid: Oid(oid), typmod }));
+        }
+        if array == 0 {
+            return Err(undefined_type(&format!("{base}[]"), self.name.at()));
+        }
+        Ok(Some(Type { oid: Oid(array), typmod }))
+    }
+
+    /// The type it names, or 42704.
+    pub fn resolve(&self) -> Result<Type> {
+        self.builtin()?.ok_or_else(|| undefined_type(&self.to_string(), self.name.at()))
+    }
+
+    fn typmod(&self, oid: Oid) -> Result<i32> {
+        let at = self.name.at();
+        let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).at(at));
+        if oid == Oid::INTERVAL && (self.interval_fields.is_some() || !self.modifiers.is_empty()) {
+            const FULL_RANGE: i32 = 0x7FFF;
+            const FULL_PRECISION: i32 = 0xFFFF;
+            let precision = match self.modifiers[..] {
+                [] => FULL_PRECISION,
+                [precision] if precision < 0 => {
+                    return invalid(format!("INTERVAL({precision}) precision must not be negative"));
+                }
+                [precision] => precision.min(6),
+                _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid type modifier").at(at)),
+            };
+            return Ok((self.interval_fields.unwrap_or(FULL_RANGE) << 16) | precision);
+        }
+        if self.modifiers.is_empty() {
+            return Ok(-1);
+        }
+        match (oid, &self.modifiers[..]) {
+            (Oid::VARCHAR | Oid::BPCHAR, &[length]) => {
+                let name = if oid == Oid::VARCHAR { "varchar" } else { "char" };
+                if length < 1 {
+                    return invalid(format!("length for type {name} must be at least 1"));
+                }
+                if length > 10_485_760 {
+                    return invalid(format!("length for type {name} cannot exceed 10485760"));
+                }
+                Ok(length + 4)
+            }
+            (Oid::NUMERIC, &[precision]) => numeric_typmod(precision, 0, at),
+            (Oid::NUMERIC, &[precision, scale]) => numeric_typmod(precision, scale, at),
+            (Oid::NUMERIC, _) => invalid("invalid NUMERIC type modifier".to_string()),
+            (Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::TIME | Oid::TIMETZ, &[precision]) => {
+                if precision < 0 {
+                    let name =
+                        if matches!(oid, Oid::TIMESTAMP | Oid::TIMESTAMPTZ) { "TIMESTAMP" } else { "TIME" };
+                    let zone =
+                        if matches!(oid, Oid::TIMESTAMPTZ | Oid::TIMETZ) { " WITH TIME ZONE" } else { "" };
+                    return invalid(format!("{name}({precision}){zone} precision must not be negative"));
+                }
+                Ok(precision.min(6))
+            }
+            (Oid::VARCHAR | Oid::BPCHAR | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::TIME | Oid::TIMETZ, _) => {
+                invalid("invalid type modifier".to_string())
+            }
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("type modifier is not allowed for type \"{}\"", self.name.name),
+            )
+            .at(at)),
+        }
+    }
+}
+
+fn numeric_typmod(precision: i32, scale: i32, at: Option<u32>) -> Result<i32> {
+    let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).at(at));
+    if !(1..=1000).contains(&precision) {
+        return invalid(format!("NUMERIC precision {precision} must be between 1 and 1000"));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return invalid(format!("NUMERIC scale {scale} must be between -1000 and 1000"));
+    }
+    Ok(((precision << 16) | (scale & 0x7ff)) + 4)
+}
+
+/// 42704 `type "x" does not exist`.
+pub fn undefined_type(name: &str, position: Option<u32>) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist")).at(position)
+}
+
+impl std::fmt::Display for TypeName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)?;
+        if self.percent_type {
+            f.write_str("%TYPE")?;
+        }
+        for _ in 0..self.dimensions {
+            f.write_str("[]")?;
+        }
+        Ok(())
+    }
+}
+
+/// A type named by a sqlparser tree (casts, column definitions of functions in FROM).
+pub fn data_type_name(ty: &sqlparser::ast::DataType) -> Result<TypeName> {
+    crate::parser::parse_type_name(&ty.to_string())
+}

@@ -1,0 +1,299 @@
+//! Everything that is neither a query nor a definition.
+
+use super::{Expression, QualifiedName, StatementText, TypeName};
+
+/// CALL name(arguments).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub name: QualifiedName,
+    pub args: Vec<CallArgument>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallArgument {
+    /// `name => value`.
+    pub name: Option<String>,
+    pub value: Expression,
+    pub variadic: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Do {
+    /// Folded; plpgsql when absent.
+    pub language: String,
+    pub body: String,
+    /// Byte offset of the body in the script, as in `RoutineBody::Text`.
+    pub offset: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Copy {
+    pub target: CopyTarget,
+    pub direction: CopyDirection,
+    pub options: CopyOptions,
+    /// COPY FROM … WHERE.
+    pub filter: Option<Expression>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum CopyTarget {
+    /// Columns: empty for all.
+    Table { name: QualifiedName, columns: Vec<String> },
+    /// COPY (query) TO; the statement may be a data change with RETURNING.
+    Query(Box<StatementText>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyDirection {
+    FromStdin,
+    FromFile(String),
+    FromProgram(String),
+    ToStdout,
+    ToFile(String),
+    ToProgram(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyKind {
+    #[default]
+    Text,
+    Csv,
+    Binary,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyHeader {
+    Skip,
+    /// HEADER MATCH: the names must be the columns'.
+    Match,
+}
+
+/// The options as given; `sql::copy::CopyFormat` checks them and fills in defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyOptions {
+    pub format: CopyKind,
+    pub freeze: bool,
+    pub delimiter: Option<String>,
+    pub null: Option<String>,
+    pub header: Option<CopyHeader>,
+    pub quote: Option<String>,
+    pub escape: Option<String>,
+    pub force_quote: Option<CopyColumns>,
+    pub force_not_null: Vec<String>,
+    pub force_null: Vec<String>,
+    pub encoding: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyColumns {
+    All,
+    Some(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl IsolationLevel {
+    /// As the setting `transaction_isolation` shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            IsolationLevel::ReadUncommitted => "read uncommitted",
+            IsolationLevel::ReadCommitted => "read committed",
+            IsolationLevel::RepeatableRead => "repeatable read",
+            IsolationLevel::Serializable => "serializable",
+        }
+    }
+}
+
+/// What BEGIN and SET TRANSACTION may say; `None` is unsaid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    pub isolation: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+    pub deferrable: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransactionStatement {
+    /// BEGIN, or START TRANSACTION (`start`).
+    Begin {
+        modes: TransactionModes,
+        start: bool,
+    },
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
+}
+
+/// SET [SESSION | LOCAL] name TO value. Names are folded; `SET TIME ZONE` is `timezone`,
+/// `SET NAMES` is `client_encoding`, `SET SCHEMA` is `search_path`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    pub local: bool,
+    pub name: String,
+    pub value: SetValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetValue {
+    Default,
+    /// FROM CURRENT (routines only).
+    Current,
+    /// The items of the list, unquoted; most settings take one.
+    List(Vec<String>),
+}
+
+/// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION (`session`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetTransaction {
+    pub session: bool,
+    pub modes: TransactionModes,
+    /// SET TRANSACTION SNAPSHOT 'id'.
+    pub snapshot: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetConstraints {
+    /// `None`: ALL.
+    pub names: Option<Vec<QualifiedName>>,
+    pub deferred: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reset {
+    All,
+    Name(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    All,
+    Name(String),
+}
+
+/// ALTER SYSTEM SET | RESET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlterSystem {
+    Set(Set),
+    Reset(Reset),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepare {
+    pub name: String,
+    pub types: Vec<TypeName>,
+    pub statement: Box<StatementText>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execute {
+    pub name: String,
+    pub args: Vec<Expression>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explain {
+    pub options: ExplainOptions,
+    pub statement: Box<StatementText>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExplainFormat {
+    #[default]
+    Text,
+    Json,
+    Xml,
+    Yaml,
+}
+
+/// `None`: not said; PostgreSQL's defaults depend on ANALYZE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExplainOptions {
+    pub analyze: bool,
+    pub verbose: bool,
+    pub costs: Option<bool>,
+    pub buffers: Option<bool>,
+    pub timing: Option<bool>,
+    pub summary: Option<bool>,
+    pub settings: Option<bool>,
+    pub wal: Option<bool>,
+    pub format: ExplainFormat,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclareCursor {
+    pub name: String,
+    pub binary: bool,
+    pub insensitive: bool,
+    /// SCROLL, NO SCROLL, or unsaid.
+    pub scroll: Option<bool>,
+    pub hold: bool,
+    pub query: Box<sqlparser::ast::Query>,
+    /// Text of the query.
+    pub text: String,
+}
+
+/// FETCH, or MOVE (`move_only`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    pub move_only: bool,
+    pub direction: FetchDirection,
+    pub cursor: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchDirection {
+    /// `i64::MAX`: ALL.
+    Forward(i64),
+    Backward(i64),
+    Absolute(i64),
+    Relative(i64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardTarget {
+    All,
+    Plans,
+    Sequences,
+    Temporary,
+}
+
+/// The eight table lock modes, weakest first (chapter 13.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableLockMode {
+    AccessShare,
+    RowShare,
+    RowExclusive,
+    ShareUpdateExclusive,
+    Share,
+    ShareRowExclusive,
+    Exclusive,
+    AccessExclusive,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockTable {
+    pub tables: Vec<QualifiedName>,
+    pub mode: TableLockMode,
+    pub nowait: bool,
+}
+
+/// VACUUM and ANALYZE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vacuum {
+    /// Options by folded name, with their values.
+    pub options: Vec<(String, Option<String>)>,
+    /// Tables with the columns named for statistics.
+    pub tables: Vec<(QualifiedName, Vec<String>)>,
+}

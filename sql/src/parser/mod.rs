@@ -1,0 +1,195 @@
+//! From text to [`crate::ast`].
+//!
+//! A script is cut into tokens once ([`tokens`]); a cursor over them ([`cursor`]) reads the word
+//! a statement starts with and calls its production. Queries, expressions and data changes are
+//! sqlparser's; everything else is read here:
+//!
+//! - [`keywords`]    which words are reserved
+//! - [`type_names`]  types
+//! - [`table`]       CREATE and ALTER TABLE, indexes, sequences
+//! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
+//! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT, GRANT
+//! - [`copy`]        COPY
+//! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
+//! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance
+//!
+//! Invariant: a statement PostgreSQL 15 accepts is accepted or becomes
+//! [`Statement::Unsupported`] with its name; it is never called a syntax error knowingly. No
+//! text, however deep or broken, panics or exhausts the stack.
+
+mod copy;
+mod cursor;
+mod definition;
+mod keywords;
+mod routine;
+mod session;
+mod table;
+mod tokens;
+mod transaction;
+mod type_names;
+
+use sqlparser::ast as sp;
+use sqlparser::tokenizer::Token;
+
+use crate::ast::{Expression, Statement, StatementText, TypeName};
+use crate::error::{Result, SqlError, SqlState};
+
+use cursor::Cursor;
+pub use keywords::is_reserved;
+pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
+
+/// EXPLAIN, PREPARE and COPY nest statements so deep at most.
+const MAX_STATEMENT_NESTING: u32 = 20;
+
+/// Parses a script: statements separated by semicolons; empty ones vanish.
+pub fn parse(text: &str) -> Result<Vec<StatementText>> {
+    let mut cursor = Cursor::new(text)?;
+    let mut statements = Vec::new();
+    loop {
+        while cursor.take_token(&Token::SemiColon) {}
+        if *cursor.peek() == Token::EOF {
+            return Ok(statements);
+        }
+        statements.push(cursor.statement_text()?);
+        if !cursor.at_end() {
+            return Err(cursor.unexpected());
+        }
+    }
+}
+
+/// Parses exactly one statement; a semicolon may end it.
+pub fn parse_statement(text: &str) -> Result<Statement> {
+    let mut statements = parse(text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(only), true) => Ok(only.statement),
+        (None, _) => Err(tokens::syntax_error("", Positions::new(text).character_of_byte(text.len()))),
+        (Some(second), false) => {
+            let positions = Positions::new(text);
+            let near = text[second.range.clone()].split_whitespace().next().unwrap_or("");
+            Err(tokens::syntax_error(near, positions.character_of_byte(second.range.start)))
+        }
+    }
+}
+
+/// Parses exactly one expression.
+pub fn parse_expression(text: &str) -> Result<sp::Expr> {
+    whole(text, |cursor| cursor.expression().map(|expression| expression.expr))
+}
+
+/// Parses exactly one expression, with its text.
+pub fn parse_expression_text(text: &str) -> Result<Expression> {
+    whole(text, Cursor::expression)
+}
+
+/// Parses a list of expressions separated by commas.
+pub fn parse_expressions(text: &str) -> Result<Vec<Expression>> {
+    whole(text, |cursor| cursor.list(Cursor::expression))
+}
+
+/// Parses exactly one query.
+pub fn parse_query(text: &str) -> Result<Box<sp::Query>> {
+    whole(text, Cursor::query)
+}
+
+/// Parses exactly one type name, as in a column definition or a DECLARE.
+pub fn parse_type_name(text: &str) -> Result<TypeName> {
+    whole(text, Cursor::type_name)
+}
+
+fn whole<'t, T>(text: &'t str, production: impl FnOnce(&mut Cursor<'t>) -> Result<T>) -> Result<T> {
+    let mut cursor = Cursor::new(text)?;
+    let value = production(&mut cursor)?;
+    if *cursor.peek() == Token::EOF { Ok(value) } else { Err(cursor.unexpected()) }
+}
+
+impl Cursor<'_> {
+    /// One statement with the bytes it spans.
+    fn statement_text(&mut self) -> Result<StatementText> {
+        let start = self.byte();
+        let statement = self.statement()?;
+        Ok(StatementText { statement, range: start..self.end_byte().max(start) })
+    }
+
+    /// A statement inside another one.
+    fn nested_statement(&mut self) -> Result<StatementText> {
+        self.depth += 1;
+        if self.depth > MAX_STATEMENT_NESTING {
+            return Err(tokens::too_deep());
+        }
+        let statement = self.statement_text();
+        self.depth -= 1;
+        statement
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        if *self.peek() == Token::LParen {
+            return self.query().map(Statement::Query);
+        }
+        match self.word_at(0).as_str() {
+            "select" | "with" | "values" | "table" => self.query().map(Statement::Query),
+            "insert" | "update" | "delete" | "merge" => self.data_change(),
+            "create" => self.create(),
+            "alter" => self.alter(),
+            "drop" => self.drop_statement(),
+            "truncate" => self.truncate(),
+            "comment" => self.comment(),
+            "grant" | "revoke" => self.grant(),
+            "call" => self.call(),
+            "do" => self.do_block(),
+            "copy" => self.copy(),
+            "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+                self.transaction()
+            }
+            "set" => self.set(),
+            "reset" => self.reset(),
+            "show" => self.show(),
+            "prepare" => self.prepare(),
+            "execute" => self.execute(),
+            "deallocate" => self.deallocate(),
+            "explain" => self.explain(),
+            "declare" => self.declare(),
+            "fetch" | "move" => self.fetch(),
+            "close" => self.close(),
+            "discard" => self.discard(),
+            "listen" | "notify" | "unlisten" => self.notification(),
+            "lock" => self.lock_table(),
+            "vacuum" => self.vacuum(),
+            "analyze" | "analyse" => self.analyze(),
+            "reindex" => self.reindex(),
+            "checkpoint" => {
+                self.skip(1);
+                Ok(Statement::Checkpoint)
+            }
+            "cluster" => Ok(self.refuse("CLUSTER")),
+            "load" => Ok(self.refuse("LOAD")),
+            "refresh" => Ok(self.refuse("REFRESH MATERIALIZED VIEW")),
+            "reassign" => Ok(self.refuse("REASSIGN OWNED")),
+            "security" => Ok(self.refuse("SECURITY LABEL")),
+            "import" => Ok(self.refuse("IMPORT FOREIGN SCHEMA")),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// A statement PostgreSQL has and Archipel has not.
+    fn refuse(&mut self, what: impl Into<String>) -> Statement {
+        self.skip_statement();
+        Statement::Unsupported { what: what.into() }
+    }
+
+    fn data_change(&mut self) -> Result<Statement> {
+        let what = self.position();
+        match self.delegate(sqlparser::parser::Parser::parse_statement)? {
+            sp::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
+            sp::Statement::Update(update) => Ok(Statement::Update(Box::new(update))),
+            sp::Statement::Delete(delete) => Ok(Statement::Delete(Box::new(delete))),
+            sp::Statement::Merge(merge) => Ok(Statement::Merge(Box::new(merge))),
+            _ => {
+                Err(SqlError::new(SqlState::INTERNAL_ERROR, "a data change of an unknown kind")
+                    .at(Some(what)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,682 @@
+//! CREATE and ALTER TABLE, CREATE INDEX, sequences.
+
+use sqlparser::tokenizer::Token;
+
+use crate::ast::{
+    AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
+    ColumnDefinition, CreateIndex, CreateSequence, CreateTable, CreateTableAs, Deferrable, IndexElement,
+    IndexKey, QualifiedName, References, ReferentialAction, SequenceOption, Statement, TableConstraint,
+    TableConstraintKind,
+};
+use crate::error::Result;
+
+use super::cursor::Cursor;
+
+/// Storage parameters: name and value.
+type Options = Vec<(String, Option<String>)>;
+
+impl Cursor<'_> {
+    /// After CREATE TABLE.
+    pub(super) fn create_table(&mut self) -> Result<Statement> {
+        let if_not_exists = self.take_if_not_exists();
+        let name = self.name()?;
+        if self.at("partition") {
+            return Ok(self.refuse("CREATE TABLE … PARTITION OF"));
+        }
+        if self.at("of") {
+            return Ok(self.refuse("CREATE TABLE … OF type"));
+        }
+        if self.is_table_as() {
+            return self.create_table_as(name, if_not_exists);
+        }
+        self.expect_token(&Token::LParen)?;
+        let (mut columns, mut constraints) = (Vec::new(), Vec::new());
+        if !self.take_token(&Token::RParen) {
+            loop {
+                if self.at("like") {
+                    return Ok(self.refuse("CREATE TABLE (LIKE …)"));
+                }
+                match self.table_constraint()? {
+                    Some(constraint) => constraints.push(constraint),
+                    None => columns.push(self.column_definition()?),
+                }
+                if !self.take_token(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect_token(&Token::RParen)?;
+        }
+        let mut options = Vec::new();
+        while !self.at_end() {
+            match self.word_at(0).as_str() {
+                "inherits" => return Ok(self.refuse("CREATE TABLE … INHERITS")),
+                "partition" => return Ok(self.refuse("CREATE TABLE … PARTITION BY")),
+                "tablespace" => return Ok(self.refuse("TABLESPACE")),
+                "using" => return Ok(self.refuse("CREATE TABLE … USING")),
+                "on" => return Ok(self.refuse("ON COMMIT")),
+                "without" if self.at_words(&["without", "oids"]) => self.skip(2),
+                "with" => {
+                    self.skip(1);
+                    options = self.storage_options()?;
+                }
+                _ => return Err(self.unexpected()),
+            }
+        }
+        Ok(Statement::CreateTable(Box::new(CreateTable {
+            name,
+            if_not_exists,
+            columns,
+            constraints,
+            options,
+        })))
+    }
+
+    /// Whether what follows the name is `[(names)] [WITH …] AS`.
+    fn is_table_as(&self) -> bool {
+        if self.at("as") {
+            return true;
+        }
+        if *self.peek() != Token::LParen {
+            return self.at("with");
+        }
+        let mut ahead = 1;
+        loop {
+            match (self.peek_at(ahead), self.peek_at(ahead + 1)) {
+                (Token::Word(_), Token::Comma) => ahead += 2,
+                (Token::Word(_), Token::RParen) => {
+                    return matches!(self.word_at(ahead + 2).as_str(), "as" | "with");
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    fn create_table_as(&mut self, name: QualifiedName, if_not_exists: bool) -> Result<Statement> {
+        let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
+        if self.take("with") {
+            self.storage_options()?;
+        }
+        self.expect("as")?;
+        if self.at("execute") {
+            return Ok(self.refuse("CREATE TABLE … AS EXECUTE"));
+        }
+        let query = self.query()?;
+        let with_data = if self.take("with") {
+            let with_data = !self.take("no");
+            self.expect("data")?;
+            with_data
+        } else {
+            true
+        };
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            name,
+            if_not_exists,
+            columns,
+            query,
+            with_data,
+        })))
+    }
+
+    /// `(name [= value], …)`.
+    pub(super) fn storage_options(&mut self) -> Result<Options> {
+        self.parenthesized(|cursor| {
+            let mut name = cursor.label()?;
+            if cursor.take_token(&Token::Period) {
+                name = format!("{name}.{}", cursor.label()?);
+            }
+            let value = if cursor.take_token(&Token::Eq) {
+                let start = cursor.byte();
+                cursor.take_token(&Token::Minus);
+                cursor.skip(1);
+                Some(cursor.since(start).trim_matches('\'').to_string())
+            } else {
+                None
+            };
+            Ok((name, value))
+        })
+    }
+
+    pub(super) fn column_definition(&mut self) -> Result<ColumnDefinition> {
+        let position = self.position();
+        let name = self.identifier()?;
+        let ty = self.type_name()?;
+        let mut column = ColumnDefinition { name, position, ty, collation: None, constraints: Vec::new() };
+        loop {
+            if self.take("collate") {
+                column.collation = Some(self.name()?);
+            } else if let Some(constraint) = self.column_constraint()? {
+                column.constraints.push(constraint);
+            } else {
+                return Ok(column);
+            }
+        }
+    }
+
+    fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
+        let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
+        let kind = match self.word_at(0).as_str() {
+            "not" if self.at_words(&["not", "null"]) => {
+                self.skip(2);
+                ColumnConstraintKind::NotNull
+            }
+            "null" => {
+                self.skip(1);
+                ColumnConstraintKind::Null
+            }
+            "default" => {
+                self.skip(1);
+                ColumnConstraintKind::Default(self.default_expression()?)
+            }
+            "primary" => {
+                self.skip(1);
+                self.expect("key")?;
+                self.index_parameters()?;
+                ColumnConstraintKind::PrimaryKey
+            }
+            "unique" => {
+                self.skip(1);
+                let nulls_not_distinct = self.nulls_not_distinct()?;
+                self.index_parameters()?;
+                ColumnConstraintKind::Unique { nulls_not_distinct }
+            }
+            "check" => {
+                self.skip(1);
+                let condition = self.parenthesized_expression()?;
+                self.take_words(&["no", "inherit"]);
+                ColumnConstraintKind::Check(condition)
+            }
+            "references" => ColumnConstraintKind::References(self.references()?),
+            "generated" => self.generated()?,
+            _ if name.is_some() => return Err(self.unexpected()),
+            _ => return Ok(None),
+        };
+        let deferrable = self.deferrable()?;
+        Ok(Some(ColumnConstraint { name, kind, deferrable }))
+    }
+
+    fn generated(&mut self) -> Result<ColumnConstraintKind> {
+        self.skip(1);
+        let always = if self.take("always") {
+            true
+        } else {
+            self.expect("by")?;
+            self.expect("default")?;
+            false
+        };
+        self.expect("as")?;
+        if self.take("identity") {
+            let mut options = Vec::new();
+            if self.take_token(&Token::LParen) {
+                options = self.sequence_options()?;
+                self.expect_token(&Token::RParen)?;
+            }
+            return Ok(ColumnConstraintKind::Identity { always, options });
+        }
+        let expression = self.parenthesized_expression()?;
+        self.expect("stored")?;
+        Ok(ColumnConstraintKind::Generated(expression))
+    }
+
+    /// `(expression)`, without the parentheses.
+    pub(super) fn parenthesized_expression(&mut self) -> Result<crate::ast::Expression> {
+        self.expect_token(&Token::LParen)?;
+        let expression = self.expression()?;
+        self.expect_token(&Token::RParen)?;
+        Ok(expression)
+    }
+
+    fn nulls_not_distinct(&mut self) -> Result<bool> {
+        if self.take_words(&["nulls", "not", "distinct"]) {
+            return Ok(true);
+        }
+        self.take_words(&["nulls", "distinct"]);
+        Ok(false)
+    }
+
+    /// WITH (…) and USING INDEX TABLESPACE after a key.
+    fn index_parameters(&mut self) -> Result<()> {
+        if self.at("with") && *self.peek_at(1) == Token::LParen {
+            self.skip(1);
+            self.storage_options()?;
+        }
+        Ok(())
+    }
+
+    fn include(&mut self) -> Result<Vec<String>> {
+        if self.take("include") { self.columns() } else { Ok(Vec::new()) }
+    }
+
+    fn references(&mut self) -> Result<References> {
+        self.expect("references")?;
+        let mut references = References {
+            table: self.name()?,
+            columns: if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() },
+            match_full: false,
+            on_delete: ReferentialAction::NoAction,
+            on_update: ReferentialAction::NoAction,
+        };
+        loop {
+            if self.take("match") {
+                match self.label()?.as_str() {
+                    "full" => references.match_full = true,
+                    "simple" => {}
+                    _ => return Err(crate::error::SqlError::unsupported("MATCH PARTIAL")),
+                }
+            } else if self.take_words(&["on", "delete"]) {
+                references.on_delete = self.referential_action()?;
+            } else if self.take_words(&["on", "update"]) {
+                references.on_update = self.referential_action()?;
+            } else {
+                return Ok(references);
+            }
+        }
+    }
+
+    fn referential_action(&mut self) -> Result<ReferentialAction> {
+        if self.take_words(&["no", "action"]) {
+            Ok(ReferentialAction::NoAction)
+        } else if self.take("restrict") {
+            Ok(ReferentialAction::Restrict)
+        } else if self.take("cascade") {
+            Ok(ReferentialAction::Cascade)
+        } else if self.take_words(&["set", "null"]) {
+            Ok(ReferentialAction::SetNull)
+        } else if self.take_words(&["set", "default"]) {
+            Ok(ReferentialAction::SetDefault)
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn deferrable(&mut self) -> Result<Deferrable> {
+        let mut deferrable = Deferrable::default();
+        loop {
+            if self.take("deferrable") {
+                deferrable.deferrable = true;
+            } else if self.take_words(&["not", "deferrable"]) {
+                deferrable.deferrable = false;
+            } else if self.take_words(&["initially", "deferred"]) {
+                deferrable = Deferrable { deferrable: true, initially_deferred: true };
+            } else if self.take_words(&["initially", "immediate"]) {
+                deferrable.initially_deferred = false;
+            } else {
+                return Ok(deferrable);
+            }
+        }
+    }
+
+    /// A table constraint, if one begins here.
+    fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
+        let position = self.position();
+        let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
+        let kind = match self.word_at(0).as_str() {
+            "primary" => {
+                self.skip(1);
+                self.expect("key")?;
+                if self.take_words(&["using", "index"]) {
+                    TableConstraintKind::UsingIndex { primary: true, index: self.identifier()? }
+                } else {
+                    TableConstraintKind::PrimaryKey { columns: self.columns()?, include: self.include()? }
+                }
+            }
+            "unique" => {
+                self.skip(1);
+                if self.take_words(&["using", "index"]) {
+                    TableConstraintKind::UsingIndex { primary: false, index: self.identifier()? }
+                } else {
+                    let nulls_not_distinct = self.nulls_not_distinct()?;
+                    TableConstraintKind::Unique {
+                        columns: self.columns()?,
+                        include: self.include()?,
+                        nulls_not_distinct,
+                    }
+                }
+            }
+            "check" => {
+                self.skip(1);
+                TableConstraintKind::Check(self.parenthesized_expression()?)
+            }
+            "foreign" => {
+                self.skip(1);
+                self.expect("key")?;
+                TableConstraintKind::ForeignKey { columns: self.columns()?, references: self.references()? }
+            }
+            "exclude" => {
+                self.skip(1);
+                self.skip_exclusion();
+                TableConstraintKind::Exclude
+            }
+            _ if name.is_some() => return Err(self.unexpected()),
+            _ => return Ok(None),
+        };
+        self.index_parameters()?;
+        if self.take_words(&["using", "index", "tablespace"]) {
+            self.identifier()?;
+        }
+        let mut not_valid = false;
+        let mut deferrable = self.deferrable()?;
+        loop {
+            if self.take_words(&["not", "valid"]) {
+                not_valid = true;
+            } else if !self.take_words(&["no", "inherit"]) {
+                break;
+            }
+            let again = self.deferrable()?;
+            if again.deferrable {
+                deferrable = again;
+            }
+        }
+        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid }))
+    }
+
+    /// EXCLUDE … ( … ): up to the end of this element of the list.
+    fn skip_exclusion(&mut self) {
+        let mut depth = 0_u32;
+        loop {
+            match self.peek() {
+                Token::EOF | Token::SemiColon => return,
+                Token::Comma | Token::RParen if depth == 0 => return,
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+            self.skip(1);
+        }
+    }
+
+    /// After ALTER TABLE | INDEX | SEQUENCE.
+    pub(super) fn alter_table(&mut self, object: AlteredObject) -> Result<Statement> {
+        let if_exists = self.take_if_exists();
+        if self.at("all") {
+            return Ok(self.refuse("ALTER … ALL IN TABLESPACE"));
+        }
+        let only = self.take("only");
+        let name = self.name()?;
+        self.take_token(&Token::Mul);
+        if object == AlteredObject::Sequence && !self.at("rename") && !self.at("owner") && !self.at("set") {
+            let options = self.sequence_options()?;
+            return Ok(Statement::AlterSequence(AlterSequence { name, if_exists, options }));
+        }
+        let actions = self.list(Self::alter_action)?;
+        Ok(Statement::AlterTable(Box::new(AlterTable { object, name, if_exists, only, actions })))
+    }
+
+    fn alter_action(&mut self) -> Result<AlterTableAction> {
+        let action = match self.word_at(0).as_str() {
+            "add" => {
+                self.skip(1);
+                if let Some(constraint) = self.table_constraint()? {
+                    return Ok(AlterTableAction::AddConstraint(constraint));
+                }
+                self.take("column");
+                let if_not_exists = self.take_if_not_exists();
+                AlterTableAction::AddColumn { column: self.column_definition()?, if_not_exists }
+            }
+            "drop" => {
+                self.skip(1);
+                let constraint = self.take("constraint");
+                if !constraint {
+                    self.take("column");
+                }
+                let if_exists = self.take_if_exists();
+                let name = self.identifier()?;
+                let cascade = self.take_behavior();
+                if constraint {
+                    AlterTableAction::DropConstraint { name, if_exists, cascade }
+                } else {
+                    AlterTableAction::DropColumn { column: name, if_exists, cascade }
+                }
+            }
+            "alter" => {
+                self.skip(1);
+                self.alter_column()?
+            }
+            "rename" => {
+                self.skip(1);
+                self.rename_part()?
+            }
+            "owner" => {
+                self.skip(1);
+                self.expect("to")?;
+                AlterTableAction::OwnerTo(self.label()?)
+            }
+            "set" if self.word_at(1) == "schema" => {
+                self.skip(2);
+                AlterTableAction::SetSchema(self.identifier()?)
+            }
+            "set" | "reset" if *self.peek_at(1) == Token::LParen => {
+                self.skip(1);
+                AlterTableAction::SetOptions(self.storage_options()?)
+            }
+            "replica" => {
+                self.skip_action();
+                AlterTableAction::ReplicaIdentity
+            }
+            "set" | "reset" | "enable" | "disable" | "cluster" | "validate" | "inherit" | "no" | "attach"
+            | "detach" | "of" | "not" | "force" | "depends" => {
+                AlterTableAction::Unsupported(self.action_words())
+            }
+            _ => return Err(self.unexpected()),
+        };
+        Ok(action)
+    }
+
+    /// The words of an action that is not supported, in upper case up to the first name.
+    fn action_words(&mut self) -> String {
+        let words: Vec<String> =
+            (0..3).map(|n| self.word_at(n).to_uppercase()).take_while(|w| !w.is_empty()).collect();
+        self.skip_action();
+        format!("ALTER TABLE … {}", words.join(" "))
+    }
+
+    fn skip_action(&mut self) {
+        while !self.at_end() && *self.peek() != Token::Comma {
+            self.skip(1);
+        }
+    }
+
+    fn alter_column(&mut self) -> Result<AlterTableAction> {
+        if self.at("constraint") {
+            return Ok(AlterTableAction::Unsupported(self.action_words()));
+        }
+        self.take("column");
+        let column = self.identifier()?;
+        if self.take_words(&["set", "default"]) {
+            return Ok(AlterTableAction::SetDefault { column, default: Some(self.expression()?) });
+        }
+        if self.take_words(&["drop", "default"]) {
+            return Ok(AlterTableAction::SetDefault { column, default: None });
+        }
+        if self.take_words(&["set", "not", "null"]) {
+            return Ok(AlterTableAction::SetNotNull { column, not_null: true });
+        }
+        if self.take_words(&["drop", "not", "null"]) {
+            return Ok(AlterTableAction::SetNotNull { column, not_null: false });
+        }
+        if self.take("type") || self.take_words(&["set", "data", "type"]) {
+            let ty = self.type_name()?;
+            if self.take("collate") {
+                self.name()?;
+            }
+            let using = if self.take("using") { Some(self.expression()?) } else { None };
+            return Ok(AlterTableAction::SetType { column, ty, using });
+        }
+        match self.word_at(0).as_str() {
+            "set" | "reset" | "add" | "drop" | "restart" => {
+                let words = self.action_words();
+                Ok(AlterTableAction::Unsupported(
+                    words.replace("ALTER TABLE …", "ALTER TABLE … ALTER COLUMN …"),
+                ))
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn rename_part(&mut self) -> Result<AlterTableAction> {
+        if self.take("to") {
+            return Ok(AlterTableAction::RenameTo(self.identifier()?));
+        }
+        if self.take("constraint") {
+            let from = self.identifier()?;
+            self.expect("to")?;
+            return Ok(AlterTableAction::RenameConstraint { from, to: self.identifier()? });
+        }
+        self.take("column");
+        let from = self.identifier()?;
+        self.expect("to")?;
+        Ok(AlterTableAction::RenameColumn { from, to: self.identifier()? })
+    }
+
+    /// After CREATE, at [UNIQUE] INDEX.
+    pub(super) fn create_index(&mut self) -> Result<Statement> {
+        let unique = self.take("unique");
+        self.expect("index")?;
+        let concurrently = self.take("concurrently");
+        let if_not_exists = self.take_if_not_exists();
+        let name = if self.at("on") { None } else { Some(self.identifier()?) };
+        self.expect("on")?;
+        self.take("only");
+        let table = self.name()?;
+        let method = if self.take("using") { Some(self.identifier()?) } else { None };
+        let elements = self.parenthesized(Self::index_element)?;
+        let include = self.include()?;
+        let nulls_not_distinct = self.nulls_not_distinct()?;
+        let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
+        if self.at("tablespace") {
+            return Ok(self.refuse("TABLESPACE"));
+        }
+        let predicate = if self.take("where") { Some(self.expression()?) } else { None };
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            unique,
+            concurrently,
+            if_not_exists,
+            name,
+            table,
+            method,
+            elements,
+            include,
+            nulls_not_distinct,
+            options,
+            predicate,
+        })))
+    }
+
+    fn index_element(&mut self) -> Result<IndexElement> {
+        let position = self.position();
+        let key = if *self.peek() == Token::LParen {
+            IndexKey::Expression(self.parenthesized_expression()?)
+        } else if *self.peek_at(1) == Token::LParen {
+            IndexKey::Expression(self.expression()?)
+        } else {
+            IndexKey::Column(self.identifier()?)
+        };
+        let collation = if self.take("collate") { Some(self.name()?) } else { None };
+        let plain = matches!(self.word_at(0).as_str(), "" | "asc" | "desc" | "nulls");
+        let operator_class =
+            if plain && !matches!(self.peek(), Token::Word(word) if word.quote_style.is_some()) {
+                None
+            } else {
+                Some(self.name()?)
+            };
+        if operator_class.is_some() && *self.peek() == Token::LParen {
+            self.storage_options()?;
+        }
+        let descending = self.take("desc");
+        if !descending {
+            self.take("asc");
+        }
+        let nulls_first = if self.take_words(&["nulls", "first"]) {
+            Some(true)
+        } else if self.take_words(&["nulls", "last"]) {
+            Some(false)
+        } else {
+            None
+        };
+        Ok(IndexElement { key, position, collation, operator_class, descending, nulls_first })
+    }
+
+    /// After CREATE SEQUENCE.
+    pub(super) fn create_sequence(&mut self) -> Result<Statement> {
+        let if_not_exists = self.take_if_not_exists();
+        let name = self.name()?;
+        let options = self.sequence_options()?;
+        Ok(Statement::CreateSequence(CreateSequence { name, if_not_exists, options }))
+    }
+
+    pub(super) fn sequence_options(&mut self) -> Result<Vec<SequenceOption>> {
+        let mut options = Vec::new();
+        loop {
+            let option = match self.word_at(0).as_str() {
+                "as" => {
+                    self.skip(1);
+                    SequenceOption::As(self.type_name()?)
+                }
+                "increment" => {
+                    self.skip(1);
+                    self.take("by");
+                    SequenceOption::Increment(self.integer()?)
+                }
+                "minvalue" => {
+                    self.skip(1);
+                    SequenceOption::MinValue(Some(self.integer()?))
+                }
+                "maxvalue" => {
+                    self.skip(1);
+                    SequenceOption::MaxValue(Some(self.integer()?))
+                }
+                "no" => {
+                    self.skip(1);
+                    match self.label()?.as_str() {
+                        "minvalue" => SequenceOption::MinValue(None),
+                        "maxvalue" => SequenceOption::MaxValue(None),
+                        "cycle" => SequenceOption::Cycle(false),
+                        _ => return Err(self.unexpected()),
+                    }
+                }
+                "start" => {
+                    self.skip(1);
+                    self.take("with");
+                    SequenceOption::Start(self.integer()?)
+                }
+                "restart" => {
+                    self.skip(1);
+                    let given = self.take("with") || matches!(self.peek(), Token::Number(..) | Token::Minus);
+                    SequenceOption::Restart(if given { Some(self.integer()?) } else { None })
+                }
+                "cache" => {
+                    self.skip(1);
+                    SequenceOption::Cache(self.integer()?)
+                }
+                "cycle" => {
+                    self.skip(1);
+                    SequenceOption::Cycle(true)
+                }
+                "owned" => {
+                    self.skip(1);
+                    self.expect("by")?;
+                    SequenceOption::OwnedBy(self.owner_column()?)
+                }
+                _ => return Ok(options),
+            };
+            options.push(option);
+        }
+    }
+
+    fn owner_column(&mut self) -> Result<Option<(QualifiedName, String)>> {
+        if self.take("none") {
+            return Ok(None);
+        }
+        let (table, column) = self.column_name()?;
+        Ok(Some((table, column)))
+    }
+
+    /// `[schema.]table.column`.
+    pub(super) fn column_name(&mut self) -> Result<(QualifiedName, String)> {
+        let here = self.unexpected();
+        let full = self.name()?;
+        let table = full.schema.ok_or(here)?;
+        let name =
+            QualifiedName { catalog: None, schema: full.catalog, name: table, position: full.position };
+        Ok((name, full.name))
+    }
+}

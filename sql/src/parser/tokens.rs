@@ -1,0 +1,446 @@
+//! From text to tokens: sqlparser's tokeniser, PostgreSQL's error messages, and a few
+//! rewritings of the token stream, so that constructions sqlparser lacks reach its grammar in a
+//! form it has.
+
+use std::ops::Range;
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+
+use crate::ast::RowLockStrength;
+use crate::error::{Result, SqlError, SqlState};
+
+/// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
+pub const MAX_IDENTIFIER_BYTES: usize = 63;
+
+/// An expression may hold so many operators in a row and nest so deep, together.
+const MAX_DEPTH: usize = 2000;
+
+/// Translates sqlparser's line and column into offsets of the text.
+#[derive(Clone, Debug)]
+pub struct Positions<'t> {
+    text: &'t str,
+    /// Byte offset and character number at which each line starts.
+    lines: Vec<(usize, usize)>,
+    ascii: bool,
+}
+
+impl<'t> Positions<'t> {
+    pub fn new(text: &'t str) -> Self {
+        let ascii = text.is_ascii();
+        let mut lines = vec![(0, 0)];
+        if ascii {
+            lines.extend(text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| (i + 1, i + 1)));
+        } else {
+            lines.extend(
+                text.char_indices()
+                    .enumerate()
+                    .filter(|&(_, (_, c))| c == '\n')
+                    .map(|(n, (i, _))| (i + 1, n + 1)),
+            );
+        }
+        Positions { text, lines, ascii }
+    }
+
+    /// The byte offset of a location; the end of the text for one beyond it.
+    pub fn byte(&self, at: Location) -> usize {
+        let Some(&(line, _)) = (at.line as usize).checked_sub(1).and_then(|line| self.lines.get(line)) else {
+            return self.text.len();
+        };
+        let column = (at.column as usize).saturating_sub(1);
+        if self.ascii {
+            return (line + column).min(self.text.len());
+        }
+        self.text[line..].char_indices().nth(column).map_or(self.text.len(), |(offset, _)| line + offset)
+    }
+
+    /// The one-based character position of a location, as the protocol reports it.
+    pub fn character(&self, at: Location) -> Option<u32> {
+        let &(_, line) = (at.line as usize).checked_sub(1).and_then(|line| self.lines.get(line))?;
+        u32::try_from(line + at.column as usize).ok()
+    }
+
+    /// The one-based character position of a byte offset.
+    pub fn character_of_byte(&self, byte: usize) -> u32 {
+        let characters = if self.ascii {
+            byte
+        } else {
+            self.text.char_indices().take_while(|&(offset, _)| offset < byte).count()
+        };
+        u32::try_from(characters + 1).unwrap_or(u32::MAX)
+    }
+
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+}
+
+/// The one-based character position of a sqlparser location in `text`: what an error of the
+/// binder carries. `None` for sqlparser's empty location.
+pub fn position(text: &str, at: Location) -> Option<u32> {
+    if at.line == 0 { None } else { Positions::new(text).character(at) }
+}
+
+/// `syntax error at or near "…"`; at the end of the input when `near` is empty.
+pub(super) fn syntax_error(near: &str, position: u32) -> SqlError {
+    let message = if near.is_empty() {
+        "syntax error at end of input".to_string()
+    } else {
+        format!("syntax error at or near \"{near}\"")
+    };
+    SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(position))
+}
+
+/// 54001, for texts that nest deeper than the parser and what follows it would follow.
+pub(super) fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .with_hint("The statement nests too deeply, or strings too many operators together.")
+}
+
+/// Tokens of a text without blanks and comments, rewritten for sqlparser's grammar.
+pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
+    let raw = raw_tokens(positions)?;
+    let tokens = join_strings(raw);
+    check_depth(&tokens)?;
+    Ok(rewrite_locks(drop_only(tokens)))
+}
+
+fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
+    let text = positions.text();
+    if let Some(offset) = text.find('\0') {
+        return Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        )
+        .at(Some(positions.character_of_byte(offset))));
+    }
+    let mut tokens = Vec::with_capacity(text.len() / 4 + 4);
+    if let Err(error) =
+        Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location_into_buf(&mut tokens)
+    {
+        return Err(lexical_error(positions, &tokens, &error.message));
+    }
+    for token in &mut tokens {
+        match &mut token.token {
+            Token::Word(word) if word.quote_style.is_some() && word.value.is_empty() => {
+                let near = &text[positions.byte(token.span.start)..positions.byte(token.span.end)];
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("zero-length delimited identifier at or near \"{near}\""),
+                )
+                .at(positions.character(token.span.start)));
+            }
+            Token::Word(word) => truncate_identifier(&mut word.value),
+            _ => {}
+        }
+    }
+    Ok(tokens)
+}
+
+/// What the tokeniser could not end, told as PostgreSQL's scanner tells it.
+fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &str) -> SqlError {
+    let text = positions.text();
+    // The tokeniser reports where it gave up, often the end; the culprit begins where the last
+    // good token ended.
+    let start = before.last().map_or(0, |token| positions.byte(token.span.end));
+    let rest = &text[start..];
+    let rest_trimmed = rest.trim_start();
+    let at = start + rest.len() - rest_trimmed.len();
+    let what = if rest_trimmed.starts_with("/*") {
+        "unterminated /* comment"
+    } else if rest_trimmed.starts_with('"') {
+        "unterminated quoted identifier"
+    } else if rest_trimmed.starts_with('$') {
+        "unterminated dollar-quoted string"
+    } else if message.contains("nterminated") || rest_trimmed.contains('\'') {
+        "unterminated quoted string"
+    } else {
+        "syntax error"
+    };
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} at or near \"{rest_trimmed}\""))
+        .at(Some(positions.character_of_byte(at)))
+}
+
+/// Cuts an identifier at 63 bytes, at a character boundary.
+pub(super) fn truncate_identifier(value: &mut String) {
+    if value.len() > MAX_IDENTIFIER_BYTES {
+        let mut end = MAX_IDENTIFIER_BYTES;
+        while !value.is_char_boundary(end) {
+            end -= 1;
+        }
+        value.truncate(end);
+    }
+}
+
+/// Drops blanks and comments; joins string literals separated by a line break (chapter 4.1.2.1).
+fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut tokens: Vec<TokenWithSpan> = Vec::with_capacity(raw.len());
+    let mut line_break = false;
+    for token in raw {
+        match (&token.token, tokens.last_mut()) {
+            (Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }), _) => {
+                line_break = true
+            }
+            (Token::Whitespace(_), _) => {}
+            (Token::SingleQuotedString(next), Some(last)) if line_break => {
+                line_break = false;
+                if let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) = &mut last.token {
+                    text.push_str(next);
+                    last.span.end = token.span.end;
+                } else {
+                    tokens.push(token);
+                }
+            }
+            _ => {
+                line_break = false;
+                tokens.push(token);
+            }
+        }
+    }
+    tokens
+}
+
+/// Bounds the depth of the trees before they are built: parsing, walking and dropping them all
+/// recurse. Left-associative chains nest as deep as they are long.
+fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+    // Per open parenthesis: operators since the last comma, split at AND, OR and set operators.
+    let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
+    let mut outer = 0;
+    for token in tokens {
+        let level = levels.last_mut().expect("the bottom level stays");
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                outer += level.0 + level.1 + 1;
+                levels.push((0, 0));
+            }
+            Token::RParen | Token::RBracket => {
+                if levels.len() > 1 {
+                    levels.pop();
+                    let level = levels.last().expect("more than one");
+                    outer -= level.0 + level.1 + 1;
+                }
+            }
+            Token::Comma | Token::SemiColon => *level = (0, 0),
+            Token::Word(word) => match word.keyword {
+                Keyword::AND | Keyword::OR | Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => {
+                    level.0 += 1;
+                    level.1 = 0;
+                }
+                Keyword::NOT | Keyword::CASE | Keyword::IS | Keyword::EXPLAIN | Keyword::JOIN => level.1 += 1,
+                _ => {}
+            },
+            Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::Placeholder(_)
+            | Token::Period
+            | Token::DollarQuotedString(_) => {}
+            _ => level.1 += 1,
+        }
+        let level = levels.last().expect("the bottom level stays");
+        if outer + level.0 + level.1 > MAX_DEPTH {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
+    match token.map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+/// Without table inheritance ONLY before a table of a query says nothing.
+fn drop_only(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !tokens.iter().any(|token| keyword(Some(token)) == Some(Keyword::ONLY)) {
+        return tokens;
+    }
+    let mut index = 1;
+    while index < tokens.len() {
+        let before = keyword(tokens.get(index - 1));
+        if keyword(tokens.get(index)) == Some(Keyword::ONLY)
+            && matches!(before, Some(Keyword::UPDATE | Keyword::FROM | Keyword::JOIN))
+            && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
+        {
+            tokens.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    tokens
+}
+
+/// Length and strength of a locking clause's head at `index` (its FOR).
+fn lock_head(tokens: &[TokenWithSpan], index: usize) -> Option<(usize, RowLockStrength)> {
+    if keyword(tokens.get(index)) != Some(Keyword::FOR) {
+        return None;
+    }
+    match (keyword(tokens.get(index + 1))?, keyword(tokens.get(index + 2)), keyword(tokens.get(index + 3))) {
+        (Keyword::UPDATE, ..) => Some((2, RowLockStrength::Update)),
+        (Keyword::SHARE, ..) => Some((2, RowLockStrength::Share)),
+        (Keyword::KEY, Some(Keyword::SHARE), _) => Some((3, RowLockStrength::KeyShare)),
+        (Keyword::NO, Some(Keyword::KEY), Some(Keyword::UPDATE)) => Some((4, RowLockStrength::NoKeyUpdate)),
+        _ => None,
+    }
+}
+
+/// Rewrites locking clauses as [`crate::ast::lock`] tells, and moves them behind a LIMIT, OFFSET
+/// or FETCH that follows, where sqlparser expects them.
+fn rewrite_locks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !(0..tokens.len()).any(|index| lock_head(&tokens, index).is_some()) {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 8);
+    let mut index = 0;
+    while index < tokens.len() {
+        if lock_head(&tokens, index).is_none() {
+            out.push(tokens[index].clone());
+            index += 1;
+            continue;
+        }
+        let mut clauses = Vec::new();
+        while let Some((length, strength)) = lock_head(&tokens, index) {
+            index = rewrite_lock(&tokens, index, length, strength, &mut clauses);
+        }
+        if matches!(keyword(tokens.get(index)), Some(Keyword::LIMIT | Keyword::OFFSET | Keyword::FETCH)) {
+            let mut depth = 0_usize;
+            while let Some(token) = tokens.get(index) {
+                match token.token {
+                    Token::LParen => depth += 1,
+                    Token::RParen if depth == 0 => break,
+                    Token::RParen => depth -= 1,
+                    Token::SemiColon => break,
+                    _ if depth == 0 && lock_head(&tokens, index).is_some() => break,
+                    _ => {}
+                }
+                out.push(token.clone());
+                index += 1;
+            }
+        }
+        out.append(&mut clauses);
+    }
+    out
+}
+
+fn rewrite_lock(
+    tokens: &[TokenWithSpan],
+    start: usize,
+    length: usize,
+    strength: RowLockStrength,
+    out: &mut Vec<TokenWithSpan>,
+) -> usize {
+    let span = tokens[start].span;
+    let like = |token: Token| TokenWithSpan { token, span };
+    let mut index = start + length;
+    // Each table of OF as its tokens; one empty entry stands for all tables.
+    let mut tables: Vec<&[TokenWithSpan]> = Vec::new();
+    if keyword(tokens.get(index)) == Some(Keyword::OF) {
+        loop {
+            index += 1;
+            let from = index;
+            while matches!(tokens.get(index).map(|t| &t.token), Some(Token::Word(_) | Token::Period))
+                && !matches!(keyword(tokens.get(index)), Some(Keyword::NOWAIT | Keyword::SKIP | Keyword::FOR))
+                && (index == from
+                    || matches!(tokens[index - 1].token, Token::Period)
+                    || matches!(tokens[index].token, Token::Period))
+            {
+                index += 1;
+            }
+            tables.push(&tokens[from..index]);
+            if !matches!(tokens.get(index).map(|t| &t.token), Some(Token::Comma)) {
+                break;
+            }
+        }
+    } else {
+        tables.push(&[]);
+    }
+    let wait = match keyword(tokens.get(index)) {
+        Some(Keyword::NOWAIT) => &tokens[index..index + 1],
+        Some(Keyword::SKIP) if keyword(tokens.get(index + 1)) == Some(Keyword::LOCKED) => {
+            &tokens[index..index + 2]
+        }
+        _ => &[],
+    };
+    index += wait.len();
+    let listed = tables.len() > 1 || keyword(tokens.get(start + length)) == Some(Keyword::OF);
+    for table in tables {
+        for word in ["FOR", "UPDATE", "OF"] {
+            out.push(like(Token::make_keyword(word)));
+        }
+        out.push(like(Token::Word(Word {
+            value: strength.marker().to_string(),
+            quote_style: Some('"'),
+            keyword: Keyword::NoKeyword,
+        })));
+        if listed {
+            // An empty name leaves the period dangling: a syntax error, as it should be.
+            out.push(like(Token::Period));
+            out.extend_from_slice(table);
+        }
+        out.extend_from_slice(wait);
+    }
+    index
+}
+
+/// A token with its place, for scanners beside this crate (PL/pgSQL bodies).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lexeme {
+    pub kind: LexemeKind,
+    /// Bytes of the text.
+    pub range: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LexemeKind {
+    /// An identifier or keyword, folded unless quoted.
+    Word { value: String, quoted: bool },
+    /// A number, as written.
+    Number,
+    /// A string literal's value.
+    String(String),
+    /// `$1`, as written.
+    Parameter,
+    /// An operator or punctuation, as written.
+    Symbol,
+}
+
+/// Tokens of a text, without blanks and comments, for scanners beside this crate.
+pub fn lexemes(text: &str) -> Result<Vec<Lexeme>> {
+    let positions = Positions::new(text);
+    let tokens = raw_tokens(&positions)?;
+    Ok(tokens
+        .into_iter()
+        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
+        .map(|token| {
+            let range = positions.byte(token.span.start)..positions.byte(token.span.end);
+            let kind = match token.token {
+                Token::Word(word) if word.quote_style.is_some() => {
+                    LexemeKind::Word { value: word.value, quoted: true }
+                }
+                Token::Word(word) => LexemeKind::Word { value: word.value.to_lowercase(), quoted: false },
+                Token::Number(..) => LexemeKind::Number,
+                Token::Placeholder(_) => LexemeKind::Parameter,
+                token => match string_value(&token) {
+                    Some(value) => LexemeKind::String(value.to_string()),
+                    None => LexemeKind::Symbol,
+                },
+            };
+            Lexeme { kind, range }
+        })
+        .collect())
+}
+
+/// The value of a string literal of any quoting.
+pub(super) fn string_value(token: &Token) -> Option<&str> {
+    match token {
+        Token::SingleQuotedString(text)
+        | Token::EscapedStringLiteral(text)
+        | Token::UnicodeStringLiteral(text)
+        | Token::NationalStringLiteral(text) => Some(text),
+        Token::DollarQuotedString(text) => Some(&text.value),
+        _ => None,
+    }
+}
