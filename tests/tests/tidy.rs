@@ -1,0 +1,171 @@
+//! House rules as ordinary tests: what a reviewer would otherwise say again and again.
+
+use std::path::{Path, PathBuf};
+
+/// Lines a file may have before it holds more than one idea.
+const FILE_LINES_MAX: usize = 700;
+
+fn root() -> PathBuf {
+    archipel_tests::file("..")
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
+        entries.sort();
+        for path in entries {
+            if path.is_dir() {
+                if !path.ends_with("target") {
+                    walk(&path, found);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(folder), &mut found);
+    assert!(!found.is_empty(), "{folder} has no sources");
+    found
+}
+
+fn all_sources() -> Vec<PathBuf> {
+    ["engine", "sql", "planner", "procedures", "migrations", "server", "tests"].into_iter().flat_map(sources).collect()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("sources are UTF-8")
+}
+
+/// The part of a file that ships: what stands above its test module.
+fn shipped(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+#[test]
+fn files_hold_one_idea() {
+    let long: Vec<String> = all_sources()
+        .iter()
+        .map(|path| (read(path).lines().count(), path))
+        .filter(|(lines, _)| *lines > FILE_LINES_MAX)
+        .map(|(lines, path)| format!("{} has {lines} lines", path.display()))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn nothing_ships_unfinished() {
+    let words = ["todo!(", "unimplemented!(", "dbg!("];
+    let found: Vec<String> = all_sources()
+        .iter()
+        .filter(|path| !path.ends_with("tidy.rs"))
+        .flat_map(|path| {
+            let text = read(path);
+            words.iter().filter(|word| text.contains(**word)).map(|word| format!("{}: {word}", path.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn every_unsafe_says_why_it_is_safe() {
+    let mut found = Vec::new();
+    for path in all_sources() {
+        if path.ends_with("tidy.rs") {
+            continue;
+        }
+        let text = read(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.trim_start();
+            let opens = code.contains("unsafe {") || code.starts_with("unsafe impl") || code.contains("unsafe fn");
+            if !opens || code.starts_with("//") {
+                continue;
+            }
+            // The argument stands in the comment just above (or in the docstring of an unsafe fn).
+            let above = lines[number.saturating_sub(8)..=number].iter();
+            if !above.into_iter().any(|line| line.contains("SAFETY") || line.contains("# Safety")) {
+                found.push(format!("{}:{}: {code}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The deep core runs under the simulator: it reads no clock, draws no random number and starts
+/// no thread but through the traits made for that.
+#[test]
+fn the_engine_is_deterministic() {
+    let banned = [
+        ("Instant::now", "clock.rs"),
+        ("SystemTime::now", "clock.rs"),
+        ("thread::spawn", "spawn.rs"),
+        ("thread::Builder", "spawn.rs"),
+        ("tokio::", ""),
+        ("rand::", "random.rs"),
+    ];
+    let mut found = Vec::new();
+    for path in sources("engine/src") {
+        let text = read(&path);
+        for (word, home) in banned {
+            if shipped(&text).lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//"))
+                && (home.is_empty() || !path.ends_with(home))
+                && !path.ends_with("tests.rs")
+            {
+                found.push(format!("{}: {word}", path.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn crates_know_only_what_lies_below_them() {
+    let rules = [
+        ("engine/src", &["archipel_sql", "archipel_planner", "archipel_procedures", "sqlparser"][..]),
+        ("sql/src", &["archipel_engine", "archipel_planner", "archipel_procedures"]),
+        ("planner/src", &["archipel_procedures", "datafusion::"]),
+        ("procedures", &["datafusion::", "tokio::"]),
+    ];
+    for (folder, banned) in rules {
+        for path in sources(folder) {
+            let text = read(&path);
+            for word in banned {
+                let used = shipped(&text).lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+                assert!(!used, "{} uses {word}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_top_level_is_the_plan() {
+    let output = std::process::Command::new("git")
+        .args(["ls-tree", "--name-only", "HEAD"])
+        .current_dir(root())
+        .output()
+        .expect("git is there");
+    let planned = [
+        "Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "rustfmt.toml", "deploy", "engine", "migrations", "planner",
+        "procedures", "server", "sql", "tests",
+    ];
+    for name in String::from_utf8_lossy(&output.stdout).lines() {
+        assert!(name.starts_with('.') || planned.contains(&name), "{name} is not part of the plan");
+    }
+}
+
+#[test]
+fn files_named_in_the_readme_exist() {
+    let readme = read(&root().join("README.md"));
+    let mut named = 0;
+    for word in readme.split(|c: char| c.is_whitespace() || c == '`' || c == '(' || c == ')' || c == ',') {
+        let word = word.trim_end_matches(['.', ':', ';']);
+        let ours = ["deploy/", "tests/", "engine/", "procedures/", "server/", "sql/", "planner/"];
+        if ours.iter().any(|prefix| word.starts_with(prefix)) {
+            named += 1;
+            assert!(root().join(word).exists(), "README.md names {word}");
+        }
+    }
+    assert!(named > 5, "the README names the files a reader starts with");
+}
