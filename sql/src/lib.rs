@@ -13,11 +13,19 @@
 //! - [`parser`]   from text to statements
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
+pub mod aggregate;
 pub mod ast;
+pub mod cast;
 pub mod catalog;
+pub mod compare;
+pub mod datetime;
 pub mod datum;
 pub mod error;
 pub mod function;
+pub mod io;
 pub mod numeric;
 pub mod parser;
+pub mod style;
+pub mod type_table;
 pub mod types;
+pub mod typmod;

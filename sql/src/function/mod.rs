@@ -4,7 +4,24 @@
 
 use crate::datum::Datum;
 use crate::error::Result;
+pub use crate::style::Style;
 use crate::types::{Oid, Type};
+
+mod registry;
+
+/// `(pg_proc.prosrc, implementation)` of every scalar function.
+type ScalarTable = &'static [(&'static str, Eval)];
+/// The same of set-returning functions.
+type SetTable = &'static [(&'static str, registry::SetEval)];
+
+const SCALAR_TABLES: &[ScalarTable] = &[];
+const SET_TABLES: &[SetTable] = &[];
+
+pub use registry::{
+    Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,
+    all_operators, all_set_functions, cast, function_by_oid, known_but_missing, lookup_aggregates,
+    lookup_functions, lookup_operators, lookup_set_functions, operator_by_oid,
+};
 
 /// How freely a call may be moved or folded (pg_proc.provolatile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +32,38 @@ pub enum Volatility {
 }
 
 /// What a function may ask of the statement and session it runs in.
+#[derive(Clone, Copy)]
 pub struct FunctionContext<'a> {
     /// Transaction start, microseconds since 2000-01-01 UTC: `now()`.
     pub now: i64,
     pub session: &'a dyn SessionHost,
 }
 
+impl<'a> FunctionContext<'a> {
+    /// The session's rules for text.
+    pub fn style(&self) -> &'a Style {
+        self.session.style()
+    }
+}
+
+impl FunctionContext<'static> {
+    /// A context without a session or a clock: constant folding, tests.
+    pub fn detached() -> FunctionContext<'static> {
+        FunctionContext { now: 0, session: &NoSession }
+    }
+}
+
 /// The session and server as functions see them. Methods answer "not here" by default, so
 /// that tests and constant folding can use [`NoSession`].
 pub trait SessionHost: Sync {
+    /// Settings that govern text: time zone, date style, bytea output.
+    fn style(&self) -> &Style {
+        Style::standard()
+    }
+    /// The wall clock, microseconds since 2000-01-01 UTC: `clock_timestamp()`.
+    fn clock(&self) -> Option<i64> {
+        None
+    }
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
@@ -50,7 +90,12 @@ pub struct ScalarFunction {
     pub oid: Oid,
     pub name: &'static str,
     pub args: &'static [Oid],
-    /// The last argument repeats (its element type is `args.last()`).
+    /// Names of the arguments, or empty: for `name => value`.
+    pub arg_names: &'static [&'static str],
+    /// Values of the last `defaults.len()` arguments when a call leaves them out.
+    pub defaults: &'static [Datum],
+    /// The last argument repeats. Its declared type is an array, or `any`; `eval` sees the
+    /// repeated values one by one when it is `any`, and as one array otherwise.
     pub variadic: bool,
     pub result: Oid,
     pub strict: bool,
@@ -104,6 +149,7 @@ pub struct SetFunction {
     pub args: &'static [Oid],
     /// Column names and types; one unnamed column takes the alias.
     pub columns: &'static [(&'static str, Oid)],
+    pub arg_names: &'static [&'static str],
     pub strict: bool,
     pub eval: fn(&FunctionContext<'_>, &[Datum]) -> Result<Vec<Vec<Datum>>>,
 }

@@ -1,0 +1,152 @@
+//! Which casts exist beyond pg_cast's rows, and how each is done (the manual's chapter 10).
+
+use crate::datum::{Array, Datum};
+use crate::error::{Result, SqlError, SqlState};
+use crate::function::{self, CastContext, CastMethod, FunctionContext};
+use crate::type_table::{element_of, format_type, type_info};
+use crate::types::{Oid, Type};
+
+/// A way from one type to another.
+#[derive(Clone, Copy, Debug)]
+pub enum CastPath {
+    /// The value stays; only its type changes (identity, varchar to text).
+    Relabel,
+    Function(&'static function::ScalarFunction),
+    /// Text out, text in.
+    InOut,
+    /// Element by element, by the cast of the elements.
+    Array {
+        source: Oid,
+        target: Oid,
+    },
+}
+
+/// Whether every string type reads and writes every other type through text.
+fn is_string(oid: Oid) -> bool {
+    type_info(oid).is_some_and(|info| info.category == b'S')
+}
+
+/// The cast from `source` to `target` that `context` allows, as find_coercion_pathway finds it.
+/// The target's modifier is a second step: [`crate::typmod::coerce_typmod`].
+pub fn find(source: Oid, target: Oid, context: CastContext) -> Option<CastPath> {
+    // A cast applies where its own context is at least as free as what is asked.
+    let allowed = |own: CastContext| own >= context;
+    if source == target || source == Oid::UNKNOWN {
+        return Some(if source == target { CastPath::Relabel } else { CastPath::InOut });
+    }
+    if let Some(cast) = function::cast(source, target) {
+        if allowed(cast.context) {
+            return Some(match cast.method {
+                CastMethod::Function(function) => CastPath::Function(function),
+                CastMethod::Binary => CastPath::Relabel,
+                CastMethod::InOut => CastPath::InOut,
+            });
+        }
+        return None;
+    }
+    if let (Some(from), Some(to)) = (element_of(source), element_of(target)) {
+        return find(from, to, context).map(|path| match path {
+            CastPath::Relabel => CastPath::Relabel,
+            _ => CastPath::Array { source: from, target: to },
+        });
+    }
+    // Automatic I/O conversions: to strings on assignment, from strings explicitly.
+    if is_string(target) && context <= CastContext::Assignment {
+        return Some(CastPath::InOut);
+    }
+    if is_string(source) && context == CastContext::Explicit {
+        return Some(CastPath::InOut);
+    }
+    None
+}
+
+/// Casts a value that is not NULL along a path, without the target's modifier.
+pub fn apply(
+    path: CastPath,
+    value: &Datum,
+    source: Type,
+    target: Type,
+    ctx: &FunctionContext<'_>,
+) -> Result<Datum> {
+    match path {
+        CastPath::Relabel => Ok(value.clone()),
+        CastPath::Function(function) => call(function, value, target, ctx),
+        CastPath::InOut => {
+            // A boolean's name, unlike its text form, is spelled out only by its own cast.
+            let text = crate::io::to_text(value, source, ctx);
+            crate::io::text_in(&text, Type::of(target.oid), ctx)
+        }
+        CastPath::Array { source: from, target: to } => {
+            let Datum::Array(array) = value else {
+                return Err(SqlError::internal("array cast of a value that is no array"));
+            };
+            let path = find(from, to, CastContext::Explicit).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::CANNOT_COERCE,
+                    format!("cannot cast type {} to {}", format_type(source), format_type(target)),
+                )
+            })?;
+            let values = array
+                .values
+                .iter()
+                .map(|v| {
+                    if v.is_null() {
+                        Ok(Datum::Null)
+                    } else {
+                        apply(path, v, Type::of(from), Type::of(to), ctx)
+                    }
+                })
+                .collect::<Result<Vec<_>>>()?;
+            Ok(Datum::Array(std::sync::Arc::new(Array {
+                element: to,
+                dimensions: array.dimensions.clone(),
+                values,
+            })))
+        }
+    }
+}
+
+/// Calls a cast function. Some take the modifier and whether the cast is explicit; here the
+/// modifier comes later, so they get "none".
+fn call(
+    function: &function::ScalarFunction,
+    value: &Datum,
+    _target: Type,
+    ctx: &FunctionContext<'_>,
+) -> Result<Datum> {
+    match function.args.len() {
+        1 => (function.eval)(ctx, std::slice::from_ref(value)),
+        2 => (function.eval)(ctx, &[value.clone(), Datum::Int4(-1)]),
+        _ => (function.eval)(ctx, &[value.clone(), Datum::Int4(-1), Datum::Bool(true)]),
+    }
+}
+
+/// Casts explicitly, modifier included: for callers that hold values rather than plans.
+pub fn cast_value(value: &Datum, source: Type, target: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    cast_in(value, source, target, CastContext::Explicit, ctx)
+}
+
+/// Casts as an assignment does, modifier included (22001 for what does not fit).
+pub fn assign_value(value: &Datum, source: Type, target: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    cast_in(value, source, target, CastContext::Assignment, ctx)
+}
+
+fn cast_in(
+    value: &Datum,
+    source: Type,
+    target: Type,
+    context: CastContext,
+    ctx: &FunctionContext<'_>,
+) -> Result<Datum> {
+    if value.is_null() {
+        return Ok(Datum::Null);
+    }
+    let path = find(source.oid, target.oid, context).ok_or_else(|| {
+        SqlError::new(
+            SqlState::CANNOT_COERCE,
+            format!("cannot cast type {} to {}", format_type(source), format_type(target)),
+        )
+    })?;
+    let cast = apply(path, value, source, target, ctx)?;
+    crate::typmod::coerce_typmod(cast, target, context == CastContext::Explicit)
+}

@@ -1,0 +1,399 @@
+//! Intervals as text: PostgreSQL's own style, and ISO 8601 and verbose spellings on input.
+
+use std::fmt::Write;
+
+use super::format::fraction;
+use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
+use crate::datum::Interval;
+use crate::error::{Result, SqlError, SqlState};
+use crate::style::IntervalStyle;
+
+fn invalid(text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_DATETIME_FORMAT,
+        format!("invalid input syntax for type interval: \"{text}\""),
+    )
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(SqlState::INTERVAL_FIELD_OVERFLOW, format!("interval field value out of range: \"{text}\""))
+}
+
+/// Sums of the three parts while reading; wide, so that overflow shows at the end.
+#[derive(Default)]
+struct Parts {
+    months: i128,
+    days: i128,
+    micros: i128,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Months(i64),
+    Days(i64),
+    Micros(i64),
+}
+
+fn unit(word: &str) -> Option<Unit> {
+    let lower = word.to_ascii_lowercase();
+    Some(match lower.as_str() {
+        "y" | "yr" | "yrs" | "year" | "years" => Unit::Months(12),
+        "mon" | "mons" | "month" | "months" => Unit::Months(1),
+        "w" | "week" | "weeks" => Unit::Days(7),
+        "d" | "day" | "days" => Unit::Days(1),
+        "h" | "hr" | "hrs" | "hour" | "hours" => Unit::Micros(MICROS_PER_HOUR),
+        "m" | "min" | "mins" | "minute" | "minutes" => Unit::Micros(MICROS_PER_MINUTE),
+        "s" | "sec" | "secs" | "second" | "seconds" => Unit::Micros(MICROS_PER_SECOND),
+        "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecond" | "milliseconds" | "millisecon" => {
+            Unit::Micros(1000)
+        }
+        "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecond" | "microseconds" | "microsecon" => {
+            Unit::Micros(1)
+        }
+        "decade" | "decades" | "dec" | "decs" => Unit::Months(120),
+        "century" | "centuries" | "c" | "cent" => Unit::Months(1200),
+        "millennium" | "millennia" | "mil" | "mils" => Unit::Months(12_000),
+        _ => return None,
+    })
+}
+
+impl Parts {
+    /// Adds `whole.fraction` units; fractions of a month spill into days of 30 a month, those
+    /// of a day into time.
+    fn add(&mut self, whole: i128, fraction: f64, unit: Unit) {
+        match unit {
+            Unit::Months(n) => {
+                self.months += whole * i128::from(n);
+                if n > 1 {
+                    self.months += (fraction * n as f64).round_ties_even() as i128;
+                } else {
+                    self.add_days(fraction * 30.0);
+                }
+            }
+            Unit::Days(n) => {
+                self.days += whole * i128::from(n);
+                self.add_days(fraction * n as f64);
+            }
+            Unit::Micros(n) => {
+                self.micros += whole * i128::from(n) + (fraction * n as f64).round_ties_even() as i128;
+            }
+        }
+    }
+
+    fn add_days(&mut self, days: f64) {
+        let whole = days.trunc();
+        self.days += whole as i128;
+        self.micros += ((days - whole) * MICROS_PER_DAY as f64).round_ties_even() as i128;
+    }
+
+    fn finish(self, text: &str) -> Result<Interval> {
+        let narrow = |error| move |_| error;
+        Ok(Interval {
+            months: i32::try_from(self.months).map_err(narrow(out_of_range(text)))?,
+            days: i32::try_from(self.days).map_err(narrow(out_of_range(text)))?,
+            microseconds: i64::try_from(self.micros).map_err(narrow(out_of_range(text)))?,
+        })
+    }
+}
+
+/// Reads an interval. `fields` is the field restriction of its type (`interval hour`), which
+/// tells what a bare number means; zero is none: seconds.
+pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err(invalid(text));
+    }
+    if let Some(iso) = trimmed.strip_prefix('P') {
+        return parse_iso(iso, text);
+    }
+    let mut parts = Parts::default();
+    let mut pending: Option<(i128, f64, bool)> = None;
+    let mut ago = false;
+    let mut any = false;
+    let mut rest = trimmed.strip_prefix('@').unwrap_or(trimmed).trim_start();
+    while !rest.is_empty() {
+        let bytes = rest.as_bytes();
+        let length = if bytes[0].is_ascii_alphabetic() {
+            bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count()
+        } else {
+            1 + bytes[1..]
+                .iter()
+                .take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b':' | b'-'))
+                .count()
+        };
+        let (token, tail) = rest.split_at(length);
+        rest = tail.trim_start_matches([' ', '\t', '\n', ',']);
+        if bytes[0].is_ascii_alphabetic() {
+            if token.eq_ignore_ascii_case("ago") {
+                ago = true;
+                continue;
+            }
+            let (whole, fraction, _) = pending.take().ok_or_else(|| invalid(text))?;
+            parts.add(whole, fraction, unit(token).ok_or_else(|| invalid(text))?);
+            any = true;
+            continue;
+        }
+        if !(bytes[0].is_ascii_digit() || matches!(bytes[0], b'+' | b'-' | b'.')) {
+            return Err(invalid(text));
+        }
+        // A number before another bare number counts days: '1 04:05:06'.
+        if let Some((whole, fraction, _)) = pending.take() {
+            if !token.contains(':') {
+                return Err(invalid(text));
+            }
+            parts.add(whole, fraction, Unit::Days(1));
+        }
+        any = true;
+        let negative = token.starts_with('-');
+        let body = token.trim_start_matches(['+', '-']);
+        if body.contains(':') {
+            let micros = parse_clock(body, fields).ok_or_else(|| invalid(text))?;
+            parts.micros += if negative { -micros } else { micros };
+        } else if let Some((years, months)) = body.split_once('-') {
+            let (years, months): (i128, i128) = match (years.parse(), months.parse()) {
+                (Ok(y), Ok(m)) if m < 12 => (y, m),
+                _ => return Err(invalid(text)),
+            };
+            let total = years * 12 + months;
+            parts.months += if negative { -total } else { total };
+        } else {
+            pending = Some(number(body, negative).ok_or_else(|| invalid(text))?);
+        }
+    }
+    if let Some((whole, fraction, _)) = pending {
+        parts.add(whole, fraction, bare_unit(fields));
+    }
+    if !any {
+        return Err(invalid(text));
+    }
+    if ago {
+        parts = Parts { months: -parts.months, days: -parts.days, micros: -parts.micros };
+    }
+    parts.finish(text)
+}
+
+/// What a number without a unit counts, by the type's field restriction.
+fn bare_unit(fields: i32) -> Unit {
+    match fields {
+        0x4 => Unit::Months(12),
+        0x2 | 0x6 => Unit::Months(1),
+        0x8 => Unit::Days(1),
+        0x400 | 0x408 => Unit::Micros(MICROS_PER_HOUR),
+        0x800 | 0xc00 | 0xc08 => Unit::Micros(MICROS_PER_MINUTE),
+        _ => Unit::Micros(MICROS_PER_SECOND),
+    }
+}
+
+fn number(body: &str, negative: bool) -> Option<(i128, f64, bool)> {
+    let (whole, fraction) = body.split_once('.').unwrap_or((body, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let fraction: f64 = if fraction.is_empty() { 0.0 } else { format!("0.{fraction}").parse().ok()? };
+    Some(if negative { (-whole, -fraction, true) } else { (whole, fraction, false) })
+}
+
+/// `hh:mm`, `hh:mm:ss.ffffff`, or `mm:ss` where the type says minute to second.
+fn parse_clock(body: &str, fields: i32) -> Option<i128> {
+    let mut parts = body.split(':');
+    let (first, second, third) = (parts.next()?, parts.next()?, parts.next());
+    if parts.next().is_some() {
+        return None;
+    }
+    let integer = |s: &str| if s.is_empty() { None } else { s.parse::<i128>().ok() };
+    let seconds = |s: &str| -> Option<i128> {
+        let (whole, fraction, _) = number(s, false)?;
+        (whole < 60).then(|| whole * 1_000_000 + (fraction * 1e6).round_ties_even() as i128)
+    };
+    let (hours, minutes, micros) = match third {
+        Some(third) => (integer(first)?, integer(second)?, seconds(third)?),
+        None if second.contains('.') || fields == 0x1800 => (0, integer(first)?, seconds(second)?),
+        None => (integer(first)?, integer(second)?, 0),
+    };
+    (minutes < 60)
+        .then(|| hours * i128::from(MICROS_PER_HOUR) + minutes * i128::from(MICROS_PER_MINUTE) + micros)
+}
+
+/// ISO 8601 durations with designators: `1Y2M3DT4H5M6S`, `3W`.
+fn parse_iso(body: &str, text: &str) -> Result<Interval> {
+    let mut parts = Parts::default();
+    let mut time = false;
+    let mut rest = body;
+    if rest.is_empty() {
+        return Err(invalid(text));
+    }
+    while !rest.is_empty() {
+        if let Some(tail) = rest.strip_prefix('T') {
+            time = true;
+            rest = tail;
+            continue;
+        }
+        let length =
+            rest.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+')).count();
+        let (digits, tail) = rest.split_at(length);
+        let (whole, fraction, _) = number(digits.trim_start_matches(['+', '-']), digits.starts_with('-'))
+            .ok_or_else(|| invalid(text))?;
+        let unit = match (tail.as_bytes().first(), time) {
+            (Some(b'Y'), false) => Unit::Months(12),
+            (Some(b'M'), false) => Unit::Months(1),
+            (Some(b'W'), false) => Unit::Days(7),
+            (Some(b'D'), false) => Unit::Days(1),
+            (Some(b'H'), true) => Unit::Micros(MICROS_PER_HOUR),
+            (Some(b'M'), true) => Unit::Micros(MICROS_PER_MINUTE),
+            (Some(b'S'), true) => Unit::Micros(MICROS_PER_SECOND),
+            _ => return Err(invalid(text)),
+        };
+        parts.add(whole, fraction, unit);
+        rest = &tail[1..];
+    }
+    parts.finish(text)
+}
+
+/// Writes an interval in the session's style.
+pub fn format_interval(interval: &Interval, style: IntervalStyle, out: &mut dyn Write) -> std::fmt::Result {
+    match style {
+        IntervalStyle::Postgres => format_postgres(interval, out),
+        IntervalStyle::PostgresVerbose => format_verbose(interval, out),
+        IntervalStyle::Iso8601 => format_iso(interval, out),
+        IntervalStyle::SqlStandard => format_sql(interval, out),
+    }
+}
+
+fn clock(micros: i64, out: &mut dyn Write) -> std::fmt::Result {
+    let magnitude = micros.unsigned_abs();
+    let (hour, minute, second) = (MICROS_PER_HOUR as u64, MICROS_PER_MINUTE as u64, MICROS_PER_SECOND as u64);
+    write!(out, "{:02}:{:02}:{:02}", magnitude / hour, magnitude / minute % 60, magnitude / second % 60)?;
+    fraction(out, (magnitude % second) as i64)
+}
+
+fn format_postgres(interval: &Interval, out: &mut dyn Write) -> std::fmt::Result {
+    let (years, months) = (interval.months / 12, interval.months % 12);
+    let mut first = true;
+    let mut after_negative = false;
+    for (value, name) in [(years, "year"), (months, "mon"), (interval.days, "day")] {
+        if value == 0 {
+            continue;
+        }
+        if !first {
+            out.write_str(" ")?;
+        }
+        // A positive field after a negative one shows its sign.
+        let plus = if after_negative && value > 0 { "+" } else { "" };
+        write!(out, "{plus}{value} {name}{}", if value == 1 { "" } else { "s" })?;
+        after_negative = value < 0;
+        first = false;
+    }
+    if first || interval.microseconds != 0 {
+        if !first {
+            out.write_str(" ")?;
+        }
+        if interval.microseconds < 0 {
+            out.write_str("-")?;
+        } else if after_negative {
+            out.write_str("+")?;
+        }
+        clock(interval.microseconds, out)?;
+    }
+    Ok(())
+}
+
+fn format_verbose(interval: &Interval, out: &mut dyn Write) -> std::fmt::Result {
+    let micros = interval.microseconds;
+    let fields = [
+        (i64::from(interval.months / 12), "year"),
+        (i64::from(interval.months % 12), "mon"),
+        (i64::from(interval.days), "day"),
+        (micros / MICROS_PER_HOUR, "hour"),
+        (micros / MICROS_PER_MINUTE % 60, "min"),
+    ];
+    out.write_str("@")?;
+    // The first nonzero field decides the sign; all are shown relative to it.
+    let seconds = micros % MICROS_PER_MINUTE;
+    let negative = fields.iter().map(|f| f.0).chain([seconds]).find(|v| *v != 0).is_some_and(|v| v < 0);
+    let flip = if negative { -1 } else { 1 };
+    let mut any = false;
+    for (value, name) in fields {
+        if value != 0 {
+            let shown = value * flip;
+            write!(out, " {shown} {name}{}", if shown == 1 { "" } else { "s" })?;
+            any = true;
+        }
+    }
+    if seconds != 0 {
+        let shown = seconds * flip;
+        write!(out, " {}{}", if shown < 0 { "-" } else { "" }, shown.abs() / MICROS_PER_SECOND)?;
+        fraction(out, shown.abs() % MICROS_PER_SECOND)?;
+        write!(out, " sec{}", if shown == MICROS_PER_SECOND { "" } else { "s" })?;
+        any = true;
+    }
+    if !any {
+        out.write_str(" 0")?;
+    }
+    if negative { out.write_str(" ago") } else { Ok(()) }
+}
+
+fn format_iso(interval: &Interval, out: &mut dyn Write) -> std::fmt::Result {
+    if interval.months == 0 && interval.days == 0 && interval.microseconds == 0 {
+        return out.write_str("PT0S");
+    }
+    out.write_str("P")?;
+    for (value, letter) in [(interval.months / 12, 'Y'), (interval.months % 12, 'M'), (interval.days, 'D')] {
+        if value != 0 {
+            write!(out, "{value}{letter}")?;
+        }
+    }
+    let micros = interval.microseconds;
+    if micros == 0 {
+        return Ok(());
+    }
+    out.write_str("T")?;
+    for (value, letter) in [(micros / MICROS_PER_HOUR, 'H'), (micros / MICROS_PER_MINUTE % 60, 'M')] {
+        if value != 0 {
+            write!(out, "{value}{letter}")?;
+        }
+    }
+    let seconds = micros % MICROS_PER_MINUTE;
+    if seconds != 0 {
+        write!(out, "{}{}", if seconds < 0 { "-" } else { "" }, seconds.abs() / MICROS_PER_SECOND)?;
+        fraction(out, seconds.abs() % MICROS_PER_SECOND)?;
+        out.write_str("S")?;
+    }
+    Ok(())
+}
+
+fn format_sql(interval: &Interval, out: &mut dyn Write) -> std::fmt::Result {
+    let (years, months) = (interval.months / 12, interval.months % 12);
+    let (has_months, has_days, has_time) =
+        (interval.months != 0, interval.days != 0, interval.microseconds != 0);
+    let sign = |negative: bool| if negative { "-" } else { "+" };
+    if !has_months && !has_days && !has_time {
+        return out.write_str("0");
+    }
+    let mixed = has_months && (has_days || has_time)
+        || (interval.days < 0) != (interval.microseconds < 0) && has_days && has_time;
+    if mixed {
+        write!(out, "{}{}-{} ", sign(interval.months < 0), years.abs(), months.abs())?;
+        write!(out, "{}{} ", sign(interval.days < 0), interval.days.unsigned_abs())?;
+        out.write_str(sign(interval.microseconds < 0))?;
+        return sql_clock(interval.microseconds, out);
+    }
+    if has_months {
+        return write!(out, "{}{}-{}", if interval.months < 0 { "-" } else { "" }, years.abs(), months.abs());
+    }
+    if interval.days < 0 || interval.microseconds < 0 {
+        out.write_str("-")?;
+    }
+    if has_days {
+        write!(out, "{} ", interval.days.unsigned_abs())?;
+    }
+    sql_clock(interval.microseconds, out)
+}
+
+fn sql_clock(micros: i64, out: &mut dyn Write) -> std::fmt::Result {
+    let magnitude = micros.unsigned_abs();
+    let (hour, minute, second) = (MICROS_PER_HOUR as u64, MICROS_PER_MINUTE as u64, MICROS_PER_SECOND as u64);
+    write!(out, "{}:{:02}:{:02}", magnitude / hour, magnitude / minute % 60, magnitude / second % 60)?;
+    fraction(out, (magnitude % second) as i64)
+}

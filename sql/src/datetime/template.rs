@@ -1,0 +1,1 @@
+//! to_char and to_date templates.

@@ -1,0 +1,363 @@
+//! What PostgreSQL declares, joined with what is implemented here.
+//!
+//! `sql/data/proc.tsv` holds the signatures of PostgreSQL's built-in functions, each with the
+//! name of the C function behind it (pg_proc.prosrc); `own.tsv` holds those of our own. The
+//! modules beside this one hold `(key, implementation)` pairs under the same names. A function
+//! exists when both sides do, so oids, strictness, volatility and argument names are
+//! PostgreSQL's by construction, and an implementation serves every overload that shares it.
+
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use super::{AggregateFunction, Eval, ScalarFunction, SetFunction, Volatility};
+use crate::datum::Datum;
+use crate::types::Oid;
+
+/// An operator: a name over one or two operand types, and the function behind it.
+#[derive(Debug)]
+pub struct Operator {
+    pub oid: Oid,
+    pub name: &'static str,
+    /// `None` for prefix operators.
+    pub left: Option<Oid>,
+    pub right: Oid,
+    pub result: Oid,
+    pub function: &'static ScalarFunction,
+    /// Oid of the operator with its operands swapped, or zero.
+    pub commutator: Oid,
+    /// Oid of the operator with the opposite answer, or zero.
+    pub negator: Oid,
+}
+
+/// Where a cast applies by itself (pg_cast.castcontext), narrowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CastContext {
+    Explicit,
+    Assignment,
+    Implicit,
+}
+
+/// How a cast is done.
+#[derive(Clone, Copy, Debug)]
+pub enum CastMethod {
+    Function(&'static ScalarFunction),
+    /// The value stays as it is.
+    Binary,
+    /// Through the text forms of both types (`io::text_out`, then `io::text_in`).
+    InOut,
+}
+
+/// A cast between two built-in types.
+#[derive(Clone, Copy, Debug)]
+pub struct Cast {
+    pub source: Oid,
+    pub target: Oid,
+    pub context: CastContext,
+    pub method: CastMethod,
+}
+
+/// Evaluates a set-returning function.
+pub type SetEval = fn(&super::FunctionContext<'_>, &[Datum]) -> crate::error::Result<Vec<Vec<Datum>>>;
+
+#[derive(Default)]
+struct Registry {
+    functions: Vec<&'static ScalarFunction>,
+    sets: Vec<&'static SetFunction>,
+    aggregates: Vec<&'static AggregateFunction>,
+    operators: Vec<&'static Operator>,
+    casts: Vec<Cast>,
+    functions_by_name: FxHashMap<&'static str, Vec<&'static ScalarFunction>>,
+    functions_by_oid: FxHashMap<Oid, &'static ScalarFunction>,
+    sets_by_name: FxHashMap<&'static str, Vec<&'static SetFunction>>,
+    aggregates_by_name: FxHashMap<&'static str, Vec<&'static AggregateFunction>>,
+    operators_by_name: FxHashMap<&'static str, Vec<&'static Operator>>,
+    operators_by_oid: FxHashMap<Oid, &'static Operator>,
+    casts_by_types: FxHashMap<(Oid, Oid), Cast>,
+    missing: FxHashMap<&'static str, Oid>,
+}
+
+fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(build)
+}
+
+/// A field of a `.tsv` row as an oid; empty and unreadable are zero.
+fn oid(text: &str) -> Oid {
+    Oid(text.parse().unwrap_or(0))
+}
+
+fn oids(text: &str) -> &'static [Oid] {
+    text.split(' ').filter(|t| !t.is_empty()).map(oid).collect::<Vec<_>>().leak()
+}
+
+fn build() -> Registry {
+    let mut evals: FxHashMap<&'static str, Eval> = FxHashMap::default();
+    for table in super::SCALAR_TABLES {
+        evals.extend(table.iter().copied());
+    }
+    let set_evals: FxHashMap<&'static str, SetEval> =
+        super::SET_TABLES.iter().flat_map(|t| t.iter().copied()).collect();
+    let mut registry = Registry::default();
+    for line in include_str!("../../data/proc.tsv").lines().chain(include_str!("../../data/own.tsv").lines())
+    {
+        registry.add_proc(line, &evals, &set_evals);
+    }
+    for line in include_str!("../../data/operator.tsv").lines() {
+        registry.add_operator(line);
+    }
+    for line in include_str!("../../data/cast.tsv").lines() {
+        registry.add_cast(line);
+    }
+    registry
+}
+
+impl Registry {
+    fn add_proc(
+        &mut self,
+        line: &'static str,
+        evals: &FxHashMap<&str, Eval>,
+        set_evals: &FxHashMap<&str, SetEval>,
+    ) {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let [
+            proc_oid,
+            name,
+            key,
+            kind,
+            retset,
+            strict,
+            volatile,
+            variadic,
+            result,
+            args,
+            names,
+            defaults,
+            all_args,
+            modes,
+        ] = fields[..]
+        else {
+            return;
+        };
+        let args = oids(args);
+        let all_names: Vec<&'static str> =
+            if names.is_empty() { Vec::new() } else { names.split(',').collect() };
+        let arg_names: &'static [&'static str] =
+            all_names.iter().copied().take(args.len()).collect::<Vec<_>>().leak();
+        match kind {
+            "a" => {
+                if let Some((state, strict)) = crate::aggregate::factory(name, args) {
+                    let function = leak(AggregateFunction {
+                        oid: oid(proc_oid),
+                        name,
+                        args,
+                        result: oid(result),
+                        strict,
+                        state,
+                    });
+                    self.aggregates.push(function);
+                    self.aggregates_by_name.entry(name).or_default().push(function);
+                    return;
+                }
+            }
+            "f" if retset == "t" => {
+                if let Some(&eval) = set_evals.get(key) {
+                    let columns = set_columns(name, oid(result), all_args, modes, &all_names);
+                    let function = leak(SetFunction {
+                        oid: oid(proc_oid),
+                        name,
+                        args,
+                        columns,
+                        arg_names,
+                        strict: strict == "t",
+                        eval,
+                    });
+                    self.sets.push(function);
+                    self.sets_by_name.entry(name).or_default().push(function);
+                    return;
+                }
+            }
+            "f" => {
+                if let Some(&eval) = evals.get(key) {
+                    let function = leak(ScalarFunction {
+                        oid: oid(proc_oid),
+                        name,
+                        args,
+                        arg_names,
+                        defaults: default_values(name, defaults.parse().unwrap_or(0)),
+                        variadic: variadic != "0",
+                        result: oid(result),
+                        strict: strict == "t",
+                        volatility: match volatile {
+                            "i" => Volatility::Immutable,
+                            "s" => Volatility::Stable,
+                            _ => Volatility::Volatile,
+                        },
+                        eval,
+                    });
+                    self.functions.push(function);
+                    self.functions_by_oid.insert(function.oid, function);
+                    self.functions_by_name.entry(name).or_default().push(function);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.missing.insert(name, oid(proc_oid));
+    }
+
+    fn add_operator(&mut self, line: &'static str) {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let [op, name, left, right, result, function, commutator, negator] = fields[..] else { return };
+        let Some(&function) = self.functions_by_oid.get(&oid(function)) else { return };
+        let left = oid(left);
+        let operator = leak(Operator {
+            oid: oid(op),
+            name,
+            left: (left.0 != 0).then_some(left),
+            right: oid(right),
+            result: oid(result),
+            function,
+            commutator: oid(commutator),
+            negator: oid(negator),
+        });
+        self.operators.push(operator);
+        self.operators_by_oid.insert(operator.oid, operator);
+        self.operators_by_name.entry(name).or_default().push(operator);
+    }
+
+    fn add_cast(&mut self, line: &'static str) {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let [_, source, target, function, context, method] = fields[..] else { return };
+        let method = match method {
+            "b" => CastMethod::Binary,
+            "i" => CastMethod::InOut,
+            _ => match self.functions_by_oid.get(&oid(function)) {
+                Some(function) => CastMethod::Function(function),
+                None => return,
+            },
+        };
+        let context = match context {
+            "i" => CastContext::Implicit,
+            "a" => CastContext::Assignment,
+            _ => CastContext::Explicit,
+        };
+        let cast = Cast { source: oid(source), target: oid(target), context, method };
+        self.casts.push(cast);
+        self.casts_by_types.insert((cast.source, cast.target), cast);
+    }
+}
+
+/// Rows live as long as the process: they are the vocabulary of every plan.
+fn leak<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// Output columns of a set-returning function: its OUT and TABLE arguments, else one unnamed.
+fn set_columns(
+    name: &'static str,
+    result: Oid,
+    all_args: &str,
+    modes: &str,
+    names: &[&'static str],
+) -> &'static [(&'static str, Oid)] {
+    let all = oids(all_args);
+    let mut columns: Vec<(&'static str, Oid)> = Vec::new();
+    for (i, mode) in modes.bytes().enumerate() {
+        if matches!(mode, b'o' | b't' | b'b')
+            && let Some(&ty) = all.get(i)
+        {
+            columns.push((names.get(i).copied().unwrap_or(name), ty));
+        }
+    }
+    if columns.is_empty() {
+        columns.push((name, result));
+    }
+    columns.leak()
+}
+
+/// Defaults of the few built-ins that have them.
+fn default_values(name: &str, count: usize) -> &'static [Datum] {
+    match (name, count) {
+        (_, 0) => &[],
+        ("make_interval", 7) => {
+            let mut values = vec![Datum::Int4(0); 6];
+            values.push(Datum::Float8(0.0));
+            values.leak()
+        }
+        ("create_distributed_table", _) => vec![Datum::text("range"), Datum::text("default"), Datum::Null]
+            [3usize.saturating_sub(count)..]
+            .to_vec()
+            .leak(),
+        ("create_distributed_function", _) => vec![Datum::Null, Datum::text("default"), Datum::Null]
+            [3usize.saturating_sub(count)..]
+            .to_vec()
+            .leak(),
+        (_, count) => vec![Datum::Bool(false); count].leak(),
+    }
+}
+
+/// Every overload of a scalar function.
+pub fn lookup_functions(name: &str) -> &'static [&'static ScalarFunction] {
+    registry().functions_by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Every overload of a set-returning function.
+pub fn lookup_set_functions(name: &str) -> &'static [&'static SetFunction] {
+    registry().sets_by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Every overload of an aggregate.
+pub fn lookup_aggregates(name: &str) -> &'static [&'static AggregateFunction] {
+    registry().aggregates_by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// As [`lookup_aggregates`].
+pub fn aggregates(name: &str) -> &'static [&'static AggregateFunction] {
+    lookup_aggregates(name)
+}
+
+/// Every operator with this name, prefix ones included.
+pub fn lookup_operators(name: &str) -> &'static [&'static Operator] {
+    let name = if name == "!=" { "<>" } else { name };
+    registry().operators_by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// The operator with this oid (for commutators and negators).
+pub fn operator_by_oid(oid: Oid) -> Option<&'static Operator> {
+    registry().operators_by_oid.get(&oid).copied()
+}
+
+/// The scalar function with this oid.
+pub fn function_by_oid(oid: Oid) -> Option<&'static ScalarFunction> {
+    registry().functions_by_oid.get(&oid).copied()
+}
+
+/// The declared cast between two types, as pg_cast has it. The rules beyond pg_cast
+/// (identity, unknown literals, any type to and from the string types through text, arrays
+/// element by element) are [`crate::cast::find`]'s.
+pub fn cast(source: Oid, target: Oid) -> Option<Cast> {
+    registry().casts_by_types.get(&(source, target)).copied()
+}
+
+/// Whether PostgreSQL has a function of this name that is not offered here: an honest 0A000
+/// instead of "does not exist".
+pub fn known_but_missing(name: &str) -> bool {
+    registry().missing.contains_key(name)
+}
+
+pub fn all_functions() -> &'static [&'static ScalarFunction] {
+    &registry().functions
+}
+pub fn all_set_functions() -> &'static [&'static SetFunction] {
+    &registry().sets
+}
+pub fn all_aggregates() -> &'static [&'static AggregateFunction] {
+    &registry().aggregates
+}
+pub fn all_operators() -> &'static [&'static Operator] {
+    &registry().operators
+}
+pub fn all_casts() -> &'static [Cast] {
+    &registry().casts
+}

@@ -1,0 +1,230 @@
+//! The wire's binary form of values: send and receive functions.
+
+use std::sync::Arc;
+
+use crate::datum::{Array, Datum, Dimension, Interval};
+use crate::error::{Result, SqlError, SqlState};
+use crate::function::FunctionContext;
+use crate::numeric::Numeric;
+use crate::type_table::{element_of, format_type};
+use crate::types::{Oid, Type};
+
+fn invalid(ty: Type) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_BINARY_REPRESENTATION,
+        format!("incorrect binary data format in value of type {}", format_type(ty)),
+    )
+}
+
+fn fixed<const N: usize>(bytes: &[u8], ty: Type) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| invalid(ty))
+}
+
+fn utf8<'a>(bytes: &'a [u8]) -> Result<&'a str> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let bad = &bytes[error.valid_up_to()..(error.valid_up_to() + 4).min(bytes.len())];
+        let shown: Vec<String> =
+            bad.iter().take(error.error_len().unwrap_or(bad.len())).map(|b| format!("0x{b:02x}")).collect();
+        SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
+        )
+    })?;
+    if text.contains('\0') {
+        return Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(text)
+}
+
+/// Reads a value of type `ty` from its binary form.
+pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    Ok(match ty.oid {
+        Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::INT8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::BOOL => Datum::Bool(fixed::<1>(bytes, ty)?[0] != 0),
+        Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
+        Oid::BYTEA => Datum::Bytea(bytes.into()),
+        Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::TIME => {
+            let value = i64::from_be_bytes(fixed(bytes, ty)?);
+            if !(0..=crate::datetime::MICROS_PER_DAY).contains(&value) {
+                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"));
+            }
+            crate::typmod::coerce_typmod(Datum::Time(value), ty, false)?
+        }
+        Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
+            let value = i64::from_be_bytes(fixed(bytes, ty)?);
+            if !crate::datetime::is_infinite(value) && !crate::datetime::in_range(value) {
+                return Err(crate::datetime::timestamp_out_of_range());
+            }
+            let value =
+                if ty.oid == Oid::TIMESTAMP { Datum::Timestamp(value) } else { Datum::TimestampTz(value) };
+            crate::typmod::coerce_typmod(value, ty, false)?
+        }
+        Oid::INTERVAL => {
+            let wide: [u8; 16] = fixed(bytes, ty)?;
+            let part = |from: usize| [wide[from], wide[from + 1], wide[from + 2], wide[from + 3]];
+            let (head, _) = wide.split_first_chunk::<8>().ok_or_else(|| invalid(ty))?;
+            Datum::Interval(Arc::new(Interval {
+                microseconds: i64::from_be_bytes(*head),
+                days: i32::from_be_bytes(part(8)),
+                months: i32::from_be_bytes(part(12)),
+            }))
+        }
+        Oid::UUID => Datum::Uuid(Box::new(fixed(bytes, ty)?)),
+        Oid::OID
+        | Oid::XID
+        | Oid::CID
+        | Oid::REGCLASS
+        | Oid::REGPROC
+        | Oid::REGPROCEDURE
+        | Oid::REGOPER
+        | Oid::REGTYPE
+        | Oid::REGROLE
+        | Oid::REGNAMESPACE => Datum::Oid(Oid(u32::from_be_bytes(fixed(bytes, ty)?))),
+        Oid::JSONB => {
+            let (version, rest) = bytes.split_first().ok_or_else(|| invalid(ty))?;
+            if *version != 1 {
+                return Err(SqlError::internal(format!("unsupported jsonb version number {version}")));
+            }
+            super::text_in(utf8(rest)?, ty, ctx)?
+        }
+        Oid::VOID => Datum::text(""),
+        Oid::RECORD => return Err(SqlError::unsupported("input of anonymous composite types")),
+        _ => match element_of(ty.oid) {
+            Some(element) => array_recv(bytes, ty, element, ctx)?,
+            // Strings of every kind: their text.
+            None => super::text_in(utf8(bytes)?, ty, ctx)?,
+        },
+    })
+}
+
+fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    let mut at = 0;
+    let mut word = || -> Result<i32> {
+        let chunk = bytes.get(at..at + 4).ok_or_else(|| invalid(ty))?;
+        at += 4;
+        Ok(i32::from_be_bytes(fixed(chunk, ty)?))
+    };
+    let count = word()?;
+    let _has_nulls = word()?;
+    let sent = Oid(word()? as u32);
+    if !(0..=6).contains(&count) {
+        return Err(invalid(ty));
+    }
+    if sent != element && crate::type_table::type_info(sent).is_none() {
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "wrong element type"));
+    }
+    let mut dimensions = Vec::new();
+    let mut total = usize::from(count > 0);
+    for _ in 0..count {
+        let (length, lower_bound) = (word()?, word()?);
+        let length = usize::try_from(length).map_err(|_| invalid(ty))?;
+        total = total.checked_mul(length).ok_or_else(|| invalid(ty))?;
+        dimensions.push(Dimension { length, lower_bound });
+    }
+    // Each element has a length word: no more can follow than there are bytes for.
+    if total > bytes.len() / 4 {
+        return Err(invalid(ty));
+    }
+    let mut values = Vec::with_capacity(total);
+    for _ in 0..total {
+        let length = {
+            let chunk = bytes.get(at..at + 4).ok_or_else(|| invalid(ty))?;
+            at += 4;
+            i32::from_be_bytes(fixed(chunk, ty)?)
+        };
+        if length < 0 {
+            values.push(Datum::Null);
+            continue;
+        }
+        let end = at + length as usize;
+        let chunk = bytes.get(at..end).ok_or_else(|| invalid(ty))?;
+        values.push(binary_in(chunk, Type { oid: element, typmod: ty.typmod }, ctx)?);
+        at = end;
+    }
+    if at != bytes.len() {
+        return Err(invalid(ty));
+    }
+    if values.is_empty() {
+        dimensions.clear();
+    }
+    Ok(Datum::Array(Arc::new(Array { element, dimensions, values })))
+}
+
+/// Appends a value's binary form (without its length). NULL appends nothing.
+pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => {}
+        Datum::Bool(b) => out.push(u8::from(*b)),
+        Datum::Int2(n) => out.extend_from_slice(&n.to_be_bytes()),
+        Datum::Int4(n) => out.extend_from_slice(&n.to_be_bytes()),
+        Datum::Int8(n) => out.extend_from_slice(&n.to_be_bytes()),
+        Datum::Float4(x) => out.extend_from_slice(&x.to_be_bytes()),
+        Datum::Float8(x) => out.extend_from_slice(&x.to_be_bytes()),
+        Datum::Numeric(n) => n.write_binary(out),
+        Datum::Text(text) => {
+            if ty.oid == Oid::JSONB {
+                out.push(1);
+            }
+            out.extend_from_slice(text.as_bytes());
+            if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
+                let missing = ((ty.typmod - 4) as usize).saturating_sub(text.chars().count());
+                out.extend(std::iter::repeat_n(b' ', missing));
+            }
+        }
+        Datum::Bytea(bytes) => out.extend_from_slice(bytes),
+        Datum::Date(days) => out.extend_from_slice(&days.to_be_bytes()),
+        Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => {
+            out.extend_from_slice(&t.to_be_bytes())
+        }
+        Datum::Interval(interval) => {
+            out.extend_from_slice(&interval.microseconds.to_be_bytes());
+            out.extend_from_slice(&interval.days.to_be_bytes());
+            out.extend_from_slice(&interval.months.to_be_bytes());
+        }
+        Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
+        Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
+        Datum::Array(array) => array_send(array, ty, ctx, out),
+        Datum::Record(fields) => {
+            out.extend_from_slice(&(fields.len() as i32).to_be_bytes());
+            for field in fields.iter() {
+                let ty = super::natural_type(field);
+                out.extend_from_slice(&ty.oid.0.to_be_bytes());
+                with_length(field, ty, ctx, out);
+            }
+        }
+    }
+}
+
+fn with_length(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return;
+    }
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    binary_out(value, ty, ctx, out);
+    let length = (out.len() - start - 4) as i32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+    let has_nulls = array.values.iter().any(Datum::is_null);
+    out.extend_from_slice(&(array.dimensions.len() as i32).to_be_bytes());
+    out.extend_from_slice(&i32::from(has_nulls).to_be_bytes());
+    out.extend_from_slice(&array.element.0.to_be_bytes());
+    for dimension in &array.dimensions {
+        out.extend_from_slice(&(dimension.length as i32).to_be_bytes());
+        out.extend_from_slice(&dimension.lower_bound.to_be_bytes());
+    }
+    for value in &array.values {
+        with_length(value, Type { oid: array.element, typmod: ty.typmod }, ctx, out);
+    }
+}

@@ -1,0 +1,396 @@
+//! Values as text and as the wire's binary form, for every type.
+//!
+//! [`text_in`] and [`text_out`] are the types' input and output functions; [`binary_in`] and
+//! [`binary_out`] their receive and send functions. The reg* types need names only the session
+//! knows, and ask it through [`SessionHost::call`](crate::function::SessionHost::call).
+
+mod array;
+mod binary;
+mod float;
+mod json;
+mod record;
+
+pub use array::{array_in, array_out};
+pub use binary::{binary_in, binary_out};
+pub use float::{parse_f32, parse_f64, write_f32, write_f64};
+pub use json::{jsonb_text, validate_json};
+pub use record::{record_in, record_out};
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::datetime;
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::function::FunctionContext;
+use crate::type_table::{element_of, format_type};
+use crate::types::{Oid, Type};
+
+/// The error every input function raises.
+pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {type_name}: \"{text}\""),
+    )
+}
+
+/// Integers as int4in reads them: blanks around, a sign, digits.
+fn parse_integer(text: &str, type_name: &str, low: i64, high: i64) -> Result<i64> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
+    let (negative, digits) = match trimmed.as_bytes().first() {
+        Some(b'-') => (true, &trimmed[1..]),
+        Some(b'+') => (false, &trimmed[1..]),
+        _ => (false, trimmed),
+    };
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(invalid_syntax(type_name, text));
+    }
+    // Accumulates below zero, where there is room for the smallest value.
+    let value = digits
+        .bytes()
+        .try_fold(0i64, |value, digit| value.checked_mul(10)?.checked_sub(i64::from(digit - b'0')));
+    value
+        .and_then(|value| if negative { Some(value) } else { value.checked_neg() })
+        .filter(|value| (low..=high).contains(value))
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("value \"{text}\" is out of range for type {type_name}"),
+            )
+        })
+}
+
+/// Booleans: any unambiguous prefix of true, false, yes, no, on, off; 1 and 0.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    let word = text.trim_matches(|c: char| c.is_ascii_whitespace()).to_ascii_lowercase();
+    let prefix_of = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
+    if prefix_of("true", 1) || prefix_of("yes", 1) || word == "on" || word == "1" {
+        Some(true)
+    } else if prefix_of("false", 1) || prefix_of("no", 1) || prefix_of("off", 2) || word == "0" {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Cuts a name to PostgreSQL's 63 bytes.
+pub fn truncate_name(text: &str) -> &str {
+    if text.len() <= 63 {
+        return text;
+    }
+    let mut end = 63;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Reads a value of type `ty` from its text form. The type's modifier is applied as an
+/// explicit cast applies it (an input function with a typmod, as COPY and literals use it,
+/// refuses over-long strings instead: pass the result of `ty` without modifier to
+/// [`crate::typmod::coerce_typmod`] for that).
+pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    let style = ctx.style();
+    Ok(match ty.oid {
+        Oid::INT4 => {
+            Datum::Int4(parse_integer(text, "integer", i64::from(i32::MIN), i64::from(i32::MAX))? as i32)
+        }
+        Oid::INT8 => Datum::Int8(parse_integer(text, "bigint", i64::MIN, i64::MAX)?),
+        Oid::INT2 => {
+            Datum::Int2(parse_integer(text, "smallint", i64::from(i16::MIN), i64::from(i16::MAX))? as i16)
+        }
+        Oid::TEXT | Oid::UNKNOWN | Oid::CSTRING | Oid::REFCURSOR | Oid::PG_NODE_TREE | Oid::ACLITEM => {
+            Datum::text(text)
+        }
+        Oid::VARCHAR | Oid::BPCHAR => crate::typmod::coerce_typmod(Datum::text(text), ty, false)?,
+        Oid::NUMERIC => Datum::Numeric(text.parse::<crate::numeric::Numeric>()?.with_typmod(ty.typmod)?),
+        Oid::BOOL => Datum::Bool(parse_bool(text).ok_or_else(|| invalid_syntax("boolean", text))?),
+        Oid::FLOAT8 => Datum::Float8(parse_f64(text)?),
+        Oid::FLOAT4 => Datum::Float4(parse_f32(text)?),
+        Oid::NAME => Datum::text(truncate_name(text)),
+        Oid::CHAR => {
+            let mut end = text.len().min(1);
+            while !text.is_char_boundary(end) {
+                end += 1;
+            }
+            Datum::text(&text[..end])
+        }
+        Oid::BYTEA => Datum::Bytea(parse_bytea(text)?.into()),
+        Oid::DATE => Datum::Date(datetime::parse_date(text, style, ctx.now)?),
+        Oid::TIME => {
+            crate::typmod::coerce_typmod(Datum::Time(datetime::parse_time(text, style, ctx.now)?), ty, false)?
+        }
+        Oid::TIMESTAMP => crate::typmod::coerce_typmod(
+            Datum::Timestamp(datetime::parse_timestamp(text, style, ctx.now)?),
+            ty,
+            false,
+        )?,
+        Oid::TIMESTAMPTZ => crate::typmod::coerce_typmod(
+            Datum::TimestampTz(datetime::parse_timestamptz(text, style, ctx.now)?),
+            ty,
+            false,
+        )?,
+        Oid::INTERVAL => {
+            let fields = if ty.typmod >= 0 { (ty.typmod >> 16) & 0x7fff } else { 0 };
+            let value = Datum::Interval(Arc::new(datetime::parse_interval(
+                text,
+                if fields == 0x7fff { 0 } else { fields },
+            )?));
+            crate::typmod::coerce_typmod(value, ty, false)?
+        }
+        Oid::UUID => Datum::Uuid(Box::new(parse_uuid(text).ok_or_else(|| invalid_syntax("uuid", text))?)),
+        Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
+        Oid::REGTYPE => match crate::type_table::type_by_name(&text.to_ascii_lowercase()) {
+            Some(info) => Datum::Oid(info.oid),
+            None => registered(ty.oid, text, ctx)?,
+        },
+        Oid::REGCLASS
+        | Oid::REGPROC
+        | Oid::REGPROCEDURE
+        | Oid::REGOPER
+        | Oid::REGNAMESPACE
+        | Oid::REGROLE => registered(ty.oid, text, ctx)?,
+        Oid::JSON => {
+            validate_json(text)?;
+            Datum::text(text)
+        }
+        Oid::JSONB => Datum::Text(jsonb_text(text)?.into()),
+        Oid::VOID => Datum::text(""),
+        Oid::INT2VECTOR | Oid::OIDVECTOR => array::vector_in(text, ty.oid, ctx)?,
+        _ => {
+            if element_of(ty.oid).is_some() {
+                return array_in(text, ty, ctx);
+            }
+            return Err(SqlError::unsupported(format_args!("input of type {}", format_type(ty))));
+        }
+    })
+}
+
+/// A reg* value: a number stands for itself, a name is the session's to look up.
+fn registered(ty: Oid, text: &str, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    if text == "-" {
+        return Ok(Datum::Oid(Oid(0)));
+    }
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return parse_oid(text).map(Datum::Oid);
+    }
+    let function = match ty {
+        Oid::REGCLASS => "regclassin",
+        Oid::REGPROC => "regprocin",
+        Oid::REGPROCEDURE => "regprocedurein",
+        Oid::REGOPER => "regoperin",
+        Oid::REGNAMESPACE => "regnamespacein",
+        Oid::REGROLE => "regrolein",
+        _ => "regtypein",
+    };
+    ctx.session.call(function, &[Datum::text(text)])
+}
+
+/// The name behind a reg* value, or its number where there is none.
+fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
+    if oid.0 == 0 {
+        return out.write_str("-");
+    }
+    if ty == Oid::REGTYPE && crate::type_table::type_info(oid).is_some() {
+        return out.write_str(&format_type(Type::of(oid)));
+    }
+    let function = match ty {
+        Oid::REGCLASS => "regclassout",
+        Oid::REGPROC => "regprocout",
+        Oid::REGPROCEDURE => "regprocedureout",
+        Oid::REGOPER => "regoperout",
+        Oid::REGNAMESPACE => "regnamespaceout",
+        Oid::REGROLE => "regroleout",
+        _ => "regtypeout",
+    };
+    match ctx.session.call(function, &[Datum::Oid(oid)]) {
+        Ok(Datum::Text(name)) => out.write_str(&name),
+        _ => write!(out, "{oid}"),
+    }
+}
+
+fn parse_oid(text: &str) -> Result<Oid> {
+    // oidin takes what strtoul takes: negative numbers wrap.
+    let value = parse_integer(text, "oid", i64::from(i32::MIN), i64::from(u32::MAX))?;
+    Ok(Oid(value as u32))
+}
+
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let inner = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'))?;
+    let mut bytes = [0u8; 16];
+    let mut nibbles = 0;
+    for c in inner.bytes() {
+        if c == b'-' {
+            // Hyphens may stand after any group of four digits.
+            if nibbles == 0 || nibbles % 4 != 0 {
+                return None;
+            }
+            continue;
+        }
+        let value = (c as char).to_digit(16)? as u8;
+        *bytes.get_mut(nibbles / 2)? |= if nibbles % 2 == 0 { value << 4 } else { value };
+        nibbles += 1;
+    }
+    (nibbles == 32).then_some(bytes)
+}
+
+/// Bytes from hex (`\x0aff`) or escape (`a\\b\000`) form.
+pub fn parse_bytea(text: &str) -> Result<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        let mut bytes = Vec::with_capacity(hex.len() / 2);
+        let mut high: Option<u8> = None;
+        for c in hex.bytes() {
+            if c.is_ascii_whitespace() && high.is_none() {
+                continue;
+            }
+            let digit = (c as char).to_digit(16).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("invalid hexadecimal digit: \"{}\"", c as char),
+                )
+            })? as u8;
+            match high.take() {
+                Some(high) => bytes.push(high << 4 | digit),
+                None => high = Some(digit),
+            }
+        }
+        if high.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "invalid hexadecimal data: odd number of digits",
+            ));
+        }
+        return Ok(bytes);
+    }
+    let raw = text.as_bytes();
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while at < raw.len() {
+        if raw[at] != b'\\' {
+            bytes.push(raw[at]);
+            at += 1;
+        } else if raw.get(at + 1) == Some(&b'\\') {
+            bytes.push(b'\\');
+            at += 2;
+        } else {
+            let octal = raw.get(at + 1..at + 4).filter(|d| {
+                (b'0'..=b'3').contains(&d[0]) && d[1..].iter().all(|c| (b'0'..=b'7').contains(c))
+            });
+            let digits = octal.ok_or_else(|| {
+                SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type bytea")
+            })?;
+            bytes.push((digits[0] - b'0') << 6 | (digits[1] - b'0') << 3 | (digits[2] - b'0'));
+            at += 4;
+        }
+    }
+    Ok(bytes)
+}
+
+fn write_bytea(bytes: &[u8], escape: bool, out: &mut dyn Write) -> std::fmt::Result {
+    if escape {
+        for &b in bytes {
+            match b {
+                b'\\' => out.write_str("\\\\")?,
+                0x20..=0x7e => out.write_char(b as char)?,
+                _ => write!(out, "\\{b:03o}")?,
+            }
+        }
+        return Ok(());
+    }
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.write_str("\\x")?;
+    for &b in bytes {
+        out.write_char(HEX[usize::from(b >> 4)] as char)?;
+        out.write_char(HEX[usize::from(b & 15)] as char)?;
+    }
+    Ok(())
+}
+
+fn write_uuid(bytes: &[u8; 16], out: &mut dyn Write) -> std::fmt::Result {
+    for (i, b) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.write_str("-")?;
+        }
+        write!(out, "{b:02x}")?;
+    }
+    Ok(())
+}
+
+/// Writes a value's text form. NULL writes nothing: its marker is the caller's.
+pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
+    let mut buffer = itoa::Buffer::new();
+    match value {
+        Datum::Null => Ok(()),
+        Datum::Int4(n) => out.write_str(buffer.format(*n)),
+        Datum::Int8(n) => out.write_str(buffer.format(*n)),
+        Datum::Int2(n) => out.write_str(buffer.format(*n)),
+        Datum::Text(text) => {
+            out.write_str(text)?;
+            if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
+                for _ in text.chars().count()..(ty.typmod - 4) as usize {
+                    out.write_str(" ")?;
+                }
+            }
+            Ok(())
+        }
+        Datum::Numeric(n) => write!(out, "{n}"),
+        Datum::Bool(b) => out.write_str(if *b { "t" } else { "f" }),
+        Datum::Float4(x) => write_f32(*x, out),
+        Datum::Float8(x) => write_f64(*x, out),
+        Datum::Bytea(bytes) => write_bytea(bytes, ctx.style().bytea_escape, out),
+        Datum::Date(days) => datetime::format_date(*days, out),
+        Datum::Time(t) => datetime::format_time(*t, out),
+        Datum::Timestamp(t) => datetime::format_timestamp(*t, out),
+        Datum::TimestampTz(t) => datetime::format_timestamptz(*t, &ctx.style().time_zone, out),
+        Datum::Interval(i) => datetime::format_interval(i, ctx.style().interval, out),
+        Datum::Uuid(bytes) => write_uuid(bytes, out),
+        Datum::Oid(oid) => match ty.oid {
+            Oid::REGCLASS
+            | Oid::REGPROC
+            | Oid::REGPROCEDURE
+            | Oid::REGOPER
+            | Oid::REGNAMESPACE
+            | Oid::REGROLE
+            | Oid::REGTYPE => registered_name(ty.oid, *oid, ctx, out),
+            _ => out.write_str(buffer.format(oid.0)),
+        },
+        Datum::Array(array) => array_out(array, ty, ctx, out),
+        Datum::Record(fields) => record_out(fields, ctx, out),
+    }
+}
+
+/// The text form as a string.
+pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = text_out(value, ty, ctx, &mut out);
+    out
+}
+
+/// The type a value shows by itself, where the plan's type is not at hand (`concat`, record
+/// fields): exact but for the string and oid families.
+pub fn natural_type(value: &Datum) -> Type {
+    match value {
+        Datum::Null => Type::UNKNOWN,
+        Datum::Bool(_) => Type::BOOL,
+        Datum::Int2(_) => Type::INT2,
+        Datum::Int4(_) => Type::INT4,
+        Datum::Int8(_) => Type::INT8,
+        Datum::Float4(_) => Type::FLOAT4,
+        Datum::Float8(_) => Type::FLOAT8,
+        Datum::Numeric(_) => Type::NUMERIC,
+        Datum::Text(_) => Type::TEXT,
+        Datum::Bytea(_) => Type::BYTEA,
+        Datum::Date(_) => Type::DATE,
+        Datum::Time(_) => Type::TIME,
+        Datum::Timestamp(_) => Type::TIMESTAMP,
+        Datum::TimestampTz(_) => Type::TIMESTAMPTZ,
+        Datum::Interval(_) => Type::INTERVAL,
+        Datum::Uuid(_) => Type::UUID,
+        Datum::Oid(_) => Type::OID,
+        Datum::Array(array) => {
+            Type::of(crate::type_table::array_of(array.element).unwrap_or(Oid::TEXT_ARRAY))
+        }
+        Datum::Record(_) => Type::RECORD,
+    }
+}

@@ -1,0 +1,345 @@
+//! Roots, exponentials, logarithms and powers, in fixed-point big integers, with PostgreSQL's
+//! result scales. Working precision exceeds the result's by guard digits, then rounds once.
+
+use num_bigint::BigInt;
+use num_traits::{Signed, Zero};
+
+use super::arithmetic::{RESULT_SCALE_MAX, SIGNIFICANT_DIGITS_MIN, div_round};
+use super::{Numeric, division_by_zero, overflow, pow10};
+use crate::error::{Result, SqlError, SqlState};
+
+const LOG10_E: f64 = std::f64::consts::LOG10_E;
+
+fn argument(state: SqlState, message: &str) -> SqlError {
+    SqlError::new(state, message)
+}
+
+impl Numeric {
+    fn result_scale(&self, decimal_weight: i64) -> i64 {
+        (SIGNIFICANT_DIGITS_MIN - decimal_weight).max(i64::from(self.scale())).clamp(0, RESULT_SCALE_MAX)
+    }
+
+    /// Square root (2201F below zero).
+    pub fn sqrt(&self) -> Result<Numeric> {
+        if self.is_nan() {
+            return Ok(Numeric::NAN);
+        }
+        if self.signum() < 0 {
+            return Err(argument(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "cannot take square root of a negative number",
+            ));
+        }
+        let Some((mantissa, scale)) = self.parts() else { return Ok(self.clone()) };
+        let weight = self.exponent().map_or(0, |e| e.div_euclid(4));
+        // numeric_sqrt's guess of the root's decimal weight.
+        let root_weight = if weight >= 0 { (weight + 1) * 2 - 1 } else { 1 - (1 - weight * 4) / 2 };
+        let target = self.result_scale(root_weight) as u32;
+        let up = 2 * (target + 1) as i64 - i64::from(scale);
+        let scaled = if up >= 0 { mantissa * pow10(up as u32) } else { mantissa / pow10((-up) as u32) };
+        Numeric::checked_big(div_round(&scaled.sqrt(), &BigInt::from(10)), target)
+    }
+
+    /// `e^self`.
+    pub fn exp(&self) -> Result<Numeric> {
+        if !self.is_finite() {
+            return Ok(if self.signum() < 0 { Numeric::ZERO } else { self.clone() });
+        }
+        let log10 = (self.to_f64() * LOG10_E).clamp(-2000.0 * 10.0, 131_100.0);
+        if log10 >= 131_080.0 {
+            return Err(overflow());
+        }
+        let weight = log10.clamp(-2000.0, 200_000.0) as i64;
+        let scale = self.result_scale(weight);
+        self.exp_at(scale as u32)
+    }
+
+    /// `e^self` at a given scale.
+    fn exp_at(&self, scale: u32) -> Result<Numeric> {
+        let weight = (self.to_f64() * LOG10_E).max(0.0) as u32;
+        let precision = scale + weight + 12;
+        let x = self.fixed(precision);
+        let value = exp_fixed(&x, precision);
+        Numeric::checked_big(div_round(&value, &pow10(precision - scale)), scale)
+    }
+
+    /// The value as an integer multiple of 10^-precision.
+    fn fixed(&self, precision: u32) -> BigInt {
+        let Some((mantissa, scale)) = self.parts() else { return BigInt::zero() };
+        let scale = u32::from(scale);
+        if precision >= scale {
+            mantissa * pow10(precision - scale)
+        } else {
+            div_round(&mantissa, &pow10(scale - precision))
+        }
+    }
+
+    /// numeric.c's estimate_ln_dweight.
+    fn ln_weight(&self) -> i64 {
+        let value = self.to_f64();
+        if (0.9..=1.1).contains(&value) {
+            return match self.sub(&Numeric::ONE).ok().and_then(|x| x.exponent()) {
+                Some(exponent) => exponent,
+                None => 0,
+            };
+        }
+        let Some(exponent) = self.exponent() else { return 0 };
+        let leading = if value.is_finite() && value > 0.0 {
+            value.ln()
+        } else {
+            exponent as f64 * std::f64::consts::LN_10
+        };
+        leading.abs().log10() as i64
+    }
+
+    fn check_log(&self) -> Result<()> {
+        match self.signum() {
+            0 => Err(argument(SqlState::INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero")),
+            -1 => Err(argument(
+                SqlState::INVALID_ARGUMENT_FOR_LOGARITHM,
+                "cannot take logarithm of a negative number",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Natural logarithm (2201E at or below zero).
+    pub fn ln(&self) -> Result<Numeric> {
+        if self.is_nan() {
+            return Ok(Numeric::NAN);
+        }
+        self.check_log()?;
+        if self.is_infinite() {
+            return Ok(self.clone());
+        }
+        let scale = self.result_scale(self.ln_weight()) as u32;
+        self.ln_at(scale)
+    }
+
+    fn ln_at(&self, scale: u32) -> Result<Numeric> {
+        let precision = scale + 14;
+        // Bring the argument to [1, 10) so that fixed point keeps its digits.
+        let exponent = self.exponent().unwrap_or(0);
+        let Some((mantissa, own)) = self.parts() else { return Ok(Numeric::NAN) };
+        let shift = i64::from(precision) - i64::from(own) - exponent;
+        let x = if shift >= 0 {
+            mantissa * pow10(shift as u32)
+        } else {
+            div_round(&mantissa, &pow10((-shift) as u32))
+        };
+        let mut value = ln_fixed(&x, precision);
+        if exponent != 0 {
+            value += ln_fixed(&(pow10(precision) * 10), precision) * exponent;
+        }
+        Numeric::checked_big(div_round(&value, &pow10(precision - scale)), scale)
+    }
+
+    /// Logarithm of `self` to `base`.
+    pub fn log(&self, base: &Numeric) -> Result<Numeric> {
+        if self.is_nan() || base.is_nan() {
+            return Ok(Numeric::NAN);
+        }
+        base.check_log()?;
+        self.check_log()?;
+        if self.is_infinite() || base.is_infinite() {
+            return Ok(match (base.is_infinite(), self.is_infinite()) {
+                (true, true) => Numeric::NAN,
+                (true, false) => Numeric::ZERO,
+                _ => Numeric::INFINITY,
+            });
+        }
+        let (base_weight, own_weight) = (base.ln_weight(), self.ln_weight());
+        let weight = own_weight - base_weight;
+        let scale = base.result_scale(weight).max(i64::from(self.scale())).clamp(0, RESULT_SCALE_MAX);
+        let ln_base_scale = (scale + weight - base_weight + 8).max(0) + 4;
+        let ln_own_scale = (scale + weight - own_weight + 8).max(0) + 4;
+        let ln_base = base.ln_at(ln_base_scale as u32)?;
+        if ln_base.is_zero() {
+            return Err(division_by_zero());
+        }
+        self.ln_at(ln_own_scale as u32)?.div_at(&ln_base, scale as u32, true)
+    }
+
+    /// `self ^ exponent`.
+    pub fn power(&self, exponent: &Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !exponent.is_finite() {
+            return self.power_special(exponent);
+        }
+        let whole = exponent.trunc(0)?;
+        let is_integer = whole == *exponent;
+        if self.is_zero() && exponent.signum() < 0 {
+            return Err(argument(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "zero raised to a negative power is undefined",
+            ));
+        }
+        if self.signum() < 0 && !is_integer {
+            return Err(argument(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
+        }
+        if is_integer && let Ok(n) = exponent.to_i32() {
+            let scale = self.result_scale(0).max(SIGNIFICANT_DIGITS_MIN);
+            return self.power_int(n, scale as u32);
+        }
+        if self.is_zero() {
+            return Ok(Numeric::from_scaled(0, SIGNIFICANT_DIGITS_MIN as u16));
+        }
+        let ln_weight = self.ln_weight();
+        let rough = self.abs().ln_at((8 - ln_weight).max(0) as u32)?.mul(exponent)?.to_f64();
+        if rough.abs() > 2000.0 * 3.01 * 25.0 {
+            return if rough > 0.0 {
+                Err(overflow())
+            } else {
+                Ok(Numeric::from_scaled(0, RESULT_SCALE_MAX as u16))
+            };
+        }
+        let weight = (rough * LOG10_E) as i64;
+        let scale = self.result_scale(weight).max(i64::from(exponent.scale())).clamp(0, RESULT_SCALE_MAX);
+        let significant = (scale + weight).max(0);
+        let ln_scale = (significant - ln_weight + 12).max(0) + exponent.exponent().unwrap_or(0).max(0);
+        let product = self.abs().ln_at(ln_scale as u32)?.mul(exponent)?;
+        let magnitude = product.exp_at(scale as u32)?;
+        let odd = whole.rem(&Numeric::from(2))? != Numeric::ZERO;
+        Ok(if self.signum() < 0 && odd { magnitude.neg() } else { magnitude })
+    }
+
+    fn power_int(&self, n: i32, scale: u32) -> Result<Numeric> {
+        if n == 0 {
+            return Numeric::ONE.round(scale as i32);
+        }
+        if self.is_zero() {
+            return Ok(Numeric::from_scaled(0, scale as u16));
+        }
+        let Some((mantissa, own)) = self.parts() else { return Ok(Numeric::NAN) };
+        // Decimal magnitude of the result, to refuse what cannot be held before computing it.
+        let leading = (mantissa.magnitude().bits() as f64) * std::f64::consts::LOG10_2 - f64::from(own);
+        let magnitude = f64::from(n) * leading;
+        if n > 0 && magnitude > 131_100.0 + f64::from(n) * std::f64::consts::LOG10_2 {
+            return Err(overflow());
+        }
+        if magnitude + f64::from(n.unsigned_abs()) < -f64::from(scale) - 2.0 {
+            return Ok(Numeric::from_scaled(0, scale as u16));
+        }
+        let count = n.unsigned_abs();
+        let result_digits = (f64::from(scale) + magnitude.max(0.0)) as u64 + 20;
+        if u64::from(count) * (mantissa.bits() / 3 + 1) <= 40 * result_digits.max(400) {
+            // Exact, then one division or rounding.
+            let power = num_traits::pow(mantissa, count as usize);
+            let own = u64::from(own) * u64::from(count);
+            return if n > 0 {
+                rescale_big(power, own, scale)
+            } else {
+                let numerator = pow10(scale) * pow10(own as u32);
+                Numeric::checked_big(div_round(&numerator, &power), scale)
+            };
+        }
+        // Long products go through the exponential, with the digits the result shows.
+        let digits = (magnitude.max(0.0) as i64 + i64::from(scale)).max(0);
+        let ln_scale = digits - self.ln_weight() + 14 + i64::from(count.ilog10());
+        let product = self.abs().ln_at(ln_scale.max(0) as u32)?.mul(&Numeric::from(n))?;
+        let result = product.exp_at(scale)?;
+        Ok(if self.signum() < 0 && n % 2 != 0 { result.neg() } else { result })
+    }
+
+    fn power_special(&self, exponent: &Numeric) -> Result<Numeric> {
+        // POSIX: 1^NaN and NaN^0 are 1.
+        if exponent.is_zero() || *self == Numeric::ONE {
+            return Ok(Numeric::ONE);
+        }
+        if self.is_nan() || exponent.is_nan() {
+            return Ok(Numeric::NAN);
+        }
+        if exponent.is_infinite() {
+            let magnitude = self.abs();
+            if self.is_zero() && exponent.signum() < 0 {
+                return Err(argument(
+                    SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                    "zero raised to a negative power is undefined",
+                ));
+            }
+            return Ok(match magnitude.cmp(&Numeric::ONE) {
+                std::cmp::Ordering::Equal => Numeric::ONE,
+                order if (order == std::cmp::Ordering::Greater) == (exponent.signum() > 0) => {
+                    Numeric::INFINITY
+                }
+                _ => Numeric::ZERO,
+            });
+        }
+        if exponent.signum() < 0 {
+            return Ok(Numeric::ZERO);
+        }
+        let odd = exponent.rem(&Numeric::from(2))?.abs() == Numeric::ONE;
+        if self.signum() < 0 && exponent.trunc(0)? != *exponent {
+            return Err(argument(
+                SqlState::INVALID_ARGUMENT_FOR_POWER_FUNCTION,
+                "a negative number raised to a non-integer power yields a complex result",
+            ));
+        }
+        Ok(if self.signum() < 0 && odd { Numeric::NEGATIVE_INFINITY } else { Numeric::INFINITY })
+    }
+}
+
+fn rescale_big(mantissa: BigInt, own: u64, scale: u32) -> Result<Numeric> {
+    let target = u64::from(scale);
+    if own >= target {
+        Numeric::checked_big(div_round(&mantissa, &pow10((own - target) as u32)), scale)
+    } else {
+        Numeric::checked_big(mantissa * pow10((target - own) as u32), scale)
+    }
+}
+
+/// e^x for fixed-point x: halve until small, Taylor, square back.
+fn exp_fixed(x: &BigInt, precision: u32) -> BigInt {
+    let negative = x.is_negative();
+    let halvings = {
+        let value = x.abs() / pow10(precision);
+        (value.bits() as u32) + 8
+    };
+    let guard = halvings + 10;
+    let working = precision + guard;
+    let one = pow10(working);
+    let reduced = (x.abs() * pow10(guard)) >> halvings;
+    let mut term = one.clone();
+    let mut sum = one.clone();
+    let mut n = 1u32;
+    while !term.is_zero() {
+        term = term * &reduced / &one / n;
+        sum += &term;
+        n += 1;
+    }
+    for _ in 0..halvings {
+        sum = &sum * &sum / &one;
+    }
+    if negative {
+        sum = &one * &one / sum;
+    }
+    div_round(&sum, &pow10(guard))
+}
+
+/// ln x for fixed-point x > 0: roots until near one, then 2·artanh((x-1)/(x+1)).
+fn ln_fixed(x: &BigInt, precision: u32) -> BigInt {
+    let guard = 12;
+    let working = precision + guard;
+    let one = pow10(working);
+    let mut y = x * pow10(guard);
+    let mut doublings = 0u32;
+    let (low, high) = (&one * 99 / 100, &one * 101 / 100);
+    while (y < low || y > high) && doublings < 40 {
+        y = (&y * &one).sqrt();
+        doublings += 1;
+    }
+    let z = (&y - &one) * &one / (&y + &one);
+    let square = &z * &z / &one;
+    let mut power = z.clone();
+    let mut sum = BigInt::zero();
+    let mut n = 1u32;
+    while !power.is_zero() {
+        sum += &power / n;
+        power = power * &square / &one;
+        n += 2;
+    }
+    sum = sum << (doublings + 1);
+    div_round(&sum, &pow10(guard))
+}

@@ -1,0 +1,54 @@
+//! Session settings that govern how values become text and back.
+
+use std::sync::OnceLock;
+
+use jiff::tz::TimeZone;
+
+/// Order of day and month in input such as `01/02/2003`, and in some output styles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateOrder {
+    Mdy,
+    Dmy,
+    Ymd,
+}
+
+/// `IntervalStyle`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalStyle {
+    Postgres,
+    PostgresVerbose,
+    SqlStandard,
+    Iso8601,
+}
+
+/// The settings themselves. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Style {
+    pub time_zone: TimeZone,
+    pub date_order: DateOrder,
+    pub interval: IntervalStyle,
+    /// `bytea_output = escape` instead of `hex`.
+    pub bytea_escape: bool,
+    /// `extra_float_digits`: above zero, the shortest text that reads back exactly.
+    pub extra_float_digits: i32,
+}
+
+impl Style {
+    /// PostgreSQL's defaults, in UTC.
+    pub fn standard() -> &'static Style {
+        static STANDARD: OnceLock<Style> = OnceLock::new();
+        STANDARD.get_or_init(Style::default)
+    }
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style {
+            time_zone: TimeZone::UTC,
+            date_order: DateOrder::Mdy,
+            interval: IntervalStyle::Postgres,
+            bytea_escape: false,
+            extra_float_digits: 1,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Coercion of a value to its type's modifier: `varchar(n)`, `char(n)`, `numeric(p,s)`,
+//! `timestamp(p)`.
+//!
+//! An assignment refuses what an explicit cast cuts off (SQL:2016 6.13 and 9.2): too long a
+//! string is 22001 on assignment unless only blanks are lost, and is truncated by a cast.
+
+use crate::datum::{Datum, Interval};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Oid, Type};
+
+/// Byte index after `count` characters, or `None` if the text has no more than that.
+fn cut_at(text: &str, count: usize) -> Option<usize> {
+    if text.len() <= count { None } else { text.char_indices().nth(count).map(|(at, _)| at) }
+}
+
+/// Whether a value of this type can need [`coerce_typmod`] at all.
+pub fn has_typmod(ty: Type) -> bool {
+    ty.typmod >= 0
+}
+
+/// Fits `value`, already of type `ty.oid`, to `ty.typmod`.
+pub fn coerce_typmod(value: Datum, ty: Type, explicit: bool) -> Result<Datum> {
+    if ty.typmod < 0 && ty.oid != Oid::BPCHAR {
+        return Ok(value);
+    }
+    match value {
+        Datum::Text(text) if matches!(ty.oid, Oid::VARCHAR | Oid::BPCHAR) => {
+            coerce_text(text, ty, explicit).map(Datum::Text)
+        }
+        Datum::Numeric(number) if ty.oid == Oid::NUMERIC => number.with_typmod(ty.typmod).map(Datum::Numeric),
+        Datum::Timestamp(at) => Ok(Datum::Timestamp(round_timestamp(at, ty.typmod))),
+        Datum::TimestampTz(at) => Ok(Datum::TimestampTz(round_timestamp(at, ty.typmod))),
+        Datum::Time(at) => Ok(Datum::Time(round_microseconds(at, ty.typmod))),
+        Datum::Interval(interval) => {
+            Ok(Datum::Interval(std::sync::Arc::new(coerce_interval(&interval, ty.typmod))))
+        }
+        Datum::Array(array) => {
+            let Some(element) = crate::type_table::element_of(ty.oid) else { return Ok(Datum::Array(array)) };
+            let mut array = std::sync::Arc::unwrap_or_clone(array);
+            for value in &mut array.values {
+                *value = coerce_typmod(
+                    std::mem::replace(value, Datum::Null),
+                    Type { oid: element, typmod: ty.typmod },
+                    explicit,
+                )?;
+            }
+            Ok(Datum::Array(std::sync::Arc::new(array)))
+        }
+        other => Ok(other),
+    }
+}
+
+fn coerce_text(
+    mut text: compact_str::CompactString,
+    ty: Type,
+    explicit: bool,
+) -> Result<compact_str::CompactString> {
+    let blank_padded = ty.oid == Oid::BPCHAR;
+    if ty.typmod >= 4 {
+        let limit = (ty.typmod - 4) as usize;
+        if let Some(at) = cut_at(&text, limit) {
+            // SQL: blanks alone may be lost in silence.
+            if !explicit && !text[at..].bytes().all(|b| b == b' ') {
+                let name = if blank_padded { "character" } else { "character varying" };
+                return Err(SqlError::new(
+                    SqlState::STRING_DATA_RIGHT_TRUNCATION,
+                    format!("value too long for type {name}({limit})"),
+                ));
+            }
+            text.truncate(at);
+        }
+    }
+    if blank_padded {
+        let length = text.trim_end_matches(' ').len();
+        text.truncate(length);
+    }
+    Ok(text)
+}
+
+/// Rounds microseconds to `precision` decimals of a second, halves away from zero.
+fn round_microseconds(value: i64, precision: i32) -> i64 {
+    if !(0..6).contains(&precision) {
+        return value;
+    }
+    let unit = 10i64.pow(6 - precision as u32);
+    let half = unit / 2;
+    if value >= 0 {
+        value.saturating_add(half) / unit * unit
+    } else {
+        -((-value).saturating_add(half) / unit * unit)
+    }
+}
+
+fn round_timestamp(value: i64, precision: i32) -> i64 {
+    if value == i64::MAX || value == i64::MIN { value } else { round_microseconds(value, precision) }
+}
+
+/// Interval fields and precision (INTERVAL_TYPMOD): lesser fields are cut off.
+fn coerce_interval(interval: &Interval, typmod: i32) -> Interval {
+    const HOUR: i64 = 3_600_000_000;
+    const MINUTE: i64 = 60_000_000;
+    let mut value = *interval;
+    let range = (typmod >> 16) & 0x7fff;
+    match range {
+        0x4 => value = Interval { months: value.months / 12 * 12, days: 0, microseconds: 0 },
+        0x2 | 0x6 => value = Interval { days: 0, microseconds: 0, ..value },
+        0x8 => value.microseconds = 0,
+        0x400 | 0x408 => value.microseconds = value.microseconds / HOUR * HOUR,
+        0x800 | 0xc00 | 0xc08 => value.microseconds = value.microseconds / MINUTE * MINUTE,
+        _ => {}
+    }
+    let precision = typmod & 0xffff;
+    if precision <= 6 {
+        value.microseconds = round_microseconds(value.microseconds, precision);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_fit_or_are_cut() {
+        let varchar3 = Type { oid: Oid::VARCHAR, typmod: 7 };
+        let fit = |text: &str, explicit| coerce_typmod(Datum::text(text), varchar3, explicit);
+        assert_eq!(fit("abc", false), Ok(Datum::text("abc")));
+        assert_eq!(fit("abc  ", false), Ok(Datum::text("abc")));
+        assert_eq!(fit("äöüß", true), Ok(Datum::text("äöü")));
+        let error = fit("abcd", false).unwrap_err();
+        assert_eq!(
+            (error.state(), error.message()),
+            (SqlState::STRING_DATA_RIGHT_TRUNCATION, "value too long for type character varying(3)")
+        );
+    }
+}
