@@ -1,0 +1,80 @@
+//! psql against both servers: what a person types first must look the same.
+
+use std::process::{Command, Stdio};
+
+use archipel_tests::postgres::Postgres;
+use archipel_tests::server::Server;
+
+/// Runs a script through psql and answers everything it printed, errors included.
+fn psql(url: &str, script: &str) -> String {
+    let mut child = Command::new("psql")
+        .args(["-X", "-P", "pager=off", "-d", url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("psql is installed");
+    use std::io::Write;
+    child.stdin.take().expect("it is piped").write_all(script.as_bytes()).expect("psql reads its script");
+    let output = child.wait_with_output().expect("psql ends");
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+const SCHEMA: &str = "
+CREATE TABLE department (id integer PRIMARY KEY, name text NOT NULL UNIQUE);
+CREATE TABLE account (
+    id integer PRIMARY KEY,
+    owner varchar(10) NOT NULL,
+    balance numeric(12,2) NOT NULL DEFAULT 0 CHECK (balance >= 0),
+    department_id integer REFERENCES department (id),
+    opened timestamptz DEFAULT now()
+);
+CREATE INDEX account_owner ON account (owner, balance DESC);
+CREATE SEQUENCE counter;
+CREATE FUNCTION add(a integer, b integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT a + b';
+CREATE PROCEDURE touch(p integer) LANGUAGE plpgsql AS $$ BEGIN UPDATE account SET owner = owner WHERE id = p; END $$;
+";
+
+#[test]
+fn a_session_in_psql_looks_as_on_postgresql() {
+    let postgres = Postgres::start();
+    let server = Server::start(&[]);
+    assert_eq!(psql(&server.url(), SCHEMA), psql(&postgres.url(), SCHEMA));
+    let scripts = [
+        "\\dt\n",
+        "\\d account\n",
+        "\\d department\n",
+        "\\d counter\n",
+        "\\di\n",
+        "\\ds\n",
+        "\\df\n",
+        "\\dn\n",
+        "\\d\n",
+        "\\sf add\n",
+        "SELECT * FROM account;\nINSERT INTO department VALUES (1, 'x');\nTABLE department;\n",
+        "INSERT INTO department VALUES (1, 'y');\n",
+        "SELECT nosuch FROM account;\n",
+        "SELECT 1 +;\n",
+        "\\x\nSELECT 1 AS a, NULL AS b, 'x' AS c;\n",
+        "BEGIN;\nINSERT INTO department VALUES (2, 'z');\nROLLBACK;\nSELECT count(*) FROM department;\n",
+        "DO $$ BEGIN RAISE NOTICE 'hello %', 1 + 1; END $$;\n",
+        "CALL touch(1);\nSELECT add(1);\n",
+        "\\copy department FROM STDIN WITH CSV\n5,five\n6,\"si,x\"\n\\.\nSELECT * FROM department ORDER BY id;\n",
+        "COPY department TO STDOUT;\n",
+    ];
+    let mut differences = Vec::new();
+    for script in scripts {
+        let (expected, got) = (psql(&postgres.url(), script), psql(&server.url(), script));
+        if expected != got {
+            differences.push(format!("--- {script}PostgreSQL:\n{expected}Archipel:\n{got}"));
+        }
+    }
+    assert!(differences.is_empty(), "{} of {} differ\n{}", differences.len(), scripts.len(), differences.join("\n"));
+}
+
+#[test]
+fn databases_are_listed() {
+    let server = Server::start(&[]);
+    let list = psql(&server.url(), "\\l\n");
+    assert!(list.contains(" archipel ") && list.contains("UTF8"), "{list}");
+}
