@@ -230,3 +230,33 @@ impl std::fmt::Display for TypeName {
 pub fn data_type_name(ty: &sqlparser::ast::DataType) -> Result<TypeName> {
     crate::parser::parse_type_name(&ty.to_string())
 }
+
+/// A type's name as messages show it: the SQL spelling of built-in types.
+pub fn type_display_name(oid: Oid) -> String {
+    if let Some(element) = element_type_of(oid) {
+        return format!("{}[]", type_display_name(element));
+    }
+    let sql = match oid {
+        Oid::BOOL => "boolean",
+        Oid::INT2 => "smallint",
+        Oid::INT4 => "integer",
+        Oid::INT8 => "bigint",
+        Oid::FLOAT4 => "real",
+        Oid::FLOAT8 => "double precision",
+        Oid::BPCHAR => "character",
+        Oid::VARCHAR => "character varying",
+        Oid::TIME => "time without time zone",
+        Oid::TIMETZ => "time with time zone",
+        Oid::TIMESTAMP => "timestamp without time zone",
+        Oid::TIMESTAMPTZ => "timestamp with time zone",
+        Oid::CHAR => "\"char\"",
+        _ => "",
+    };
+    if !sql.is_empty() {
+        return sql.to_string();
+    }
+    match BUILTIN.iter().find(|&&(_, own, _)| own == oid.0) {
+        Some(&(name, ..)) => name.to_string(),
+        None => oid.to_string(),
+    }
+}

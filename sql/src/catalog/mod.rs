@@ -1,4 +1,22 @@
 //! Catalog objects: immutable descriptions, shared by `Arc`, replaced as a whole by DDL.
+//!
+//! - this file     the objects themselves
+//! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
+//! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
+//! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
+//! - [`dependency`] who would break if an object went
+//!
+//! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
+//! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
+//! index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
+
+pub mod dependency;
+pub mod names;
+pub mod object;
+pub mod snapshot;
+
+pub use object::{CatalogChange, Comments, Numbers, Object, ObjectKind, Role, Schema};
+pub use snapshot::{Catalog, Relation};
 
 use std::sync::Arc;
 
@@ -41,11 +59,114 @@ pub struct Column {
     pub not_null: bool,
     /// SQL text of the default expression.
     pub default: Option<String>,
+    /// GENERATED … AS IDENTITY; the default calls its sequence.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+}
+
+impl Column {
+    /// A column without default that may be NULL.
+    pub fn new(name: impl Into<String>, ty: Type) -> Column {
+        Column { name: name.into(), ty, not_null: false, default: None, identity: None }
+    }
+}
+
+/// How an identity column takes values of its own (pg_attribute.attidentity).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Identity {
+    /// Explicit values need OVERRIDING SYSTEM VALUE (428C9 otherwise).
+    Always,
+    ByDefault,
+}
+
+impl Table {
+    /// The composite type of the table's rows.
+    pub fn row_type(&self) -> Oid {
+        Oid(self.oid.0 + 1)
+    }
+
+    /// The array type of [`Table::row_type`].
+    pub fn row_array_type(&self) -> Oid {
+        Oid(self.oid.0 + 2)
+    }
+
+    /// Position of a column by its folded name.
+    pub fn column_index(&self, name: &str) -> Option<u16> {
+        self.columns.iter().position(|column| column.name == name).map(|index| index as u16)
+    }
+
+    /// Columns of the storage key in order: the distribution column, then the rest of the primary
+    /// key. Without a primary key, [`Table::has_hidden_id`], the hidden row number follows as
+    /// column `columns.len()`.
+    pub fn storage_key(&self) -> Vec<u16> {
+        let mut key = Vec::new();
+        if let Distribution::Column { column, .. } = self.distribution {
+            key.push(column);
+        }
+        match &self.primary_key {
+            Some(primary) => {
+                for &column in &primary.columns {
+                    if !key.contains(&column) {
+                        key.push(column);
+                    }
+                }
+            }
+            None => key.push(self.columns.len() as u16),
+        }
+        key
+    }
+
+    /// Whether rows carry a hidden number after their columns: a stored table without a primary
+    /// key.
+    pub fn has_hidden_id(&self) -> bool {
+        self.kind == TableKind::Table && self.primary_key.is_none()
+    }
+
+    /// The group of the table's partitions; `None` for reference tables and system views.
+    pub fn group(&self) -> Option<u32> {
+        match self.distribution {
+            Distribution::Column { group, .. } | Distribution::HiddenId { group } => Some(group),
+            Distribution::Reference | Distribution::None => None,
+        }
+    }
+}
+
+impl KeyConstraint {
+    /// The oid of the constraint; `oid` is its index's.
+    pub fn constraint_oid(&self) -> Oid {
+        Oid(self.oid.0 + 1)
+    }
+}
+
+impl Index {
+    /// The oid of the UNIQUE constraint behind which it stands.
+    pub fn constraint_oid(&self) -> Option<Oid> {
+        self.constraint.then_some(Oid(self.oid.0 + 1))
+    }
+}
+
+impl Routine {
+    /// Types of the arguments a call passes: IN, INOUT and VARIADIC, in order. They and the name
+    /// identify the routine.
+    pub fn input_types(&self) -> Vec<Oid> {
+        self.input_args().map(|arg| arg.ty.oid).collect()
+    }
+
+    /// The arguments a call passes.
+    pub fn input_args(&self) -> impl Iterator<Item = &RoutineArg> {
+        self.args.iter().filter(|arg| matches!(arg.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic))
+    }
+
+    /// OUT, INOUT and TABLE columns.
+    pub fn output_args(&self) -> impl Iterator<Item = &RoutineArg> {
+        self.args.iter().filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
+    }
 }
 
 /// A primary key or unique constraint's columns, as indexes into [`Table::columns`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyConstraint {
+    /// Of the index relation.
     pub oid: Oid,
     pub name: String,
     pub columns: Vec<u16>,
@@ -164,16 +285,35 @@ pub struct Sequence {
     pub oid: Oid,
     pub schema: String,
     pub name: String,
+    /// int2, int4 or int8.
+    pub ty: Type,
     pub start: i64,
     pub increment: i64,
     pub min_value: i64,
     pub max_value: i64,
     pub cycle: bool,
     pub cache: i64,
-    /// The column that owns it (serial): table and column index.
+    /// The column that owns it (serial, identity): table and column index.
     pub owned_by: Option<(Oid, u16)>,
 }
+
+/// Fixed oids of the schemas every database has.
+pub const PG_CATALOG: Oid = Oid(11);
+pub const PUBLIC: Oid = Oid(2200);
+pub const INFORMATION_SCHEMA: Oid = Oid(13_000);
+pub const ARCHIPEL: Oid = Oid(13_001);
+/// The superuser's role.
+pub const SUPERUSER: Oid = Oid(10);
+/// The superuser's and the database's name.
+pub const SUPERUSER_NAME: &str = "archipel";
+/// Oids of users' objects begin here.
+pub const FIRST_OID: u32 = 16_384;
+/// Tree numbers of users' tables and indexes begin here; the ones below are reserved.
+pub const FIRST_TREE: u32 = 16;
+/// Group numbers of users' tables begin here.
+pub const FIRST_GROUP: u32 = 16;
 
 /// Shared handles, as the binder and the plans keep them.
 pub type TableRef = Arc<Table>;
 pub type RoutineRef = Arc<Routine>;
+pub type SequenceRef = Arc<Sequence>;

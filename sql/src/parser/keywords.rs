@@ -110,13 +110,74 @@ pub fn is_reserved(word: &str) -> bool {
     RESERVED.binary_search(&word).is_ok()
 }
 
+/// Words that name columns unquoted but that PostgreSQL quotes when it writes them: the column
+/// name keywords.
+const QUOTED_WHEN_WRITTEN: &[&str] = &[
+    "between",
+    "bigint",
+    "bit",
+    "boolean",
+    "char",
+    "character",
+    "coalesce",
+    "dec",
+    "decimal",
+    "exists",
+    "extract",
+    "float",
+    "greatest",
+    "grouping",
+    "inout",
+    "int",
+    "integer",
+    "interval",
+    "least",
+    "national",
+    "nchar",
+    "none",
+    "normalize",
+    "nullif",
+    "numeric",
+    "out",
+    "overlay",
+    "position",
+    "precision",
+    "real",
+    "row",
+    "setof",
+    "smallint",
+    "substring",
+    "time",
+    "timestamp",
+    "treat",
+    "trim",
+    "values",
+    "varchar",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+/// Whether quote_ident would quote the (lower-case) word.
+pub fn is_keyword_needing_quotes(word: &str) -> bool {
+    is_reserved(word) || QUOTED_WHEN_WRITTEN.binary_search(&word).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_list_is_sorted() {
-        assert!(RESERVED.is_sorted());
+        assert!(RESERVED.is_sorted() && QUOTED_WHEN_WRITTEN.is_sorted());
         assert!(is_reserved("select") && is_reserved("all") && is_reserved("with") && !is_reserved("name"));
     }
 }

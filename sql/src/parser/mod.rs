@@ -35,7 +35,7 @@ use crate::ast::{Expression, Statement, StatementText, TypeName};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
-pub use keywords::is_reserved;
+pub use keywords::{is_keyword_needing_quotes, is_reserved};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.

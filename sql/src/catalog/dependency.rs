@@ -1,0 +1,136 @@
+//! Dependencies: what would break if an object went. DROP … RESTRICT refuses with 2BP01 and
+//! names them; CASCADE takes them along.
+
+use crate::error::{SqlError, SqlState};
+use crate::types::Oid;
+
+use super::{Catalog, RoutineRef, SequenceRef, TableRef};
+
+/// Something that depends on an object.
+#[derive(Clone, Debug)]
+pub enum Dependent {
+    /// A foreign key of this table (by place) that points at the object.
+    ForeignKey(TableRef, usize),
+    /// A default of this table's column (by place) that calls the sequence.
+    Default(TableRef, u16),
+    /// A routine whose arguments or result use the table's row type.
+    Routine(RoutineRef),
+    /// An object inside the schema.
+    Table(TableRef),
+    Sequence(SequenceRef),
+    SchemaRoutine(RoutineRef),
+}
+
+impl Dependent {
+    /// As PostgreSQL's DETAIL names it.
+    pub fn describe(&self) -> String {
+        match self {
+            Dependent::ForeignKey(table, key) => {
+                format!("constraint {} on table {}", table.foreign_keys[*key].name, table.name)
+            }
+            Dependent::Default(table, column) => {
+                format!(
+                    "default value for column {} of table {}",
+                    table.columns[*column as usize].name, table.name
+                )
+            }
+            Dependent::Table(table) => format!("table {}.{}", table.schema, table.name),
+            Dependent::Sequence(sequence) => format!("sequence {}.{}", sequence.schema, sequence.name),
+            Dependent::Routine(routine) | Dependent::SchemaRoutine(routine) => {
+                let word = match routine.kind {
+                    super::RoutineKind::Function => "function",
+                    super::RoutineKind::Procedure => "procedure",
+                };
+                format!("{word} {}", routine_signature(routine))
+            }
+        }
+    }
+}
+
+/// `name(type, type)`, as messages show a routine.
+pub fn routine_signature(routine: &super::Routine) -> String {
+    let types: Vec<String> = routine.input_types().into_iter().map(crate::ast::type_display_name).collect();
+    format!("{}({})", routine.name, types.join(","))
+}
+
+impl Catalog {
+    /// What depends on a table, apart from what is part of it (its indexes, its owned
+    /// sequences, its own foreign keys).
+    pub fn dependents_of_table(&self, table: &TableRef) -> Vec<Dependent> {
+        let mut dependents = Vec::new();
+        for other in self.tables().filter(|other| other.oid != table.oid) {
+            for (place, key) in other.foreign_keys.iter().enumerate() {
+                if key.references == table.oid {
+                    dependents.push(Dependent::ForeignKey(other.clone(), place));
+                }
+            }
+        }
+        let (row, array) = (table.row_type(), table.row_array_type());
+        for routine in self.routines_all() {
+            let uses = |ty: Oid| ty == row || ty == array;
+            if uses(routine.result.oid) || routine.args.iter().any(|arg| uses(arg.ty.oid)) {
+                dependents.push(Dependent::Routine(routine.clone()));
+            }
+        }
+        dependents
+    }
+
+    /// Defaults that call a sequence.
+    pub fn dependents_of_sequence(&self, sequence: &SequenceRef) -> Vec<Dependent> {
+        let call = sequence_default(sequence);
+        let mut dependents = Vec::new();
+        for table in self.tables() {
+            for (place, column) in table.columns.iter().enumerate() {
+                if column.default.as_deref().is_some_and(|default| default == call) {
+                    dependents.push(Dependent::Default(table.clone(), place as u16));
+                }
+            }
+        }
+        dependents
+    }
+
+    /// Sequences that a column of the table owns: they go with it.
+    pub fn owned_sequences(&self, table: Oid) -> Vec<SequenceRef> {
+        self.sequences()
+            .filter(|sequence| sequence.owned_by.is_some_and(|(owner, _)| owner == table))
+            .cloned()
+            .collect()
+    }
+
+    /// Everything inside a schema; sequences that a table there owns are left to it.
+    pub fn dependents_of_schema(&self, schema: &str) -> Vec<Dependent> {
+        let mut dependents: Vec<Dependent> =
+            self.tables().filter(|table| table.schema == schema).cloned().map(Dependent::Table).collect();
+        dependents.extend(
+            self.sequences()
+                .filter(|sequence| sequence.schema == schema && sequence.owned_by.is_none())
+                .cloned()
+                .map(Dependent::Sequence),
+        );
+        dependents.extend(
+            self.routines_all()
+                .filter(|routine| routine.schema == schema)
+                .cloned()
+                .map(Dependent::SchemaRoutine),
+        );
+        dependents
+    }
+}
+
+/// The default expression of a column that draws from a sequence.
+pub fn sequence_default(sequence: &super::Sequence) -> String {
+    let name = super::names::quote_qualified(&sequence.schema, &sequence.name);
+    format!("nextval('{}'::regclass)", name.replace('\'', "''"))
+}
+
+/// 2BP01 for an object others depend on.
+pub fn still_depended_on(object: &str, dependents: &[Dependent]) -> SqlError {
+    let lines: Vec<String> =
+        dependents.iter().map(|dependent| format!("{} depends on {object}", dependent.describe())).collect();
+    SqlError::new(
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("cannot drop {object} because other objects depend on it"),
+    )
+    .with_detail(lines.join("\n"))
+    .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+}

@@ -1,0 +1,272 @@
+//! Names in statements: the search path (chapter 5.9.3), and PostgreSQL's errors when a name
+//! leads nowhere.
+
+use crate::ast::QualifiedName;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Oid, Type};
+
+use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
+
+impl Catalog {
+    /// The schemas of a search path that exist, in the order names are looked up: `pg_catalog`
+    /// first unless the path names it.
+    pub fn effective_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
+        let mut path = Vec::with_capacity(search_path.len() + 1);
+        if !search_path.iter().any(|schema| schema == "pg_catalog") {
+            path.push("pg_catalog");
+        }
+        path.extend(self.named_path(search_path));
+        path
+    }
+
+    /// The schemas the path names that exist: what `current_schemas(false)` shows.
+    pub fn named_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
+        search_path
+            .iter()
+            .map(String::as_str)
+            // The system's schema `archipel` bears the superuser's name and holds only views:
+            // `$user` never stands for it.
+            .filter(|schema| *schema != "$user" && self.schema_exists(schema))
+            .collect()
+    }
+
+    /// Looks a relation up, along the path unless a schema is given.
+    pub fn relation(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Relation> {
+        match schema {
+            Some(schema) => self.relation_in(schema, name),
+            None => {
+                self.effective_path(search_path).into_iter().find_map(|schema| self.relation_in(schema, name))
+            }
+        }
+    }
+
+    /// Looks a table or system view up.
+    pub fn table(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<TableRef> {
+        match self.relation(schema, name, search_path)? {
+            Relation::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub fn sequence(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<SequenceRef> {
+        match self.relation(schema, name, search_path)? {
+            Relation::Sequence(sequence) => Some(sequence),
+            _ => None,
+        }
+    }
+
+    /// Every overload of a routine name that the path sees. Of two with the same input types the
+    /// earlier schema's hides the other.
+    pub fn routines(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Vec<RoutineRef> {
+        let Some(schema) = schema else {
+            let mut found: Vec<RoutineRef> = Vec::new();
+            for schema in self.effective_path(search_path) {
+                for routine in self.routines_in(schema, name) {
+                    if !found.iter().any(|earlier| earlier.input_types() == routine.input_types()) {
+                        found.push(routine);
+                    }
+                }
+            }
+            return found;
+        };
+        self.routines_in(schema, name)
+    }
+
+    /// The schema new objects go to, or 3F000.
+    pub fn creation_schema(&self, search_path: &[String]) -> Result<String> {
+        self.named_path(search_path).first().map(|schema| (*schema).to_string()).ok_or_else(|| {
+            SqlError::new(SqlState::INVALID_SCHEMA_NAME, "no schema has been selected to create in")
+        })
+    }
+
+    /// The schema a qualified name asks for, or the creation schema; 3F000 if it does not exist.
+    pub fn target_schema(&self, name: &QualifiedName, search_path: &[String]) -> Result<String> {
+        self.check_database(name)?;
+        match &name.schema {
+            Some(schema) if self.schema_exists(schema) => Ok(schema.clone()),
+            Some(schema) => Err(undefined_schema(schema).at(name.at())),
+            None => self.creation_schema(search_path),
+        }
+    }
+
+    /// A relation by the name of a statement, or 42P01.
+    pub fn require_relation(&self, name: &QualifiedName, search_path: &[String]) -> Result<Relation> {
+        self.check_database(name)?;
+        self.relation(name.schema.as_deref(), &name.name, search_path).ok_or_else(|| undefined_relation(name))
+    }
+
+    /// A table by the name of a statement, or 42P01; 42809 if it is another relation.
+    pub fn require_table(&self, name: &QualifiedName, search_path: &[String]) -> Result<TableRef> {
+        match self.require_relation(name, search_path)? {
+            Relation::Table(table) => Ok(table),
+            other => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", other.name()),
+            )
+            .at(name.at())),
+        }
+    }
+
+    /// A sequence by the name of a statement, or 42P01; 42809 if it is another relation.
+    pub fn require_sequence(&self, name: &QualifiedName, search_path: &[String]) -> Result<SequenceRef> {
+        match self.require_relation(name, search_path)? {
+            Relation::Sequence(sequence) => Ok(sequence),
+            other => Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a sequence", other.name()),
+            )
+            .at(name.at())),
+        }
+    }
+
+    /// 0A000 for a name with a database that is not this one.
+    fn check_database(&self, name: &QualifiedName) -> Result<()> {
+        match name.catalog.as_deref() {
+            None | Some(SUPERUSER_NAME) => Ok(()),
+            Some(_) => Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cross-database references are not implemented: {name}"),
+            )
+            .at(name.at())),
+        }
+    }
+
+    /// A relation by `regclass` text: `name`, `schema.name`, quoted or not, or an oid.
+    pub fn relation_by_text(&self, text: &str, search_path: &[String]) -> Result<Relation> {
+        let text = text.trim();
+        if let Ok(oid) = text.parse::<u32>() {
+            return self.relation_by_oid(Oid(oid)).ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
+            });
+        }
+        self.require_relation(&parse_name_text(text)?, search_path)
+    }
+
+    /// Whether a plain name finds this relation: pg_table_is_visible.
+    pub fn is_visible(&self, relation: &Relation, search_path: &[String]) -> bool {
+        self.relation(None, relation.name(), search_path).is_some_and(|found| found.oid() == relation.oid())
+    }
+
+    /// A type's oid and typmod from its written name: built-in types and tables' row types.
+    pub fn resolve_type(&self, ty: &crate::ast::TypeName, search_path: &[String]) -> Result<Type> {
+        if ty.percent_type {
+            // `table.column%TYPE`: the column is `name`, its table is `schema`.
+            let Some(table) = &ty.name.schema else {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("improper %TYPE reference (too few dotted names): {}", ty.name),
+                )
+                .at(ty.name.at()));
+            };
+            let name = QualifiedName {
+                catalog: None,
+                schema: ty.name.catalog.clone(),
+                name: table.clone(),
+                position: ty.name.position,
+            };
+            let table = self.require_table(&name, search_path)?;
+            let column = table.column_index(&ty.name.name).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{}\" of relation \"{}\" does not exist", ty.name.name, table.name),
+                )
+                .at(ty.name.at())
+            })?;
+            return Ok(table.columns[column as usize].ty);
+        }
+        if let Some(builtin) = ty.builtin()? {
+            return Ok(builtin);
+        }
+        let table = self.table(ty.name.schema.as_deref(), &ty.name.name, search_path);
+        match (table, ty.dimensions) {
+            (Some(table), 0) => Ok(Type::of(table.row_type())),
+            (Some(table), _) => Ok(Type::of(table.row_array_type())),
+            (None, _) => Err(crate::ast::undefined_type(&ty.to_string(), ty.name.at())),
+        }
+    }
+}
+
+/// Parses `a`, `a.b` or `a.b.c` with quotes, as regclass input takes it.
+pub fn parse_name_text(text: &str) -> Result<QualifiedName> {
+    let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let part;
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let mut value = String::new();
+            let mut characters = quoted.char_indices().peekable();
+            let end = loop {
+                match characters.next() {
+                    Some((_, '"')) if characters.peek().is_some_and(|&(_, next)| next == '"') => {
+                        characters.next();
+                        value.push('"');
+                    }
+                    Some((at, '"')) => break at + 1,
+                    Some((_, character)) => value.push(character),
+                    None => return Err(invalid()),
+                }
+            };
+            part = value;
+            rest = quoted[end..].trim_start();
+        } else {
+            let end = rest.find('.').unwrap_or(rest.len());
+            part = rest[..end].trim_end().to_lowercase();
+            rest = &rest[end..];
+        }
+        if part.is_empty() {
+            return Err(invalid());
+        }
+        parts.push(part);
+        match rest.strip_prefix('.') {
+            Some(after) => rest = after.trim_start(),
+            None if rest.is_empty() => break,
+            None => return Err(invalid()),
+        }
+    }
+    let mut parts = parts.into_iter().rev();
+    let name = parts.next().ok_or_else(invalid)?;
+    let (schema, catalog) = (parts.next(), parts.next());
+    if parts.next().is_some() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("improper relation name (too many dotted names): {text}"),
+        ));
+    }
+    Ok(QualifiedName { catalog, schema, name, position: 0 })
+}
+
+/// 42P01.
+pub fn undefined_relation(name: &QualifiedName) -> SqlError {
+    let shown = match &name.schema {
+        Some(schema) => format!("{schema}.{}", name.name),
+        None => name.name.clone(),
+    };
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{shown}\" does not exist")).at(name.at())
+}
+
+/// 3F000.
+pub fn undefined_schema(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+}
+
+/// 42703 for a column of a table that DDL names.
+pub fn undefined_column(column: &str, table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{column}\" of relation \"{table}\" does not exist"),
+    )
+}
+
+/// An identifier as SQL text, quoted where it must be.
+pub fn quote_identifier(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '$')
+        && !crate::parser::is_keyword_needing_quotes(name);
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// A qualified identifier as SQL text.
+pub fn quote_qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+}

@@ -1,0 +1,160 @@
+//! Any catalog object as a row of the system catalog: (kind, oid) is the key, the payload is the
+//! object in JSON, so that fields can be added without rewriting what is on disk.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SqlError};
+use crate::types::Oid;
+
+use super::{RoutineRef, SequenceRef, TableRef};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    pub oid: Oid,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Role {
+    pub oid: Oid,
+    pub name: String,
+    pub superuser: bool,
+    pub login: bool,
+}
+
+/// COMMENT ON texts of one object: of itself (0) and of its columns (one-based).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comments {
+    pub object: Oid,
+    pub texts: Vec<(u16, String)>,
+}
+
+/// The counters new objects are numbered from. They never go back, so that what is dropped is
+/// never confused with what comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Numbers {
+    pub oid: u32,
+    pub tree: u32,
+    pub group: u32,
+}
+
+/// What kind of row of the system catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    Numbers,
+    Schema,
+    Table,
+    Sequence,
+    Routine,
+    Role,
+    Comments,
+}
+
+impl ObjectKind {
+    const ALL: [ObjectKind; 7] = [
+        ObjectKind::Numbers,
+        ObjectKind::Schema,
+        ObjectKind::Table,
+        ObjectKind::Sequence,
+        ObjectKind::Routine,
+        ObjectKind::Role,
+        ObjectKind::Comments,
+    ];
+
+    /// As the key of the catalog row spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ObjectKind::Numbers => "numbers",
+            ObjectKind::Schema => "schema",
+            ObjectKind::Table => "table",
+            ObjectKind::Sequence => "sequence",
+            ObjectKind::Routine => "routine",
+            ObjectKind::Role => "role",
+            ObjectKind::Comments => "comments",
+        }
+    }
+
+    pub fn parse(text: &[u8]) -> Option<ObjectKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str().as_bytes() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    Numbers(Numbers),
+    Schema(Schema),
+    Table(TableRef),
+    Sequence(SequenceRef),
+    Routine(RoutineRef),
+    Role(Role),
+    Comments(Comments),
+}
+
+impl Object {
+    pub fn kind(&self) -> ObjectKind {
+        match self {
+            Object::Numbers(_) => ObjectKind::Numbers,
+            Object::Schema(_) => ObjectKind::Schema,
+            Object::Table(_) => ObjectKind::Table,
+            Object::Sequence(_) => ObjectKind::Sequence,
+            Object::Routine(_) => ObjectKind::Routine,
+            Object::Role(_) => ObjectKind::Role,
+            Object::Comments(_) => ObjectKind::Comments,
+        }
+    }
+
+    pub fn oid(&self) -> Oid {
+        match self {
+            Object::Numbers(_) => Oid(0),
+            Object::Schema(schema) => schema.oid,
+            Object::Table(table) => table.oid,
+            Object::Sequence(sequence) => sequence.oid,
+            Object::Routine(routine) => routine.oid,
+            Object::Role(role) => role.oid,
+            Object::Comments(comments) => comments.object,
+        }
+    }
+
+    /// The payload column of the catalog row.
+    pub fn to_payload(&self) -> Result<Vec<u8>> {
+        match self {
+            Object::Numbers(numbers) => serde_json::to_vec(numbers),
+            Object::Schema(schema) => serde_json::to_vec(schema),
+            Object::Table(table) => serde_json::to_vec(table.as_ref()),
+            Object::Sequence(sequence) => serde_json::to_vec(sequence.as_ref()),
+            Object::Routine(routine) => serde_json::to_vec(routine.as_ref()),
+            Object::Role(role) => serde_json::to_vec(role),
+            Object::Comments(comments) => serde_json::to_vec(comments),
+        }
+        .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
+    }
+
+    /// Reads a catalog row.
+    pub fn from_payload(kind: ObjectKind, payload: &[u8]) -> Result<Object> {
+        fn read<'p, T: Deserialize<'p>>(payload: &'p [u8]) -> serde_json::Result<T> {
+            serde_json::from_slice(payload)
+        }
+        match kind {
+            ObjectKind::Numbers => read(payload).map(Object::Numbers),
+            ObjectKind::Schema => read(payload).map(Object::Schema),
+            ObjectKind::Table => read(payload).map(|table| Object::Table(TableRef::new(table))),
+            ObjectKind::Sequence => {
+                read(payload).map(|sequence| Object::Sequence(SequenceRef::new(sequence)))
+            }
+            ObjectKind::Routine => read(payload).map(|routine| Object::Routine(RoutineRef::new(routine))),
+            ObjectKind::Role => read(payload).map(Object::Role),
+            ObjectKind::Comments => read(payload).map(Object::Comments),
+        }
+        .map_err(|error| {
+            SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))
+        })
+    }
+}
+
+/// One change of the catalog: what DDL consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CatalogChange {
+    /// Adds the object, or replaces the one of the same kind and oid.
+    Put(Object),
+    Drop(ObjectKind, Oid),
+}

@@ -1,0 +1,388 @@
+//! All catalog objects at one moment. A `Catalog` never changes; DDL makes the next one from it
+//! with [`Catalog::apply`]. Objects are shared between the two, so a version costs its index of
+//! names and oids.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::types::Oid;
+
+use super::{
+    ARCHIPEL, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA, Numbers,
+    Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
+    Table, TableRef,
+};
+
+/// A relation: what shares PostgreSQL's pg_class namespace.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    Table(TableRef),
+    Sequence(SequenceRef),
+    /// A secondary index, by its place in [`Table::indexes`].
+    Index(TableRef, usize),
+    /// The index of a primary key.
+    PrimaryKey(TableRef),
+}
+
+impl Relation {
+    pub fn oid(&self) -> Oid {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::Sequence(sequence) => sequence.oid,
+            Relation::Index(table, index) => table.indexes[*index].oid,
+            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or(Oid(0), |key| key.oid),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::Sequence(sequence) => &sequence.name,
+            Relation::Index(table, index) => &table.indexes[*index].name,
+            Relation::PrimaryKey(table) => table.primary_key.as_ref().map_or("", |key| &key.name),
+        }
+    }
+
+    pub fn schema(&self) -> &str {
+        match self {
+            Relation::Table(table) | Relation::Index(table, _) | Relation::PrimaryKey(table) => &table.schema,
+            Relation::Sequence(sequence) => &sequence.schema,
+        }
+    }
+}
+
+/// A version of the catalog; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Catalog(Arc<State>);
+
+/// Maps are behind `Arc`s of their own: a version copies only those its changes touch.
+#[derive(Clone, Debug)]
+struct State {
+    version: u64,
+    numbers: Numbers,
+    schemas: Arc<BTreeMap<Oid, Arc<Schema>>>,
+    tables: Arc<BTreeMap<Oid, TableRef>>,
+    sequences: Arc<BTreeMap<Oid, SequenceRef>>,
+    routines: Arc<BTreeMap<Oid, RoutineRef>>,
+    roles: Arc<BTreeMap<Oid, Arc<Role>>>,
+    comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
+    /// Schema, then name: oids of relations.
+    relation_names: Arc<Names<RelationOid>>,
+    routine_names: Arc<Names<Vec<Oid>>>,
+    /// Oids of indexes to their tables'.
+    index_tables: Arc<FxHashMap<Oid, Oid>>,
+}
+
+type Names<T> = FxHashMap<String, FxHashMap<String, T>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RelationOid {
+    Table(Oid),
+    Sequence(Oid),
+    /// An index of this table with this oid of its own.
+    Index(Oid, Oid),
+}
+
+impl Catalog {
+    /// The catalog of an empty data directory: the schemas of the system with their views.
+    pub fn new(system: Vec<Table>) -> Catalog {
+        let mut state = State {
+            version: 1,
+            numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
+            schemas: Arc::default(),
+            tables: Arc::default(),
+            sequences: Arc::default(),
+            routines: Arc::default(),
+            roles: Arc::default(),
+            comments: Arc::default(),
+            relation_names: Arc::default(),
+            routine_names: Arc::default(),
+            index_tables: Arc::default(),
+        };
+        for (oid, name) in
+            [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (ARCHIPEL, "archipel")]
+        {
+            state.put(&Object::Schema(Schema { oid, name: name.to_string() }));
+        }
+        state.put(&Object::Role(Role {
+            oid: SUPERUSER,
+            name: SUPERUSER_NAME.to_string(),
+            superuser: true,
+            login: true,
+        }));
+        for table in system {
+            state.put(&Object::Table(Arc::new(table)));
+        }
+        Catalog(Arc::new(state))
+    }
+
+    /// [`Catalog::new`] with schema `public`, as after the first start.
+    pub fn initial(system: Vec<Table>) -> Catalog {
+        Catalog::new(system)
+            .apply(&[CatalogChange::Put(Object::Schema(Schema { oid: PUBLIC, name: "public".to_string() }))])
+    }
+
+    /// The next version.
+    #[must_use]
+    pub fn apply(&self, changes: &[CatalogChange]) -> Catalog {
+        let mut state = State::clone(&self.0);
+        state.version += 1;
+        for change in changes {
+            match change {
+                CatalogChange::Put(object) => state.put(object),
+                CatalogChange::Drop(kind, oid) => state.drop(*kind, *oid),
+            }
+        }
+        Catalog(Arc::new(state))
+    }
+
+    /// Grows with every [`Catalog::apply`].
+    pub fn version(&self) -> u64 {
+        self.0.version
+    }
+
+    /// What new objects are numbered from.
+    pub fn numbers(&self) -> Numbers {
+        self.0.numbers
+    }
+
+    /// Whether both are the very same version.
+    pub fn same_as(&self, other: &Catalog) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    // -- by oid
+
+    pub fn table_by_oid(&self, oid: Oid) -> Option<TableRef> {
+        self.0.tables.get(&oid).cloned()
+    }
+
+    pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
+        self.0.sequences.get(&oid).cloned()
+    }
+
+    pub fn routine_by_oid(&self, oid: Oid) -> Option<RoutineRef> {
+        self.0.routines.get(&oid).cloned()
+    }
+
+    pub fn schema_by_oid(&self, oid: Oid) -> Option<Arc<Schema>> {
+        self.0.schemas.get(&oid).cloned()
+    }
+
+    pub fn role_by_oid(&self, oid: Oid) -> Option<Arc<Role>> {
+        self.0.roles.get(&oid).cloned()
+    }
+
+    /// The stored table whose rows have this composite type.
+    pub fn table_of_row_type(&self, row_type: Oid) -> Option<TableRef> {
+        if row_type.0 <= FIRST_OID {
+            return None;
+        }
+        self.table_by_oid(Oid(row_type.0 - 1))
+    }
+
+    /// Any relation by oid: table, sequence or index.
+    pub fn relation_by_oid(&self, oid: Oid) -> Option<Relation> {
+        if let Some(table) = self.table_by_oid(oid) {
+            return Some(Relation::Table(table));
+        }
+        if let Some(sequence) = self.sequence_by_oid(oid) {
+            return Some(Relation::Sequence(sequence));
+        }
+        let table = self.0.index_tables.get(&oid)?;
+        self.0.relation(RelationOid::Index(*table, oid))
+    }
+
+    // -- by exact name
+
+    pub fn schema(&self, name: &str) -> Option<Arc<Schema>> {
+        self.0.schemas.values().find(|schema| schema.name == name).cloned()
+    }
+
+    pub fn schema_exists(&self, name: &str) -> bool {
+        self.schema(name).is_some()
+    }
+
+    pub fn role(&self, name: &str) -> Option<Arc<Role>> {
+        self.0.roles.values().find(|role| role.name == name).cloned()
+    }
+
+    /// The relation of this schema and name.
+    pub fn relation_in(&self, schema: &str, name: &str) -> Option<Relation> {
+        let oid = self.0.relation_names.get(schema)?.get(name)?;
+        self.0.relation(*oid)
+    }
+
+    /// The overloads of this schema and name.
+    pub fn routines_in(&self, schema: &str, name: &str) -> Vec<RoutineRef> {
+        let oids = self.0.routine_names.get(schema).and_then(|names| names.get(name));
+        oids.into_iter().flatten().filter_map(|&oid| self.routine_by_oid(oid)).collect()
+    }
+
+    /// The overload with exactly these input types.
+    pub fn routine_in(&self, schema: &str, name: &str, inputs: &[Oid]) -> Option<RoutineRef> {
+        self.routines_in(schema, name).into_iter().find(|routine| routine.input_types() == inputs)
+    }
+
+    // -- all of them, by oid
+
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.0.schemas.values()
+    }
+
+    pub fn tables(&self) -> impl Iterator<Item = &TableRef> {
+        self.0.tables.values()
+    }
+
+    pub fn sequences(&self) -> impl Iterator<Item = &SequenceRef> {
+        self.0.sequences.values()
+    }
+
+    pub fn routines_all(&self) -> impl Iterator<Item = &RoutineRef> {
+        self.0.routines.values()
+    }
+
+    pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.0.roles.values()
+    }
+
+    pub fn comments_all(&self) -> impl Iterator<Item = &Arc<Comments>> {
+        self.0.comments.values()
+    }
+
+    /// The comments on an object and its columns.
+    pub fn comments(&self, object: Oid) -> Option<Arc<Comments>> {
+        self.0.comments.get(&object).cloned()
+    }
+
+    /// The comment on an object (0) or one of its columns (one-based).
+    pub fn comment(&self, object: Oid, column: u16) -> Option<String> {
+        let comments = self.0.comments.get(&object)?;
+        comments.texts.iter().find(|(at, _)| *at == column).map(|(_, text)| text.clone())
+    }
+}
+
+impl State {
+    fn relation(&self, oid: RelationOid) -> Option<Relation> {
+        match oid {
+            RelationOid::Table(table) => self.tables.get(&table).cloned().map(Relation::Table),
+            RelationOid::Sequence(sequence) => self.sequences.get(&sequence).cloned().map(Relation::Sequence),
+            RelationOid::Index(table, index) => {
+                let table = self.tables.get(&table)?.clone();
+                if table.primary_key.as_ref().is_some_and(|key| key.oid == index) {
+                    return Some(Relation::PrimaryKey(table));
+                }
+                let place = table.indexes.iter().position(|candidate| candidate.oid == index)?;
+                Some(Relation::Index(table, place))
+            }
+        }
+    }
+
+    fn put(&mut self, object: &Object) {
+        self.drop(object.kind(), object.oid());
+        match object {
+            Object::Numbers(numbers) => self.numbers = *numbers,
+            Object::Schema(schema) => {
+                Arc::make_mut(&mut self.schemas).insert(schema.oid, Arc::new(schema.clone()));
+            }
+            Object::Role(role) => {
+                Arc::make_mut(&mut self.roles).insert(role.oid, Arc::new(role.clone()));
+            }
+            Object::Comments(comments) => {
+                if !comments.texts.is_empty() {
+                    Arc::make_mut(&mut self.comments).insert(comments.object, Arc::new(comments.clone()));
+                }
+            }
+            Object::Table(table) => {
+                Arc::make_mut(&mut self.tables).insert(table.oid, table.clone());
+                let names = Arc::make_mut(&mut self.relation_names).entry(table.schema.clone()).or_default();
+                names.insert(table.name.clone(), RelationOid::Table(table.oid));
+                let indexes = Arc::make_mut(&mut self.index_tables);
+                for (name, oid) in index_names(table) {
+                    names.insert(name.to_string(), RelationOid::Index(table.oid, oid));
+                    indexes.insert(oid, table.oid);
+                }
+            }
+            Object::Sequence(sequence) => {
+                Arc::make_mut(&mut self.sequences).insert(sequence.oid, sequence.clone());
+                let names =
+                    Arc::make_mut(&mut self.relation_names).entry(sequence.schema.clone()).or_default();
+                names.insert(sequence.name.clone(), RelationOid::Sequence(sequence.oid));
+            }
+            Object::Routine(routine) => {
+                Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
+                let names = Arc::make_mut(&mut self.routine_names).entry(routine.schema.clone()).or_default();
+                names.entry(routine.name.clone()).or_default().push(routine.oid);
+            }
+        }
+    }
+
+    fn drop(&mut self, kind: ObjectKind, oid: Oid) {
+        match kind {
+            ObjectKind::Numbers => {}
+            ObjectKind::Schema => {
+                if self.schemas.contains_key(&oid) {
+                    Arc::make_mut(&mut self.schemas).remove(&oid);
+                }
+            }
+            ObjectKind::Role => {
+                if self.roles.contains_key(&oid) {
+                    Arc::make_mut(&mut self.roles).remove(&oid);
+                }
+            }
+            ObjectKind::Comments => {
+                if self.comments.contains_key(&oid) {
+                    Arc::make_mut(&mut self.comments).remove(&oid);
+                }
+            }
+            ObjectKind::Table => {
+                if !self.tables.contains_key(&oid) {
+                    return;
+                }
+                if let Some(table) = Arc::make_mut(&mut self.tables).remove(&oid) {
+                    self.forget_relation(&table.schema, &table.name);
+                    for (name, index) in index_names(&table) {
+                        self.forget_relation(&table.schema, name);
+                        Arc::make_mut(&mut self.index_tables).remove(&index);
+                    }
+                }
+            }
+            ObjectKind::Sequence => {
+                if !self.sequences.contains_key(&oid) {
+                    return;
+                }
+                if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
+                    self.forget_relation(&sequence.schema, &sequence.name);
+                }
+            }
+            ObjectKind::Routine => {
+                if !self.routines.contains_key(&oid) {
+                    return;
+                }
+                if let Some(routine) = Arc::make_mut(&mut self.routines).remove(&oid)
+                    && let Some(names) = Arc::make_mut(&mut self.routine_names).get_mut(&routine.schema)
+                    && let Some(overloads) = names.get_mut(&routine.name)
+                {
+                    overloads.retain(|&overload| overload != oid);
+                }
+            }
+        }
+    }
+
+    fn forget_relation(&mut self, schema: &str, name: &str) {
+        if let Some(names) = Arc::make_mut(&mut self.relation_names).get_mut(schema) {
+            names.remove(name);
+        }
+    }
+}
+
+/// Names and oids of a table's indexes, the primary key's included.
+fn index_names(table: &Table) -> impl Iterator<Item = (&str, Oid)> {
+    table
+        .primary_key
+        .iter()
+        .map(|key| (key.name.as_str(), key.oid))
+        .chain(table.indexes.iter().map(|index| (index.name.as_str(), index.oid)))
+}
