@@ -12,12 +12,14 @@
 //! - [`ast`]      statements as written
 //! - [`parser`]   from text to statements
 //! - [`catalog`]  tables, indexes, routines, sequences
+//! - [`copy`]     the text and CSV forms of COPY
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
 pub mod ast;
 pub mod cast;
 pub mod catalog;
 pub mod compare;
+pub mod copy;
 pub mod datetime;
 pub mod datum;
 pub mod error;

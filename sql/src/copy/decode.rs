@@ -1,0 +1,559 @@
+//! COPY FROM: bytes in chunks of any size, rows of fields out.
+//!
+//! A line is found first (in CSV it may span newlines inside quotes), then cut into fields.
+//! Fields without escapes are slices of the input; others are rewritten into a scratch buffer.
+//! Lines end in LF, CR or CRLF as the first one does; the others are then errors, since a text
+//! that mixes them was damaged on its way.
+
+use crate::ast::{CopyHeader, CopyKind};
+use crate::error::{Result, SqlError, SqlState};
+
+use super::CopyFormat;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnd {
+    Unknown,
+    Lf,
+    Cr,
+    CrLf,
+}
+
+/// Where a field's bytes are; `None` is NULL.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    null: bool,
+    scratch: bool,
+    start: usize,
+    end: usize,
+}
+
+/// How per-column options treat the NULL text.
+#[derive(Clone, Copy, Debug, Default)]
+struct NullRule {
+    force_not_null: bool,
+    force_null: bool,
+}
+
+/// Decodes the data of one COPY FROM.
+pub struct CopyDecoder {
+    format: CopyFormat,
+    table: String,
+    columns: Vec<String>,
+    null_rules: Vec<NullRule>,
+    buffer: Vec<u8>,
+    /// Start of the next line in `buffer`.
+    start: usize,
+    /// Bytes of `buffer` already searched for the end of the line.
+    scanned: usize,
+    in_quote: bool,
+    last_was_escape: bool,
+    line_end: LineEnd,
+    /// Lines begun so far, those inside quoted fields included.
+    line: u64,
+    header_pending: bool,
+    /// No more bytes will come.
+    finished: bool,
+    /// `\.` was seen: what follows is ignored.
+    ended: bool,
+    scratch: Vec<u8>,
+    fields: Vec<Field>,
+}
+
+/// One row, borrowed from the decoder.
+pub struct CopyRow<'d> {
+    decoder: &'d CopyDecoder,
+}
+
+impl CopyRow<'_> {
+    /// Number of fields: the number of columns.
+    pub fn len(&self) -> usize {
+        self.decoder.fields.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.decoder.fields.is_empty()
+    }
+
+    /// A field's text; `None` is NULL.
+    pub fn field(&self, index: usize) -> Option<&str> {
+        let field = self.decoder.fields[index];
+        if field.null {
+            return None;
+        }
+        let bytes = if field.scratch { &self.decoder.scratch } else { &self.decoder.buffer };
+        // Every line and every rewritten field was checked; an empty text never stands in for a
+        // broken one.
+        Some(
+            std::str::from_utf8(&bytes[field.start..field.end])
+                .expect("fields are checked when they are cut"),
+        )
+    }
+
+    /// One-based number of the line it ends at.
+    pub fn line(&self) -> u64 {
+        self.decoder.line
+    }
+
+    /// The CONTEXT of an error in a field's value.
+    pub fn context(&self, index: usize) -> String {
+        let table = &self.decoder.table;
+        let column = &self.decoder.columns[index];
+        match self.field(index) {
+            Some(text) => {
+                format!("COPY {table}, line {}, column {column}: \"{}\"", self.decoder.line, shorten(text))
+            }
+            None => format!("COPY {table}, line {}, column {column}: null input", self.decoder.line),
+        }
+    }
+
+    /// The CONTEXT of an error in the row as a whole.
+    pub fn row_context(&self) -> String {
+        format!("COPY {}, line {}", self.decoder.table, self.decoder.line)
+    }
+}
+
+/// At most 100 characters, as PostgreSQL shows them.
+fn shorten(text: &str) -> String {
+    const LIMIT: usize = 100;
+    match text.char_indices().nth(LIMIT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+impl CopyDecoder {
+    /// A decoder for rows of `columns` of `table`. Formats other than text and CSV are refused.
+    pub fn new(format: CopyFormat, table: &str, columns: Vec<String>) -> Result<CopyDecoder> {
+        if format.kind == CopyKind::Binary {
+            return Err(SqlError::unsupported("COPY in binary format"));
+        }
+        let null_rules = columns
+            .iter()
+            .map(|column| NullRule {
+                force_not_null: format.force_not_null.contains(column),
+                force_null: format.force_null.contains(column),
+            })
+            .collect();
+        for (what, names) in [("FORCE_NOT_NULL", &format.force_not_null), ("FORCE_NULL", &format.force_null)]
+        {
+            if let Some(missing) = names.iter().find(|name| !columns.contains(name)) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!("{what} column \"{missing}\" not referenced by COPY"),
+                ));
+            }
+        }
+        Ok(CopyDecoder {
+            header_pending: format.header.is_some(),
+            format,
+            table: table.to_string(),
+            columns,
+            null_rules,
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            in_quote: false,
+            last_was_escape: false,
+            line_end: LineEnd::Unknown,
+            line: 0,
+            finished: false,
+            ended: false,
+            scratch: Vec::new(),
+            fields: Vec::new(),
+        })
+    }
+
+    /// Takes bytes from the client, cut anywhere.
+    pub fn push(&mut self, chunk: &[u8]) {
+        if self.ended {
+            return;
+        }
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.scanned -= self.start;
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// Says that no more bytes will come: a last line needs no end of its own.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Bytes held back for want of a line end: a caller may bound it.
+    pub fn pending_bytes(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// The next row; `None` when more bytes are needed, or after [`CopyDecoder::finish`] at the end.
+    pub fn next_row(&mut self) -> Result<Option<CopyRow<'_>>> {
+        loop {
+            let Some((from, to)) = self.next_line()? else {
+                return Ok(None);
+            };
+            if self.header_pending {
+                self.header_pending = false;
+                if self.format.header == Some(CopyHeader::Match) {
+                    self.check_header(from, to)?;
+                }
+                continue;
+            }
+            self.cut(from, to, false)?;
+            return Ok(Some(CopyRow { decoder: self }));
+        }
+    }
+
+    // -- lines
+
+    /// The next line's bytes, without its end.
+    fn next_line(&mut self) -> Result<Option<(usize, usize)>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let csv = self.format.kind == CopyKind::Csv;
+        let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
+            return Ok(None);
+        };
+        self.line += 1;
+        let from = self.start;
+        self.start = next;
+        self.scanned = next;
+        if &self.buffer[from..end] == b"\\." {
+            self.ended = true;
+            return Ok(None);
+        }
+        if !csv && self.buffer[from..end].starts_with(b"\\.") {
+            return Err(self.broken("end-of-copy marker corrupt"));
+        }
+        self.check_utf8(&self.buffer[from..end])?;
+        Ok(Some((from, end)))
+    }
+
+    /// End of the line and start of the next, or `None` for want of bytes.
+    fn find_text_line(&mut self) -> Result<Option<(usize, usize)>> {
+        let mut at = self.scanned;
+        while let Some(&byte) = self.buffer.get(at) {
+            match byte {
+                b'\n' | b'\r' => match self.end_of_line(at, byte)? {
+                    Some(next) => return Ok(Some((at, next))),
+                    None => break,
+                },
+                // The next byte is taken as it is, a newline too.
+                b'\\' if at + 1 < self.buffer.len() => at += 2,
+                b'\\' => break,
+                _ => at += 1,
+            }
+        }
+        self.scanned = at;
+        Ok(self.last_line())
+    }
+
+    fn find_csv_line(&mut self) -> Result<Option<(usize, usize)>> {
+        let (quote, escape) = (self.format.quote, self.format.escape);
+        let mut at = self.scanned;
+        while let Some(&byte) = self.buffer.get(at) {
+            if self.in_quote && byte == escape && escape != quote {
+                self.last_was_escape = !self.last_was_escape;
+            }
+            if byte == quote && !self.last_was_escape {
+                self.in_quote = !self.in_quote;
+            }
+            if byte != escape || escape == quote {
+                self.last_was_escape = false;
+            }
+            if byte == b'\n' || byte == b'\r' {
+                if !self.in_quote {
+                    match self.end_of_line(at, byte)? {
+                        Some(next) => return Ok(Some((at, next))),
+                        None => {
+                            self.scanned = at;
+                            return Ok(self.last_line());
+                        }
+                    }
+                } else if byte == if self.line_end == LineEnd::Cr { b'\r' } else { b'\n' } {
+                    self.line += 1;
+                }
+            }
+            at += 1;
+            self.scanned = at;
+        }
+        Ok(self.last_line())
+    }
+
+    /// What is left when the input ended without a line end.
+    fn last_line(&mut self) -> Option<(usize, usize)> {
+        let mut end = self.buffer.len();
+        if !self.finished || self.start >= end {
+            return None;
+        }
+        // A CR whose LF never came.
+        if self.line_end != LineEnd::Lf && self.buffer[end - 1] == b'\r' && self.scanned == end - 1 {
+            end -= 1;
+        }
+        Some((end, self.buffer.len()))
+    }
+
+    /// Start of the next line, given a CR or LF at `at`; `None` if a CR is the last byte so far.
+    fn end_of_line(&mut self, at: usize, byte: u8) -> Result<Option<usize>> {
+        if byte == b'\n' {
+            return match self.line_end {
+                LineEnd::Unknown | LineEnd::Lf => {
+                    self.line_end = LineEnd::Lf;
+                    Ok(Some(at + 1))
+                }
+                LineEnd::Cr | LineEnd::CrLf => Err(self.stray_line_end(false)),
+            };
+        }
+        let after = self.buffer.get(at + 1).copied();
+        match self.line_end {
+            LineEnd::Lf => Err(self.stray_line_end(true)),
+            LineEnd::Cr => Ok(Some(at + 1)),
+            LineEnd::Unknown | LineEnd::CrLf => match after {
+                None => Ok(None),
+                Some(b'\n') => {
+                    self.line_end = LineEnd::CrLf;
+                    Ok(Some(at + 2))
+                }
+                Some(_) if self.line_end == LineEnd::Unknown => {
+                    self.line_end = LineEnd::Cr;
+                    Ok(Some(at + 1))
+                }
+                Some(_) => Err(self.stray_line_end(true)),
+            },
+        }
+    }
+
+    fn stray_line_end(&mut self, carriage_return: bool) -> SqlError {
+        self.line += 1;
+        let csv = self.format.kind == CopyKind::Csv;
+        let (name, escape) = if carriage_return { ("carriage return", "\\r") } else { ("newline", "\\n") };
+        let error = if csv {
+            self.broken(&format!("unquoted {name} found in data"))
+                .with_hint(format!("Use quoted CSV field to represent {name}."))
+        } else {
+            self.broken(&format!("literal {name} found in data"))
+                .with_hint(format!("Use \"{escape}\" to represent {name}."))
+        };
+        self.line -= 1;
+        error
+    }
+
+    // -- fields
+
+    /// Cuts a line into fields; in a header any number of them.
+    fn cut(&mut self, from: usize, to: usize, header: bool) -> Result<()> {
+        self.fields.clear();
+        self.scratch.clear();
+        if self.columns.is_empty() {
+            return if from == to {
+                Ok(())
+            } else {
+                Err(self.broken_line("extra data after last expected column", from, to))
+            };
+        }
+        let csv = self.format.kind == CopyKind::Csv;
+        let mut at = from;
+        loop {
+            let index = self.fields.len();
+            if index >= self.columns.len() && !header {
+                return Err(self.broken_line("extra data after last expected column", from, to));
+            }
+            let next = if csv { self.cut_csv(at, to, index, from)? } else { self.cut_text(at, to)? };
+            match next {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        if self.fields.len() < self.columns.len() && !header {
+            let missing = format!("missing data for column \"{}\"", self.columns[self.fields.len()]);
+            return Err(self.broken_line(&missing, from, to));
+        }
+        Ok(())
+    }
+
+    /// One text field at `at`; answers the start of the next one, if there is one.
+    fn cut_text(&mut self, at: usize, to: usize) -> Result<Option<usize>> {
+        let delimiter = self.format.delimiter;
+        let line = &self.buffer[..to];
+        let mut end = at;
+        while end < to && line[end] != delimiter && line[end] != b'\\' {
+            end += 1;
+        }
+        if end < to && line[end] == b'\\' {
+            return self.cut_escaped_text(at, end, to);
+        }
+        let null = &line[at..end] == self.format.null.as_bytes();
+        self.fields.push(Field { null, scratch: false, start: at, end });
+        Ok((end < to).then_some(end + 1))
+    }
+
+    fn cut_escaped_text(&mut self, at: usize, first_escape: usize, to: usize) -> Result<Option<usize>> {
+        let line = &self.buffer[..to];
+        let start = self.scratch.len();
+        self.scratch.extend_from_slice(&line[at..first_escape]);
+        let mut end = first_escape;
+        while end < to && line[end] != self.format.delimiter {
+            let byte = line[end];
+            end += 1;
+            if byte != b'\\' || end == to {
+                self.scratch.push(byte);
+                continue;
+            }
+            let code = line[end];
+            end += 1;
+            let value = match code {
+                b'0'..=b'7' => {
+                    let mut value = u32::from(code - b'0');
+                    let mut digits = 1;
+                    while digits < 3 && end < to && matches!(line[end], b'0'..=b'7') {
+                        value = value * 8 + u32::from(line[end] - b'0');
+                        end += 1;
+                        digits += 1;
+                    }
+                    (value & 0xff) as u8
+                }
+                b'x' if end < to && line[end].is_ascii_hexdigit() => {
+                    let mut value = 0;
+                    let mut digits = 0;
+                    while digits < 2 && end < to && line[end].is_ascii_hexdigit() {
+                        value = value * 16 + (line[end] as char).to_digit(16).unwrap_or(0);
+                        end += 1;
+                        digits += 1;
+                    }
+                    value as u8
+                }
+                b'b' => 0x08,
+                b'f' => 0x0c,
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b't' => b'\t',
+                b'v' => 0x0b,
+                other => other,
+            };
+            self.scratch.push(value);
+        }
+        let null = &line[at..end] == self.format.null.as_bytes();
+        let field = Field { null, scratch: true, start, end: self.scratch.len() };
+        if !null {
+            self.check_utf8(&self.scratch[start..])?;
+        }
+        self.fields.push(field);
+        Ok((end < to).then_some(end + 1))
+    }
+
+    /// One CSV field at `at`.
+    fn cut_csv(&mut self, at: usize, to: usize, index: usize, line_start: usize) -> Result<Option<usize>> {
+        let (delimiter, quote, escape) = (self.format.delimiter, self.format.quote, self.format.escape);
+        let line = &self.buffer[..to];
+        let start = self.scratch.len();
+        let mut quoted = false;
+        let mut inside = false;
+        let mut end = at;
+        let mut closed = false;
+        while end < to {
+            let byte = line[end];
+            if !inside {
+                if byte == delimiter {
+                    closed = true;
+                    break;
+                }
+                if byte == quote {
+                    if !quoted {
+                        self.scratch.extend_from_slice(&line[at..end]);
+                    }
+                    quoted = true;
+                    inside = true;
+                } else if quoted {
+                    self.scratch.push(byte);
+                }
+                end += 1;
+                continue;
+            }
+            let next = if end + 1 < to { Some(line[end + 1]) } else { None };
+            if byte == escape && next.is_some_and(|next| next == escape || next == quote) {
+                self.scratch.push(line[end + 1]);
+                end += 2;
+                continue;
+            }
+            if byte == quote {
+                inside = false;
+            } else {
+                self.scratch.push(byte);
+            }
+            end += 1;
+        }
+        if inside {
+            return Err(self.broken_line("unterminated CSV quoted field", line_start, to));
+        }
+        let (scratch, from, until) =
+            if quoted { (true, start, self.scratch.len()) } else { (false, at, end) };
+        let bytes = if quoted { &self.scratch[start..] } else { &line[at..end] };
+        let rule = self.null_rules.get(index).copied().unwrap_or_default();
+        let matches = bytes == self.format.null.as_bytes();
+        let null = matches && if quoted { rule.force_null } else { !rule.force_not_null };
+        self.fields.push(Field { null, scratch, start: from, end: until });
+        Ok(closed.then_some(end + 1))
+    }
+
+    fn check_header(&mut self, from: usize, to: usize) -> Result<()> {
+        self.cut(from, to, true)?;
+        if self.fields.len() != self.columns.len() {
+            let (got, expected) = (self.fields.len(), self.columns.len());
+            return Err(self
+                .broken(&format!("wrong number of fields in header line: got {got}, expected {expected}")));
+        }
+        for index in 0..self.columns.len() {
+            let row = CopyRow { decoder: self };
+            let expected = &self.columns[index];
+            let got = match row.field(index) {
+                Some(name) if name == expected => continue,
+                Some(name) => format!("got \"{name}\""),
+                None => format!("got null value (\"{}\")", self.format.null),
+            };
+            let field = index + 1;
+            return Err(self.broken(&format!(
+                "column name mismatch in header line field {field}: {got}, expected \"{expected}\""
+            )));
+        }
+        Ok(())
+    }
+
+    // -- errors
+
+    fn check_utf8(&self, bytes: &[u8]) -> Result<()> {
+        let Err(error) = std::str::from_utf8(bytes) else {
+            return match bytes.contains(&0) {
+                true => Err(self.bad_bytes(&[0])),
+                false => Ok(()),
+            };
+        };
+        let from = error.valid_up_to();
+        let length = error.error_len().unwrap_or(bytes.len() - from).clamp(1, 4);
+        Err(self.bad_bytes(&bytes[from..(from + length).min(bytes.len())]))
+    }
+
+    fn bad_bytes(&self, bytes: &[u8]) -> SqlError {
+        let shown: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+        let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+        self.with_context(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
+    }
+
+    fn broken(&self, message: &str) -> SqlError {
+        self.with_context(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message), None)
+    }
+
+    fn broken_line(&self, message: &str, from: usize, to: usize) -> SqlError {
+        let line = String::from_utf8_lossy(&self.buffer[from..to]);
+        self.with_context(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message), Some(&line))
+    }
+
+    fn with_context(&self, mut error: SqlError, line: Option<&str>) -> SqlError {
+        let place = format!("COPY {}, line {}", self.table, self.line);
+        error.fields_mut().context = Some(match line {
+            Some(line) => format!("{place}: \"{}\"", shorten(line)),
+            None => place,
+        });
+        error
+    }
+}

@@ -1,0 +1,178 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn format(options: CopyOptions, from: bool) -> CopyFormat {
+    CopyFormat::new(&options, from).unwrap()
+}
+
+fn csv() -> CopyOptions {
+    CopyOptions { format: CopyKind::Csv, ..CopyOptions::default() }
+}
+
+type Rows = Vec<Vec<Option<String>>>;
+
+fn decode(options: CopyOptions, columns: usize, chunks: &[&[u8]]) -> Result<Rows> {
+    let names = (0..columns).map(|n| format!("c{n}")).collect();
+    let mut decoder = CopyDecoder::new(format(options, true), "t", names)?;
+    let mut rows = Rows::new();
+    let mut drain = |decoder: &mut CopyDecoder| -> Result<()> {
+        while let Some(row) = decoder.next_row()? {
+            rows.push((0..row.len()).map(|n| row.field(n).map(str::to_string)).collect());
+        }
+        Ok(())
+    };
+    for chunk in chunks {
+        decoder.push(chunk);
+        drain(&mut decoder)?;
+    }
+    decoder.finish();
+    drain(&mut decoder)?;
+    Ok(rows)
+}
+
+fn some(fields: &[&str]) -> Vec<Option<String>> {
+    fields.iter().map(|field| Some((*field).to_string())).collect()
+}
+
+#[test]
+fn text_escapes_nulls_and_the_end_marker() {
+    let data = b"1\t\\N\ta\\tb\\\\c\n2\t\t\\x41\\102\\q\n\\.\nignored";
+    let rows = decode(CopyOptions::default(), 3, &[data]).unwrap();
+    assert_eq!(rows[0], vec![Some("1".into()), None, Some("a\tb\\c".into())]);
+    assert_eq!(rows[1], some(&["2", "", "ABq"]));
+    assert_eq!(rows.len(), 2);
+}
+
+#[test]
+fn a_backslash_before_a_newline_keeps_it_in_the_field() {
+    assert_eq!(decode(CopyOptions::default(), 1, &[b"a\\\nb\n"]).unwrap(), vec![some(&["a\nb"])]);
+}
+
+#[test]
+fn lines_end_as_the_first_one_does() {
+    for data in [&b"a\nb"[..], b"a\r\nb\r\n", b"a\rb\r"] {
+        assert_eq!(
+            decode(CopyOptions::default(), 1, &[data]).unwrap(),
+            vec![some(&["a"]), some(&["b"])],
+            "{data:?}"
+        );
+    }
+    let error = decode(CopyOptions::default(), 1, &[b"a\nb\rc\n"]).unwrap_err();
+    assert_eq!(error.message(), "literal carriage return found in data");
+    assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 2"));
+    assert_eq!(decode(csv(), 1, &[b"a\r\nb\n"]).unwrap_err().message(), "unquoted newline found in data");
+}
+
+#[test]
+fn csv_quotes_span_lines_and_tell_null_from_empty() {
+    let rows = decode(csv(), 3, &[b"1,,\"\"\n2,\"a \"\"q\"\"\nb\",x\"y,\"z\n"]).unwrap();
+    assert_eq!(rows[0], vec![Some("1".into()), None, Some(String::new())]);
+    assert_eq!(rows[1], some(&["2", "a \"q\"\nb", "xy,z"]));
+}
+
+#[test]
+fn force_null_and_force_not_null_turn_the_rule_around() {
+    let options = CopyOptions { force_null: vec!["c0".into()], force_not_null: vec!["c1".into()], ..csv() };
+    assert_eq!(decode(options, 2, &[b"\"\",\n"]).unwrap(), vec![vec![None, Some(String::new())]]);
+}
+
+#[test]
+fn wrong_field_counts_name_the_line() {
+    let error = decode(CopyOptions::default(), 2, &[b"1\t2\n1\n"]).unwrap_err();
+    assert_eq!(error.message(), "missing data for column \"c1\"");
+    assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 2: \"1\""));
+    assert_eq!(error.state(), SqlState::BAD_COPY_FILE_FORMAT);
+    let error = decode(CopyOptions::default(), 1, &[b"1\t2\n"]).unwrap_err();
+    assert_eq!(error.message(), "extra data after last expected column");
+    assert_eq!(decode(csv(), 1, &[b"\"abc\n"]).unwrap_err().message(), "unterminated CSV quoted field");
+}
+
+#[test]
+fn headers_are_skipped_or_matched() {
+    let options = CopyOptions { header: Some(CopyHeader::Skip), ..csv() };
+    assert_eq!(decode(options.clone(), 1, &[b"anything,at all\n5\n"]).unwrap(), vec![some(&["5"])]);
+    let options = CopyOptions { header: Some(CopyHeader::Match), ..options };
+    assert_eq!(decode(options.clone(), 1, &[b"c0\n5\n"]).unwrap(), vec![some(&["5"])]);
+    let error = decode(options, 1, &[b"other\n5\n"]).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "column name mismatch in header line field 1: got \"other\", expected \"c0\""
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let error = decode(CopyOptions::default(), 1, &[b"a\xffb\n"]).unwrap_err();
+    assert_eq!(
+        (error.state(), error.message()),
+        (SqlState::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\": 0xff")
+    );
+    assert!(decode(CopyOptions::default(), 1, &[b"\\377\n"]).is_err());
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let refuse =
+        |options: CopyOptions, from| CopyFormat::new(&options, from).unwrap_err().message().to_string();
+    let given = |text: &str| Some(text.to_string());
+    assert_eq!(
+        refuse(CopyOptions { quote: given("x"), ..CopyOptions::default() }, true),
+        "COPY quote available only in CSV mode"
+    );
+    assert_eq!(
+        refuse(CopyOptions { delimiter: given("ab"), ..csv() }, true),
+        "COPY delimiter must be a single one-byte character"
+    );
+    assert_eq!(
+        refuse(CopyOptions { delimiter: given("a"), ..CopyOptions::default() }, true),
+        "COPY delimiter cannot be \"a\""
+    );
+    assert_eq!(
+        refuse(CopyOptions { force_quote: Some(CopyColumns::All), ..csv() }, true),
+        "COPY force quote only available using COPY TO"
+    );
+}
+
+fn encode(options: CopyOptions, rows: &Rows, columns: usize) -> Vec<u8> {
+    let names = (0..columns).map(|n| format!("c{n}")).collect();
+    let encoder = CopyEncoder::new(format(options, false), names).unwrap();
+    let mut out = Vec::new();
+    encoder.header(&mut out);
+    for row in rows {
+        for (index, field) in row.iter().enumerate() {
+            encoder.field(index, field.as_deref(), &mut out);
+        }
+        encoder.end_row(&mut out);
+    }
+    out
+}
+
+fn rows() -> impl Strategy<Value = Rows> {
+    let field = proptest::option::of("[a\\\\\",.\n\r\t\u{e9}N ]{0,6}");
+    proptest::collection::vec(proptest::collection::vec(field, 2), 0..6)
+}
+
+proptest! {
+    /// What COPY TO writes COPY FROM reads back, wherever the bytes are cut.
+    #[test]
+    fn round_trip(rows in rows(), cut in 0_usize..64, is_csv: bool, header: bool, escape: bool) {
+        let mut options = if is_csv { csv() } else { CopyOptions::default() };
+        options.header = header.then_some(CopyHeader::Skip);
+        if is_csv && escape {
+            options.escape = Some("\\".into());
+        }
+        let bytes = encode(options.clone(), &rows, 2);
+        let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        prop_assert_eq!(decode(options, 2, &[left, right]).unwrap(), rows);
+    }
+
+    /// Arbitrary bytes decode or fail; they never panic, and cutting them changes nothing.
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(proptest::sample::select(b"a\\\",.\n\r\tN\xc3\xa9\xff".to_vec()), 0..40), cut in 0_usize..40, is_csv: bool) {
+        let options = if is_csv { csv() } else { CopyOptions::default() };
+        let (left, right) = bytes.split_at(cut.min(bytes.len()));
+        let whole = decode(options.clone(), 2, &[&bytes]);
+        prop_assert_eq!(decode(options, 2, &[left, right]), whole);
+    }
+}
