@@ -16,5 +16,6 @@
 //! - [`monitor`]   counters
 pub mod cell;
 pub mod id;
+pub mod log;
 pub mod schema;
 pub mod storage;

@@ -1,0 +1,331 @@
+//! Fuzzy checkpoints: the rows of changed leaves, then a shorter log.
+//!
+//! ```text
+//! begin(E)   E is the epoch now open: all commits before it are in the trees
+//! slices     each partition, under its claim, a few leaves at a time: the rows of leaves
+//!            written since the partition's last checkpoint, tagged with the partition's
+//!            newest commit; handed to the store once that commit is durable
+//! finish     from the part of the log that is to go: deletes remove older rows, dropped
+//!            trees go, engine state is copied; then flush, note the new start, cut
+//! ```
+//!
+//! A row may be younger than the checkpoint's begin, and rows of one transaction may be of
+//! different ages: replay continues each key from its own tag, so it does not matter. A leaf
+//! does not remember what was deleted from it; the log does, which is why `finish` reads the
+//! deletes there before it cuts.
+//!
+//! A checkpoint row is `[epoch varint][sequence varint][row]`.
+
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use super::batch::{self, BatchNumber};
+use super::redo::{self, META_TREE, Operation, Tag, put_varint};
+use super::store::{CheckpointChange, LogStore, StoreError};
+use super::writer::Log;
+use crate::id::{Epoch, TreeId};
+use crate::storage::tree::{Pointer, Tree};
+
+/// Splits a checkpoint row into its tag and the row.
+pub fn decode_row(value: &[u8]) -> Result<(Tag, &[u8]), StoreError> {
+    let mut at = 0;
+    let mut varint = || {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *value.get(at)?;
+            at += 1;
+            number |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    };
+    let damaged = || StoreError::Damaged("a checkpoint row has no tag".into());
+    let epoch = varint().ok_or_else(damaged)?;
+    let sequence = varint().ok_or_else(damaged)?;
+    Ok((Tag { epoch: Epoch(epoch), sequence }, &value[at..]))
+}
+
+fn encode_row(tag: Tag, row: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(row.len() + 12);
+    put_varint(&mut out, tag.epoch.0);
+    put_varint(&mut out, tag.sequence);
+    out.extend_from_slice(row);
+    out
+}
+
+/// What the store remembers of the last finished checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CheckpointMark {
+    /// Replay starts with this batch.
+    pub(super) replay_from: BatchNumber,
+    /// No tag in the checkpoint has a greater sequence.
+    pub(super) sequence_max: u64,
+    /// The epoch before which everything is in the checkpoint.
+    pub(super) epoch: Epoch,
+}
+
+const MARK_KEY: &str = "checkpoint";
+
+impl CheckpointMark {
+    pub(super) fn read(store: &dyn LogStore) -> Result<CheckpointMark, StoreError> {
+        let Some(bytes) = store.meta_get(MARK_KEY)? else {
+            return Ok(CheckpointMark { replay_from: BatchNumber(1), sequence_max: 0, epoch: Epoch(0) });
+        };
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
+            .collect();
+        let [replay_from, sequence_max, epoch] = words[..] else {
+            return Err(StoreError::Damaged("the checkpoint mark is malformed".into()));
+        };
+        Ok(CheckpointMark { replay_from: BatchNumber(replay_from), sequence_max, epoch: Epoch(epoch) })
+    }
+
+    fn write(self, store: &dyn LogStore) -> Result<(), StoreError> {
+        let mut bytes = Vec::with_capacity(24);
+        for word in [self.replay_from.0, self.sequence_max, self.epoch.0] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        store.meta_put(MARK_KEY, &bytes)
+    }
+}
+
+/// Rows of one partition, as of `tag`.
+pub struct Slice {
+    tag: Tag,
+    changes: Vec<CheckpointChange>,
+}
+
+/// Collects slices under a partition's claim.
+pub struct SliceBuilder {
+    slice: Slice,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl SliceBuilder {
+    /// A slice of a partition whose newest commit has this tag. `bytes_max` bounds the time
+    /// the claim is held.
+    pub fn new(tag: Tag, bytes_max: usize) -> SliceBuilder {
+        SliceBuilder { slice: Slice { tag, changes: Vec::new() }, bytes: 0, bytes_max }
+    }
+
+    /// Adds the rows of leaves stamped above `since`, from `low` on (inclusive). Returns the key to go
+    /// on from if the slice is full before the tree ends. Trees hold committed rows only.
+    pub fn add<P: Pointer>(
+        &mut self,
+        id: TreeId,
+        tree: &Tree<P>,
+        low: Option<&[u8]>,
+        since: u64,
+    ) -> Option<Vec<u8>> {
+        let mut resume = None;
+        // Leaves that are skipped cost time too.
+        const SKIPPED_LEAF_BYTES: usize = 64;
+        tree.scan_leaves(low.map_or(Bound::Unbounded, Bound::Included), Bound::Unbounded, |leaf| {
+            if self.bytes >= self.bytes_max
+                && let Some((key, _)) = leaf.entries().next()
+            {
+                resume = Some(key.to_vec());
+                return ControlFlow::Break(());
+            }
+            self.bytes += SKIPPED_LEAF_BYTES;
+            if leaf.stamp() > since {
+                for (key, row) in leaf.entries() {
+                    self.bytes += key.len() + row.len();
+                    self.slice.changes.push(CheckpointChange {
+                        tree: id,
+                        key: key.into(),
+                        value: Some(encode_row(self.slice.tag, row)),
+                    });
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        resume
+    }
+
+    /// Whether the slice has reached its size.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
+    /// The slice.
+    pub fn build(self) -> Slice {
+        self.slice
+    }
+}
+
+/// Runs checkpoints, one at a time, from a background thread.
+pub struct Checkpointer {
+    log: Arc<Log>,
+    store: Arc<dyn LogStore>,
+    mark: CheckpointMark,
+    running: Option<Epoch>,
+    /// Slices whose commits are not durable yet.
+    waiting: VecDeque<Slice>,
+    sequence_max: u64,
+    rows: u64,
+}
+
+/// What a checkpoint did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointDone {
+    /// Rows written.
+    pub rows: u64,
+    /// Rows removed because the log said so.
+    pub rows_removed: u64,
+    /// Bytes of log no longer needed.
+    pub log_bytes_cut: u64,
+}
+
+impl Checkpointer {
+    /// A checkpointer for this log.
+    pub fn new(log: Arc<Log>, store: Arc<dyn LogStore>) -> Result<Checkpointer, StoreError> {
+        let mark = CheckpointMark::read(&*store)?;
+        Ok(Checkpointer {
+            log,
+            store,
+            mark,
+            running: None,
+            waiting: VecDeque::new(),
+            sequence_max: mark.sequence_max,
+            rows: 0,
+        })
+    }
+
+    /// Begins. `open` is an epoch such that every commit of earlier epochs is in the trees:
+    /// the global epoch read now will do, because slices claim their partitions afterwards.
+    pub fn begin(&mut self, open: Epoch) {
+        self.running = Some(open);
+        self.waiting.clear();
+        self.rows = 0;
+    }
+
+    /// Takes a slice and writes those that have become durable. True if none waits: the caller
+    /// paces itself by that.
+    pub fn write(&mut self, slice: Slice) -> Result<bool, StoreError> {
+        self.sequence_max = self.sequence_max.max(slice.tag.sequence);
+        if !slice.changes.is_empty() {
+            self.log.want(slice.tag.epoch);
+            self.waiting.push_back(slice);
+        }
+        self.write_durable()
+    }
+
+    /// Writes the slices that have become durable since; true if none waits any more.
+    pub fn write_durable(&mut self) -> Result<bool, StoreError> {
+        while let Some(slice) = self.waiting.front() {
+            if !self.log.is_durable(slice.tag.epoch) {
+                return Ok(false);
+            }
+            self.store.checkpoint_write(&slice.changes)?;
+            self.rows += slice.changes.len() as u64;
+            self.waiting.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// Ends the checkpoint once every slice is written, and cuts the log. `Ok(None)` while
+    /// slices wait for their commits. After an error the checkpoint may be finished again or
+    /// begun anew: what was written stays true.
+    pub fn finish(&mut self) -> Result<Option<CheckpointDone>, StoreError> {
+        let Some(open) = self.running else { return Ok(None) };
+        if !self.write_durable()? {
+            return Ok(None);
+        }
+        let cut = {
+            let index = self.log.index.lock();
+            match index.iter().find(|entry| entry.last >= open) {
+                Some(entry) => entry.number,
+                None => index.back().map_or(self.mark.replay_from, |entry| entry.number.next()),
+            }
+        };
+        let rows_removed = self.settle(cut)?;
+        self.store.checkpoint_flush()?;
+        let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch: open };
+        mark.write(&*self.store)?;
+        self.mark = mark;
+        self.running = None;
+        self.store.truncate(cut)?;
+        let mut log_bytes_cut = 0;
+        {
+            let mut index = self.log.index.lock();
+            while index.front().is_some_and(|entry| entry.number < cut) {
+                log_bytes_cut += index.pop_front().map_or(0, |entry| entry.bytes);
+            }
+        }
+        self.log.cut_bytes(log_bytes_cut);
+        Ok(Some(CheckpointDone { rows: self.rows, rows_removed, log_bytes_cut }))
+    }
+
+    /// Brings into the checkpoint what no leaf shows of the log below `cut`: deletes, dropped
+    /// trees, engine state.
+    fn settle(&mut self, cut: BatchNumber) -> Result<u64, StoreError> {
+        let mut removals: Vec<(TreeId, Box<[u8]>, Tag)> = Vec::new();
+        let mut state: Vec<(Box<[u8]>, Tag, Vec<u8>)> = Vec::new();
+        let mut dropped: Vec<TreeId> = Vec::new();
+        let mut sequence_max = self.sequence_max;
+        let mut damaged = None;
+        self.store.read_log(self.mark.replay_from, &mut |number, bytes| {
+            if number >= cut {
+                return ControlFlow::Break(());
+            }
+            for segment in batch::segments(bytes) {
+                let Some((epoch, records)) = segment else {
+                    damaged = Some(number);
+                    return ControlFlow::Break(());
+                };
+                for record in redo::records(records) {
+                    let Ok(record) = record else {
+                        damaged = Some(number);
+                        return ControlFlow::Break(());
+                    };
+                    sequence_max = sequence_max.max(record.sequence);
+                    let tag = Tag { epoch, sequence: record.sequence };
+                    match record.operation {
+                        Operation::Delete => removals.push((record.tree, record.key.into(), tag)),
+                        Operation::DropTree => dropped.push(record.tree),
+                        Operation::Put(value) if record.tree == META_TREE => {
+                            state.push((record.key.into(), tag, value.to_vec()));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(number) = damaged {
+            return Err(StoreError::Damaged(format!("log batch {} is malformed", number.0)));
+        }
+        self.sequence_max = sequence_max;
+        state.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        for (key, tag, value) in state {
+            if self.checkpoint_tag(META_TREE, &key)?.is_none_or(|there| there <= tag) {
+                let value = Some(encode_row(tag, &value));
+                self.store.checkpoint_write(&[CheckpointChange { tree: META_TREE, key, value }])?;
+            }
+        }
+        let mut removed = 0;
+        for (tree, key, tag) in removals {
+            if self.checkpoint_tag(tree, &key)?.is_some_and(|there| there <= tag) {
+                self.store.checkpoint_write(&[CheckpointChange { tree, key, value: None }])?;
+                removed += 1;
+            }
+        }
+        for tree in dropped {
+            self.store.checkpoint_drop(tree)?;
+        }
+        Ok(removed)
+    }
+
+    fn checkpoint_tag(&self, tree: TreeId, key: &[u8]) -> Result<Option<Tag>, StoreError> {
+        match self.store.checkpoint_get(tree, key)? {
+            Some(value) => Ok(Some(decode_row(&value)?.0)),
+            None => Ok(None),
+        }
+    }
+}

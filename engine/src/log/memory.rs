@@ -1,0 +1,260 @@
+//! A log store in memory, with the faults of a disk.
+//!
+//! For tests, the simulator and servers that ask for no durability. It keeps what was synced
+//! apart from what was merely written, so that a simulated crash can lose the second, keep any
+//! prefix of it, or tear the last batch in the middle.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::batch::BatchNumber;
+use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError};
+use crate::id::TreeId;
+
+#[derive(Clone, Default)]
+struct Contents {
+    log: BTreeMap<u64, Vec<u8>>,
+    checkpoint: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
+    meta: BTreeMap<String, Vec<u8>>,
+}
+
+/// One write, remembered until it is synced.
+#[derive(Clone)]
+enum Write {
+    Append(u64, Vec<u8>),
+    Truncate(u64),
+    TruncateTail(u64),
+    Checkpoint(TreeId, Box<[u8]>, Option<Vec<u8>>),
+    CheckpointDrop(TreeId),
+}
+
+impl Contents {
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::Append(number, bytes) => drop(self.log.insert(number, bytes)),
+            Write::Truncate(below) => self.log = self.log.split_off(&below),
+            Write::TruncateTail(from) => drop(self.log.split_off(&from)),
+            Write::Checkpoint(tree, key, Some(value)) => {
+                self.checkpoint.insert((tree.0, key.into_vec()), value);
+            }
+            Write::Checkpoint(tree, key, None) => {
+                self.checkpoint.remove(&(tree.0, key.into_vec()));
+            }
+            Write::CheckpointDrop(tree) => self.checkpoint.retain(|(id, _), _| *id != tree.0),
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    current: Contents,
+    synced: Contents,
+    unsynced: Vec<Write>,
+    faults: Faults,
+}
+
+/// What goes wrong from now on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Every write fails with [`StoreError::Full`].
+    pub full: bool,
+    /// Every sync fails with [`StoreError::Failed`].
+    pub sync_fails: bool,
+    /// Every sync takes this long.
+    pub sync_delay: Duration,
+}
+
+/// What a crash leaves of the writes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survivors {
+    /// Nothing: the power went.
+    Synced,
+    /// All: only the process died.
+    All,
+    /// The first so many writes.
+    First(usize),
+    /// The first so many, and of the next one, a batch, this share of its bytes (of 256).
+    Torn(usize, u8),
+}
+
+/// The store; clones share it.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the faults.
+    pub fn set_faults(&self, faults: Faults) {
+        self.state.lock().faults = faults;
+    }
+
+    /// The store as the next start finds it. The old one stays as it is.
+    pub fn crash(&self, survivors: Survivors) -> MemoryStore {
+        let state = self.state.lock();
+        let mut contents = state.synced.clone();
+        let (count, torn) = match survivors {
+            Survivors::Synced => (0, None),
+            Survivors::All => (state.unsynced.len(), None),
+            Survivors::First(count) => (count, None),
+            Survivors::Torn(count, share) => (count, Some(share)),
+        };
+        for write in state.unsynced.iter().take(count) {
+            contents.apply(write.clone());
+        }
+        if let (Some(share), Some(Write::Append(number, bytes))) = (torn, state.unsynced.get(count)) {
+            let length = bytes.len() * usize::from(share) / 256;
+            contents.apply(Write::Append(*number, bytes[..length].to_vec()));
+        }
+        let state = State { current: contents.clone(), synced: contents, ..State::default() };
+        MemoryStore { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Writes a crash could lose now.
+    pub fn unsynced_writes(&self) -> usize {
+        self.state.lock().unsynced.len()
+    }
+
+    /// Damages a byte of a batch, synced or not.
+    pub fn damage(&self, number: BatchNumber, at: usize) {
+        let mut state = self.state.lock();
+        let State { current, synced, .. } = &mut *state;
+        for contents in [current, synced] {
+            if let Some(bytes) = contents.log.get_mut(&number.0) {
+                let at = at % bytes.len();
+                bytes[at] ^= 0x40;
+            }
+        }
+    }
+
+    /// Removes a batch, as no crash could.
+    pub fn lose(&self, number: BatchNumber) {
+        let mut state = self.state.lock();
+        state.current.log.remove(&number.0);
+        state.synced.log.remove(&number.0);
+    }
+
+    /// Numbers of the batches there are.
+    pub fn batches(&self) -> Vec<BatchNumber> {
+        self.state.lock().current.log.keys().map(|&number| BatchNumber(number)).collect()
+    }
+
+    fn write(&self, writes: impl IntoIterator<Item = Write>) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        if state.faults.full {
+            return Err(StoreError::Full("injected".into()));
+        }
+        for write in writes {
+            state.current.apply(write.clone());
+            state.unsynced.push(write);
+        }
+        Ok(())
+    }
+}
+
+impl LogStore for MemoryStore {
+    fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
+        self.write([Write::Append(number.0, batch.to_vec())])?;
+        if sync { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let delay = self.state.lock().faults.sync_delay;
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
+        let mut state = self.state.lock();
+        if state.faults.sync_fails {
+            return Err(StoreError::Failed("injected sync error".into()));
+        }
+        for write in std::mem::take(&mut state.unsynced) {
+            state.synced.apply(write);
+        }
+        Ok(())
+    }
+
+    fn read_log(&self, from: BatchNumber, visit: &mut BatchVisitor<'_>) -> Result<(), StoreError> {
+        let state = self.state.lock();
+        for (&number, bytes) in state.current.log.range(from.0..) {
+            if visit(BatchNumber(number), bytes).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
+        self.write([Write::Truncate(below.0)])
+    }
+
+    fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError> {
+        self.write([Write::TruncateTail(from.0)])
+    }
+
+    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.write(
+            changes
+                .iter()
+                .map(|change| Write::Checkpoint(change.tree, change.key.clone(), change.value.clone())),
+        )
+    }
+
+    fn checkpoint_flush(&self) -> Result<(), StoreError> {
+        self.sync()
+    }
+
+    fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.state.lock().current.checkpoint.get(&(tree.0, key.to_vec())).cloned())
+    }
+
+    fn checkpoint_scan(
+        &self,
+        low: Option<&CheckpointKey>,
+        high: Option<&CheckpointKey>,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let place = |key: &CheckpointKey| (key.0.0, key.1.clone());
+        let low = low.map_or(Bound::Unbounded, |key| Bound::Included(place(key)));
+        let high = high.map_or(Bound::Unbounded, |key| Bound::Excluded(place(key)));
+        let state = self.state.lock();
+        for ((tree, key), value) in state.current.checkpoint.range((low, high)) {
+            if visit(TreeId(*tree), key, value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn checkpoint_drop(&self, tree: TreeId) -> Result<(), StoreError> {
+        self.write([Write::CheckpointDrop(tree)])
+    }
+
+    fn checkpoint_cuts(&self) -> Result<Vec<CheckpointKey>, StoreError> {
+        let state = self.state.lock();
+        let rows = &state.current.checkpoint;
+        let step = (rows.len() / 8).max(1);
+        Ok(rows.keys().step_by(step).skip(1).map(|(tree, key)| (TreeId(*tree), key.clone())).collect())
+    }
+
+    fn meta_get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.state.lock().current.meta.get(key).cloned())
+    }
+
+    fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
+        self.write([])?;
+        self.sync()?;
+        let mut state = self.state.lock();
+        state.current.meta.insert(key.to_owned(), value.to_vec());
+        state.synced.meta.insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+}

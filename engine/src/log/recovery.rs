@@ -1,0 +1,374 @@
+//! From checkpoint and log back to trees.
+//!
+//! ```text
+//! 1. read the log from the checkpoint's mark; every batch must check and follow the one
+//!    before; a bad one at the very end is a torn tail and is cut, anywhere else it is damage
+//! 2. cut the key space (table, key) into parts; deal the records out to them
+//! 3. each part, in parallel: sort its records by (table, key, tag), walk them beside the
+//!    part's checkpoint rows, and build trees in ascending order
+//! 4. join the parts' trees, O(height) each
+//! ```
+//!
+//! For each key the records above the row's own tag are applied in tag order. A patch may find
+//! no row: its insert is older than the log, and a later delete, already in the checkpoint,
+//! took the row out; then that delete must follow, or the data directory is damaged.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+
+use super::batch::{self, BatchNumber};
+use super::checkpoint::{self, CheckpointMark};
+use super::redo::{self, META_TREE, Operation, Record, Tag};
+use super::store::{CheckpointKey, LogStore, StoreError};
+use super::writer::IndexEntry;
+use crate::id::{Epoch, TreeId};
+use crate::storage::tree::Tree;
+
+/// What recovery found.
+pub struct Recovered {
+    /// The rows of each table, whole; leaves that differ from the checkpoint are stamped with
+    /// the sequence of the record that changed them, the others with 0.
+    pub trees: BTreeMap<TreeId, Tree>,
+    /// Engine state ([`redo::meta`]).
+    pub meta: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The newest whole epoch; the next one to open is above it.
+    pub epoch: Epoch,
+    /// No tag has a greater sequence; partitions go on from here.
+    pub sequence_max: u64,
+    /// The number of the next batch.
+    pub next_batch: BatchNumber,
+    /// Rows taken from the checkpoint.
+    pub checkpoint_rows: u64,
+    /// Records read from the log.
+    pub log_records: u64,
+    /// Bytes cut off as a torn tail.
+    pub torn_bytes: u64,
+    pub(super) index: VecDeque<IndexEntry>,
+}
+
+/// How far recovery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Reading the log: bytes so far.
+    Log { bytes: u64 },
+    /// Rebuilding rows: so far, and records of the log to apply in all.
+    Rows { rows: u64, log_records: u64 },
+}
+
+/// Parts per thread: so that one long part does not keep the others waiting.
+const PARTS_PER_THREAD: usize = 4;
+const PROGRESS_ROWS: u64 = 1 << 16;
+
+struct LogPart {
+    batches: Vec<Vec<u8>>,
+    index: VecDeque<IndexEntry>,
+    next: BatchNumber,
+    epoch: Epoch,
+    torn_bytes: u64,
+}
+
+/// A record and its tag.
+type Tagged<'l> = (Tag, Record<'l>);
+
+/// Rebuilds everything. `threads` run at once; `progress` is called from any of them.
+pub fn recover(
+    store: &dyn LogStore,
+    threads: usize,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Recovered, StoreError> {
+    let mark = CheckpointMark::read(store)?;
+    let log = read_log(store, &mark, progress)?;
+    let mut records = Vec::new();
+    let mut dropped = FxHashSet::default();
+    let mut sequence_max = mark.sequence_max;
+    for bytes in &log.batches {
+        for segment in batch::segments(bytes) {
+            let (epoch, segment) =
+                segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
+            for record in redo::records(segment) {
+                let record =
+                    record.map_err(|error| StoreError::Damaged(format!("{error} in epoch {epoch}")))?;
+                sequence_max = sequence_max.max(record.sequence);
+                if record.operation == Operation::DropTree {
+                    dropped.insert(record.tree);
+                } else {
+                    records.push((Tag { epoch, sequence: record.sequence }, record));
+                }
+            }
+        }
+    }
+    let log_records = records.len() as u64;
+    let cuts = choose_cuts(store, &records, threads)?;
+    let parts = deal(records, &cuts);
+    let build =
+        PartBuild { store, cuts: &cuts, dropped: &dropped, progress, log_records, rows: AtomicU64::new(0) };
+    let built = build_parts(&build, parts, threads)?;
+
+    let mut trees: BTreeMap<TreeId, Tree> = BTreeMap::new();
+    let mut checkpoint_rows = 0;
+    for part in built {
+        checkpoint_rows += part.checkpoint_rows;
+        for (id, tree) in part.trees {
+            trees.entry(id).or_default().append(tree);
+        }
+    }
+    let mut meta = BTreeMap::new();
+    if let Some(tree) = trees.remove(&META_TREE) {
+        for (key, value) in tree.cursor(std::ops::Bound::Unbounded) {
+            meta.insert(key.to_vec(), value.to_vec());
+        }
+    }
+    Ok(Recovered {
+        trees,
+        meta,
+        epoch: log.epoch,
+        sequence_max,
+        next_batch: log.next,
+        checkpoint_rows,
+        log_records,
+        torn_bytes: log.torn_bytes,
+        index: log.index,
+    })
+}
+
+fn read_log(
+    store: &dyn LogStore,
+    mark: &CheckpointMark,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<LogPart, StoreError> {
+    let mut part = LogPart {
+        batches: Vec::new(),
+        index: VecDeque::new(),
+        next: mark.replay_from,
+        epoch: mark.epoch,
+        torn_bytes: 0,
+    };
+    let mut bad: Option<BatchNumber> = None;
+    let mut bytes_read = 0;
+    let mut damage = None;
+    store.read_log(mark.replay_from, &mut |number, bytes| {
+        bytes_read += bytes.len() as u64;
+        progress(Progress::Log { bytes: bytes_read });
+        let header = batch::check(bytes).filter(|header| header.number == number);
+        let Some(header) = header else {
+            bad.get_or_insert(number);
+            part.torn_bytes += bytes.len() as u64;
+            return ControlFlow::Continue(());
+        };
+        if let Some(bad) = bad {
+            damage =
+                Some(format!("log batch {} is damaged, but batch {} after it is whole", bad.0, number.0));
+            return ControlFlow::Break(());
+        }
+        if number != part.next || header.last < part.epoch {
+            damage = Some(format!("log batch {} is missing", part.next.0));
+            return ControlFlow::Break(());
+        }
+        part.next = number.next();
+        part.epoch = header.last;
+        part.index.push_back(IndexEntry { number, last: header.last, bytes: bytes.len() as u64 });
+        part.batches.push(bytes.to_vec());
+        ControlFlow::Continue(())
+    })?;
+    if let Some(damage) = damage {
+        return Err(StoreError::Damaged(damage));
+    }
+    if let Some(bad) = bad {
+        tracing::warn!(batch = bad.0, bytes = part.torn_bytes, "cutting off the torn end of the log");
+        store.truncate_tail(part.next)?;
+        store.sync()?;
+    }
+    Ok(part)
+}
+
+/// Keys that cut the work into parts of similar size.
+fn choose_cuts(
+    store: &dyn LogStore,
+    records: &[Tagged<'_>],
+    threads: usize,
+) -> Result<Vec<CheckpointKey>, StoreError> {
+    if threads <= 1 {
+        return Ok(Vec::new());
+    }
+    let parts = threads * PARTS_PER_THREAD;
+    let mut keys = store.checkpoint_cuts()?;
+    if keys.len() < parts {
+        let step = (records.len() / (parts * 64)).max(1);
+        let samples = records.iter().step_by(step);
+        keys.extend(samples.map(|(_, record)| (record.tree, record.key.to_vec())));
+    }
+    keys.sort();
+    keys.dedup();
+    let count = keys.len();
+    if count < parts {
+        return Ok(keys);
+    }
+    Ok((1..parts).map(|part| keys[part * count / parts].clone()).collect())
+}
+
+fn deal<'l>(records: Vec<Tagged<'l>>, cuts: &[CheckpointKey]) -> Vec<Vec<Tagged<'l>>> {
+    let mut parts: Vec<Vec<Tagged<'l>>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
+    for tagged in records {
+        let place = (tagged.1.tree, tagged.1.key);
+        let part = cuts.partition_point(|(tree, key)| (*tree, key.as_slice()) <= place);
+        parts[part].push(tagged);
+    }
+    parts
+}
+
+#[derive(Default)]
+struct BuiltPart {
+    trees: BTreeMap<TreeId, Tree>,
+    checkpoint_rows: u64,
+    rows: u64,
+}
+
+struct PartBuild<'s> {
+    store: &'s dyn LogStore,
+    cuts: &'s [CheckpointKey],
+    dropped: &'s FxHashSet<TreeId>,
+    progress: &'s (dyn Fn(Progress) + Sync),
+    log_records: u64,
+    rows: AtomicU64,
+}
+
+fn build_parts(
+    build: &PartBuild<'_>,
+    parts: Vec<Vec<Tagged<'_>>>,
+    threads: usize,
+) -> Result<Vec<BuiltPart>, StoreError> {
+    let parts: Vec<Mutex<Option<Vec<Tagged<'_>>>>> =
+        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    let results: Vec<Mutex<Option<Result<BuiltPart, StoreError>>>> =
+        parts.iter().map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(number) else { return };
+            let records = part.lock().take().unwrap_or_default();
+            *results[number].lock() = Some(build.part(number, records));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(parts.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    results
+        .into_iter()
+        .map(|result| {
+            result.into_inner().unwrap_or_else(|| Err(StoreError::Failed("a part was not built".into())))
+        })
+        .collect()
+}
+
+/// A key while its records are applied.
+enum State {
+    Absent,
+    Row(Vec<u8>),
+    /// Patched without a row: a delete must follow.
+    Orphan,
+}
+
+impl PartBuild<'_> {
+    fn part(&self, number: usize, mut records: Vec<Tagged<'_>>) -> Result<BuiltPart, StoreError> {
+        // Stable: records of one transaction for one key stay in their order.
+        records.sort_by(|(tag_a, a), (tag_b, b)| (a.tree, a.key, tag_a).cmp(&(b.tree, b.key, tag_b)));
+        let low = number.checked_sub(1).map(|before| &self.cuts[before]);
+        let high = self.cuts.get(number);
+        let mut built = BuiltPart::default();
+        let mut rest = records.as_slice();
+        let mut failure = None;
+        self.store.checkpoint_scan(low, high, &mut |tree, key, value| {
+            let step = (|| {
+                while rest.first().is_some_and(|(_, record)| (record.tree, record.key) < (tree, key)) {
+                    rest = self.replay(rest, State::Absent, Tag::ZERO, &mut built)?;
+                }
+                if self.dropped.contains(&tree) {
+                    return Ok(());
+                }
+                built.checkpoint_rows += 1;
+                let (tag, row) = checkpoint::decode_row(value)?;
+                if rest.first().is_some_and(|(_, record)| (record.tree, record.key) == (tree, key)) {
+                    rest = self.replay(rest, State::Row(row.to_vec()), tag, &mut built)?;
+                } else {
+                    self.add(&mut built, tree, key, row.into(), 0);
+                }
+                Ok(())
+            })();
+            match step {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        while !rest.is_empty() {
+            rest = self.replay(rest, State::Absent, Tag::ZERO, &mut built)?;
+        }
+        Ok(built)
+    }
+
+    /// Applies the records of the first key, and returns those of the other keys.
+    fn replay<'r, 'l>(
+        &self,
+        records: &'r [Tagged<'l>],
+        mut state: State,
+        row_tag: Tag,
+        built: &mut BuiltPart,
+    ) -> Result<&'r [Tagged<'l>], StoreError> {
+        let (_, first) = &records[0];
+        let same_key = |(_, record): &Tagged<'_>| (record.tree, record.key) == (first.tree, first.key);
+        let end = records.iter().position(|tagged| !same_key(tagged)).unwrap_or(records.len());
+        let mut stamp = 0;
+        for (tag, record) in &records[..end] {
+            if *tag <= row_tag {
+                continue;
+            }
+            stamp = tag.sequence.max(1);
+            state = match (record.operation, state) {
+                (Operation::Put(row), _) => State::Row(row.to_vec()),
+                (Operation::Patch(patch), State::Row(mut row)) => {
+                    redo::apply_patch(&mut row, patch)
+                        .map_err(|_| StoreError::Damaged("an update does not fit its row".into()))?;
+                    State::Row(row)
+                }
+                (Operation::Patch(_), _) => State::Orphan,
+                (Operation::Delete, _) => State::Absent,
+                (Operation::DropTree, state) => state,
+            };
+        }
+        match state {
+            State::Row(row) if !self.dropped.contains(&first.tree) => {
+                self.add(built, first.tree, first.key, row.into_boxed_slice(), stamp);
+            }
+            State::Orphan if !self.dropped.contains(&first.tree) => {
+                return Err(StoreError::Damaged(format!(
+                    "the log updates a row of table {} that is not there",
+                    first.tree
+                )));
+            }
+            _ => {}
+        }
+        Ok(&records[end..])
+    }
+
+    fn add(&self, built: &mut BuiltPart, tree: TreeId, key: &[u8], row: Box<[u8]>, stamp: u64) {
+        built.trees.entry(tree).or_default().insert(key, row, stamp);
+        built.rows += 1;
+        if built.rows.is_multiple_of(PROGRESS_ROWS) {
+            let rows = self.rows.fetch_add(PROGRESS_ROWS, Ordering::Relaxed) + PROGRESS_ROWS;
+            (self.progress)(Progress::Rows { rows, log_records: self.log_records });
+        }
+    }
+}

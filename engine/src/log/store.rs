@@ -1,0 +1,118 @@
+//! What the log needs of a disk.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use super::batch::BatchNumber;
+use crate::id::TreeId;
+
+/// Why a store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk is full. Nothing of the batch counts; the same call may succeed later.
+    #[error("no space left for the log: {0}")]
+    Full(String),
+    /// A write or sync failed in a way after which the state of the disk is unknown.
+    #[error("the log could not be written: {0}")]
+    Failed(String),
+    /// What is on the disk contradicts itself.
+    #[error("the data directory is damaged: {0}")]
+    Damaged(String),
+    /// Written by a newer version.
+    #[error("the data directory has format {found}, this version reads up to {supported}")]
+    NewerFormat { found: u32, supported: u32 },
+    /// Another server has it open.
+    #[error("the data directory {path} is in use by another server{}", owner.as_ref().map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    InUse { path: PathBuf, owner: Option<u32> },
+}
+
+/// A row of the checkpoint to write or, without a value, to remove.
+#[derive(Clone)]
+pub struct CheckpointChange {
+    /// The tree of the row.
+    pub tree: TreeId,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// The tagged row (see [`super::checkpoint`]).
+    pub value: Option<Vec<u8>>,
+}
+
+/// Sees log batches in order: number and bytes.
+pub type BatchVisitor<'v> = dyn FnMut(BatchNumber, &[u8]) -> ControlFlow<()> + 'v;
+
+/// Sees checkpoint rows in order of (tree, key): tree, key, tagged row.
+pub type RowVisitor<'v> = dyn FnMut(TreeId, &[u8], &[u8]) -> ControlFlow<()> + 'v;
+
+/// A place in the checkpoint's order of (tree, key).
+pub type CheckpointKey = (TreeId, Vec<u8>);
+
+/// A durable place for the log, the checkpoint and a few words about them. All methods may be
+/// called from any thread; the log writer is the only one that appends.
+pub trait LogStore: Send + Sync {
+    /// Appends batch `number`; with `sync`, it and all before it are durable on return. A
+    /// batch of a number that is there already replaces it (a retry after [`StoreError::Full`]).
+    fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError>;
+
+    /// Makes everything written so far durable.
+    fn sync(&self) -> Result<(), StoreError>;
+
+    /// Visits the batches from `from` on, ascending.
+    fn read_log(&self, from: BatchNumber, visit: &mut BatchVisitor<'_>) -> Result<(), StoreError>;
+
+    /// Forgets the batches below `below`: a checkpoint has their rows.
+    fn truncate(&self, below: BatchNumber) -> Result<(), StoreError>;
+
+    /// Forgets the batches from `from` on: a torn tail.
+    fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError>;
+
+    /// Writes checkpoint rows; durable only after [`Self::checkpoint_flush`].
+    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError>;
+
+    /// Makes the checkpoint rows written so far durable.
+    fn checkpoint_flush(&self) -> Result<(), StoreError>;
+
+    /// One checkpoint row.
+    fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Visits the checkpoint rows from `low` (inclusive) to `high` (exclusive), ascending.
+    fn checkpoint_scan(
+        &self,
+        low: Option<&CheckpointKey>,
+        high: Option<&CheckpointKey>,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// Removes all checkpoint rows of a tree.
+    fn checkpoint_drop(&self, tree: TreeId) -> Result<(), StoreError>;
+
+    /// Some keys that cut the checkpoint into parts of similar size, for parallel reading;
+    /// ascending, possibly none.
+    fn checkpoint_cuts(&self) -> Result<Vec<CheckpointKey>, StoreError>;
+
+    /// A word about the store itself.
+    fn meta_get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Writes such a word, durably.
+    fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError>;
+}
+
+/// The on-disk format this version writes.
+pub const FORMAT: u32 = 1;
+const FORMAT_KEY: &str = "format";
+
+/// Refuses a store written by a newer version, and marks a new one with this version's format.
+pub fn check_format(store: &dyn LogStore) -> Result<(), StoreError> {
+    match store.meta_get(FORMAT_KEY)? {
+        None => store.meta_put(FORMAT_KEY, &FORMAT.to_le_bytes()),
+        Some(bytes) => {
+            let found = bytes
+                .try_into()
+                .map(u32::from_le_bytes)
+                .map_err(|_| StoreError::Damaged("the format mark is no number".into()))?;
+            if found > FORMAT {
+                return Err(StoreError::NewerFormat { found, supported: FORMAT });
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Commits, checkpoints and crashes against a model: after any of them the trees equal the
+//! state at the end of the newest whole epoch, which is never older than the durable one.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::checkpoint::{Checkpointer, SliceBuilder};
+use super::memory::{Faults, MemoryStore, Survivors};
+use super::recovery::{Recovered, recover};
+use super::store::{LogStore, StoreError};
+use super::writer::{Log, LogLimits, LogWriter};
+use super::{BatchNumber, META_TREE, Tag, redo};
+use crate::id::{Epoch, TreeId};
+use crate::storage::tree::Tree;
+
+type Rows = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
+
+const TABLES: [TreeId; 2] = [TreeId(20), TreeId(21)];
+const PARTITIONS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Write {
+    Put(u8, Vec<u8>),
+    Patch(u8, usize, u8),
+    Delete(u8),
+    Meta(u8, u8),
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    /// A commit in one partition, from one of two threads.
+    Commit {
+        partition: usize,
+        thread: usize,
+        table: usize,
+        writes: Vec<Write>,
+    },
+    /// The epoch closes and is written.
+    Group,
+    CheckpointBegin,
+    CheckpointSlice,
+    CheckpointFinish,
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    prop_oneof![
+        4 => (0u8..40, proptest::collection::vec(any::<u8>(), 1..20)).prop_map(|(key, row)| Write::Put(key, row)),
+        4 => (0u8..40, any::<usize>(), any::<u8>()).prop_map(|(key, at, byte)| Write::Patch(key, at, byte)),
+        3 => (0u8..40).prop_map(Write::Delete),
+        1 => (0u8..4, any::<u8>()).prop_map(|(key, value)| Write::Meta(key, value)),
+    ]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        10 => (0..PARTITIONS, 0usize..2, 0usize..2, proptest::collection::vec(write(), 1..5))
+            .prop_map(|(partition, thread, table, writes)| Action::Commit { partition, thread, table, writes }),
+        5 => Just(Action::Group),
+        1 => Just(Action::CheckpointBegin),
+        6 => Just(Action::CheckpointSlice),
+        2 => Just(Action::CheckpointFinish),
+    ]
+}
+
+#[derive(Default)]
+struct Partition {
+    trees: [Tree; 2],
+    sequence: u64,
+    epoch: u64,
+    /// Sequence at the begin of the last finished checkpoint, and of the running one.
+    checkpointed: u64,
+    checkpointing: u64,
+}
+
+/// Where the running checkpoint is: partition, table, key.
+type Position = (usize, usize, Option<Vec<u8>>);
+
+struct Server {
+    store: MemoryStore,
+    log: Arc<Log>,
+    writer: LogWriter,
+    buffers: Vec<Arc<super::CommitBuffer>>,
+    checkpointer: Checkpointer,
+    position: Option<Position>,
+    partitions: Vec<Partition>,
+    meta: Rows,
+    meta_sequence: u64,
+    global: u64,
+    /// State at the end of each epoch, by epoch.
+    history: BTreeMap<u64, Rows>,
+}
+
+fn partition_of(key: u8) -> usize {
+    usize::from(key) * PARTITIONS / 40
+}
+
+fn rows_of(recovered: &Recovered) -> Rows {
+    let mut rows = Rows::new();
+    for (id, tree) in &recovered.trees {
+        for (key, row) in tree.cursor(Bound::Unbounded) {
+            rows.insert((id.0, key.to_vec()), row.to_vec());
+        }
+    }
+    for (key, value) in &recovered.meta {
+        rows.insert((META_TREE.0, key.clone()), value.clone());
+    }
+    rows
+}
+
+impl Server {
+    fn start(store: MemoryStore, mut recovered: Recovered) -> Server {
+        let meta =
+            recovered.meta.iter().map(|(key, value)| ((META_TREE.0, key.clone()), value.clone())).collect();
+        let state = rows_of(&recovered);
+        let mut partitions: Vec<Partition> = Vec::new();
+        for number in (0..PARTITIONS).rev() {
+            let low = (0u8..40).find(|&key| partition_of(key) == number).expect("each has keys");
+            let trees = TABLES.map(|id| recovered.trees.entry(id).or_default().split_off(&[low]));
+            let sequence = recovered.sequence_max;
+            partitions.insert(0, Partition { trees, sequence, ..Partition::default() });
+        }
+        let log = Log::new(LogLimits::default(), &recovered);
+        let store_dyn: Arc<dyn LogStore> = Arc::new(store.clone());
+        let writer = LogWriter::new(Arc::clone(&log), Arc::clone(&store_dyn), &recovered, Box::new(|_| {}));
+        Server {
+            checkpointer: Checkpointer::new(Arc::clone(&log), store_dyn).expect("a good store"),
+            buffers: vec![log.new_buffer(), log.new_buffer()],
+            position: None,
+            store,
+            log,
+            writer,
+            partitions,
+            meta,
+            meta_sequence: recovered.sequence_max,
+            global: recovered.epoch.0 + 1,
+            history: BTreeMap::from([(recovered.epoch.0, state)]),
+        }
+    }
+
+    fn state(&self) -> Rows {
+        let mut rows = self.meta.clone();
+        for partition in &self.partitions {
+            for (id, tree) in TABLES.iter().zip(&partition.trees) {
+                for (key, row) in tree.cursor(Bound::Unbounded) {
+                    rows.insert((id.0, key.to_vec()), row.to_vec());
+                }
+            }
+        }
+        rows
+    }
+
+    fn commit(&mut self, number: usize, thread: usize, table: usize, writes: &[Write]) {
+        let partition = &mut self.partitions[number];
+        partition.sequence += 1;
+        partition.epoch = self.global;
+        let (tree, id, sequence) = (&mut partition.trees[table], TABLES[table], partition.sequence);
+        let (meta, meta_sequence) = (&mut self.meta, &mut self.meta_sequence);
+        self.buffers[thread].segment(Epoch(self.global), |out| {
+            for write in writes {
+                match write {
+                    Write::Put(key, row) if partition_of(*key) == number => {
+                        tree.insert(&[*key], row.clone().into(), sequence);
+                        redo::put(out, id, sequence, &[*key], row);
+                    }
+                    Write::Patch(key, at, byte) => {
+                        tree.update(&[*key], sequence, |row| {
+                            let before = row.clone();
+                            let at = at % row.len();
+                            row[at] = *byte;
+                            redo::update(out, id, sequence, &[*key], &before, row);
+                        });
+                    }
+                    Write::Delete(key) => {
+                        if tree.remove(&[*key], sequence).is_some() {
+                            redo::delete(out, id, sequence, &[*key]);
+                        }
+                    }
+                    Write::Meta(key, value) => {
+                        *meta_sequence += 1;
+                        let value = (*value > 100).then_some([*value]);
+                        redo::meta(out, *meta_sequence, &[*key], value.as_ref().map(|value| &value[..]));
+                        let key = (META_TREE.0, vec![*key]);
+                        match value {
+                            Some(value) => drop(meta.insert(key, value.to_vec())),
+                            None => drop(meta.remove(&key)),
+                        }
+                    }
+                    Write::Put(..) => {}
+                }
+            }
+        });
+    }
+
+    fn group(&mut self) -> Result<(), StoreError> {
+        self.history.insert(self.global, self.state());
+        let closed = Epoch(self.global);
+        self.global += 1;
+        self.writer.step(closed).map(drop)
+    }
+
+    fn slice(&mut self) {
+        let Some((number, table, low)) = self.position.take() else { return };
+        let Some(partition) = self.partitions.get_mut(number) else { return };
+        if table == 0 && low.is_none() {
+            partition.checkpointing = partition.sequence;
+        }
+        let tag = Tag { epoch: Epoch(partition.epoch), sequence: partition.sequence };
+        let mut slice = SliceBuilder::new(tag, 40);
+        let next = slice.add(TABLES[table], &partition.trees[table], low.as_deref(), partition.checkpointed);
+        self.checkpointer.write(slice.build()).expect("no faults yet");
+        self.position = Some(match next {
+            Some(key) => (number, table, Some(key)),
+            None if table == 0 => (number, 1, None),
+            None => (number + 1, 0, None),
+        });
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Commit { partition, thread, table, writes } => {
+                self.commit(*partition, *thread, *table, writes);
+            }
+            Action::Group => self.group().expect("no faults yet"),
+            Action::CheckpointBegin => {
+                self.checkpointer.begin(Epoch(self.global));
+                self.position = Some((0, 0, None));
+            }
+            Action::CheckpointSlice => self.slice(),
+            Action::CheckpointFinish => {
+                if self.position == Some((PARTITIONS, 0, None))
+                    && self.checkpointer.finish().expect("no faults yet").is_some()
+                {
+                    self.position = None;
+                    for partition in &mut self.partitions {
+                        partition.checkpointed = partition.checkpointing;
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn after_any_crash_the_state_is_that_of_the_newest_whole_epoch(
+        lives in proptest::collection::vec(
+            (proptest::collection::vec(action(), 1..80), 0u8..5, any::<u8>(), 1usize..4), 1..4),
+    ) {
+        let mut store = MemoryStore::new();
+        for (actions, ending, share, threads) in lives {
+            let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+            let mut server = Server::start(store, recovered);
+            for action in &actions {
+                server.act(action);
+            }
+            let durable = server.log.durable();
+            let survivors = match ending {
+                0 => Survivors::Synced,
+                1 => Survivors::All,
+                _ => {
+                    // The last batch is written but its sync fails; some of it may survive.
+                    server.store.set_faults(Faults { sync_fails: true, ..Faults::default() });
+                    let last = Action::Commit {
+                        partition: 0, thread: 0, table: 0, writes: vec![Write::Put(1, vec![7; 9])],
+                    };
+                    server.act(&last);
+                    prop_assert!(server.group().is_err());
+                    prop_assert_eq!(server.log.durable(), durable);
+                    let unsynced = server.store.unsynced_writes();
+                    match ending {
+                        2 => Survivors::First(unsynced),
+                        3 => Survivors::First(unsynced - 1),
+                        _ => Survivors::Torn(unsynced - 1, share),
+                    }
+                }
+            };
+            store = server.store.crash(survivors);
+            let recovered = recover(&store, threads, &|_| {}).expect("recovers");
+            prop_assert!(recovered.epoch >= durable || server.history.get(&recovered.epoch.0)
+                == server.history.range(..=durable.0).next_back().map(|(_, state)| state),
+                "recovered {} of {}", recovered.epoch, durable);
+            let expected = server.history.range(..=recovered.epoch.0).next_back().map(|(_, state)| state);
+            prop_assert_eq!(Some(&rows_of(&recovered)), expected);
+        }
+    }
+}
+
+fn written(batches: u64) -> MemoryStore {
+    let store = MemoryStore::new();
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store.clone(), recovered);
+    for number in 0..batches {
+        server.commit(0, 0, 0, &[Write::Put(number as u8, vec![1; 30])]);
+        server.group().expect("no faults");
+    }
+    store
+}
+
+#[test]
+fn a_damaged_batch_before_a_whole_one_stops_the_start() {
+    let store = written(5);
+    store.damage(BatchNumber(3), 50);
+    let error = recover(&store, 2, &|_| {}).err().expect("refused");
+    assert_eq!(
+        error.to_string(),
+        "the data directory is damaged: log batch 3 is damaged, but batch 4 after it is whole"
+    );
+}
+
+#[test]
+fn a_damaged_last_batch_is_a_torn_tail_and_new_batches_follow_it() {
+    let store = written(5);
+    store.damage(BatchNumber(5), 50);
+    let recovered = recover(&store, 2, &|_| {}).expect("recovers");
+    assert_eq!((recovered.epoch, recovered.next_batch), (Epoch(4), BatchNumber(5)));
+    assert!(recovered.torn_bytes > 0);
+    assert_eq!(store.batches().len(), 4);
+}
+
+#[test]
+fn a_missing_batch_stops_the_start() {
+    for lost in [1, 3] {
+        let store = written(5);
+        store.lose(BatchNumber(lost));
+        let error = recover(&store, 2, &|_| {}).err().expect("refused");
+        assert_eq!(error.to_string(), format!("the data directory is damaged: log batch {lost} is missing"));
+    }
+}
+
+#[test]
+fn an_update_without_its_row_stops_the_start() {
+    let store = MemoryStore::new();
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store.clone(), recovered);
+    server.buffers[0].segment(Epoch(1), |out| redo::update(out, TABLES[0], 1, b"k", b"aaaa", b"aaab"));
+    server.group().expect("no faults");
+    assert!(matches!(recover(&store, 1, &|_| {}), Err(StoreError::Damaged(_))));
+}
+
+#[test]
+fn dropped_trees_stay_dropped_through_checkpoints() {
+    let store = written(5);
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store.clone(), recovered);
+    let checkpoint = |server: &mut Server| {
+        server.act(&Action::CheckpointBegin);
+        while server.position != Some((PARTITIONS, 0, None)) {
+            server.act(&Action::CheckpointSlice);
+        }
+        server.act(&Action::CheckpointFinish);
+        assert_eq!(server.position, None, "finished");
+    };
+    checkpoint(&mut server);
+    server.buffers[0].segment(Epoch(server.global), |out| redo::drop_tree(out, TABLES[0], 9));
+    server.partitions[0].trees[0] = Tree::new();
+    server.group().expect("no faults");
+    assert!(!recover(&store, 1, &|_| {}).expect("recovers").trees.contains_key(&TABLES[0]));
+    checkpoint(&mut server);
+    let mut rows = 0;
+    store
+        .checkpoint_scan(None, None, &mut |_, _, _| {
+            rows += 1;
+            ControlFlow::Continue(())
+        })
+        .expect("readable");
+    assert_eq!(rows, 0);
+    assert!(!recover(&store, 1, &|_| {}).expect("recovers").trees.contains_key(&TABLES[0]));
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let store = MemoryStore::new();
+    super::store::check_format(&store).expect("a new store gets this version's mark");
+    super::store::check_format(&store).expect("and is accepted again");
+    store.meta_put("format", &(super::store::FORMAT + 1).to_le_bytes()).expect("written");
+    let error = super::store::check_format(&store).expect_err("refused");
+    assert_eq!(error.to_string(), "the data directory has format 2, this version reads up to 1");
+}

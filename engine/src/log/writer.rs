@@ -1,0 +1,564 @@
+//! Group commit: one thread writes what all threads committed.
+//!
+//! A step takes a closed epoch, collects the redo of it and all before it from every thread's
+//! buffer, writes it as one batch, syncs, publishes the durable epoch and wakes each
+//! subscriber once. While it syncs, the next epoch fills; the next step starts as soon as the
+//! sync returns, so the group grows with the load by itself and a lone committer waits for one
+//! sync and no timer. Commits nobody waits for (asynchronous ones) are written when enough has
+//! gathered or after [`LogLimits::asynchronous_delay`], which bounds what a crash can take.
+//!
+//! **When the disk fails.** After a failed write or sync the state of the disk is unknown:
+//! nothing more is acknowledged and the fatal hook ends the process. A full disk is different:
+//! the batch is kept and tried again, and meanwhile [`Log::admits`] refuses new writes, so the
+//! buffers stay bounded; when space returns, so do the writes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam::utils::CachePadded;
+use parking_lot::{Condvar, Mutex};
+
+use super::batch::{self, BatchNumber};
+use super::buffer::{CommitBuffer, Segment};
+use super::recovery::Recovered;
+use super::store::{LogStore, StoreError};
+use crate::id::Epoch;
+
+/// Somebody to poke when the durable epoch has grown. Called from the log writer's thread.
+pub trait Wake: Send + Sync {
+    /// Pokes; must not block.
+    fn wake(&self);
+}
+
+/// Bounds of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLimits {
+    /// Unwritten redo of one thread beyond which its commits wait.
+    pub buffer_bytes_max: usize,
+    /// How long asynchronous commits may wait for their batch to begin. With one batch under
+    /// way and one behind it the loss bound is three times this: 600 ms, as PostgreSQL's.
+    pub asynchronous_delay: Duration,
+    /// Pause between attempts while the disk is full.
+    pub full_disk_pause: Duration,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        LogLimits {
+            buffer_bytes_max: 16 << 20,
+            asynchronous_delay: Duration::from_millis(200),
+            full_disk_pause: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Why a commit cannot be taken now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogRefusal {
+    /// The thread's buffer is full: [`Log::wait_for_room`], or try later.
+    #[error("the log is behind")]
+    Behind,
+    /// The disk is full (SQLSTATE 53100).
+    #[error("could not write to the log: no space left on device")]
+    DiskFull,
+    /// The log has failed; the process is about to end.
+    #[error("the log has failed")]
+    Failed,
+}
+
+const OPEN: u8 = 0;
+const FULL: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Counters for the views, each since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounters {
+    /// Batches written and synced.
+    pub batches: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Bytes in the log since the last checkpoint cut it.
+    pub bytes_since_checkpoint: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    batches: AtomicU64,
+    bytes: AtomicU64,
+    bytes_since_checkpoint: AtomicU64,
+}
+
+/// A batch in the log, as checkpoints must know it to cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IndexEntry {
+    pub(super) number: BatchNumber,
+    pub(super) last: Epoch,
+    pub(super) bytes: u64,
+}
+
+/// The log as everybody sees it.
+pub struct Log {
+    durable: CachePadded<AtomicU64>,
+    /// The newest epoch somebody waits for.
+    wanted: CachePadded<AtomicU64>,
+    state: AtomicU8,
+    buffers: Mutex<Vec<Arc<CommitBuffer>>>,
+    subscribers: Mutex<Vec<Arc<dyn Wake>>>,
+    nudged: Mutex<bool>,
+    nudge: Condvar,
+    room: Mutex<()>,
+    room_made: Condvar,
+    limits: LogLimits,
+    counters: Counters,
+    pub(super) index: Mutex<VecDeque<IndexEntry>>,
+}
+
+impl Log {
+    /// A log in which everything up to `recovered.epoch` is durable.
+    pub fn new(limits: LogLimits, recovered: &Recovered) -> Arc<Log> {
+        let log = Log {
+            durable: CachePadded::new(AtomicU64::new(recovered.epoch.0)),
+            wanted: CachePadded::new(AtomicU64::new(0)),
+            state: AtomicU8::new(OPEN),
+            buffers: Mutex::default(),
+            subscribers: Mutex::default(),
+            nudged: Mutex::default(),
+            nudge: Condvar::new(),
+            room: Mutex::default(),
+            room_made: Condvar::new(),
+            limits,
+            counters: Counters::default(),
+            index: Mutex::new(recovered.index.clone()),
+        };
+        let bytes = recovered.index.iter().map(|entry| entry.bytes).sum();
+        log.counters.bytes_since_checkpoint.store(bytes, Ordering::Relaxed);
+        Arc::new(log)
+    }
+
+    /// A buffer for one committing thread.
+    pub fn new_buffer(&self) -> Arc<CommitBuffer> {
+        let buffer = Arc::new(CommitBuffer::default());
+        self.buffers.lock().push(Arc::clone(&buffer));
+        buffer
+    }
+
+    /// Everything up to this epoch survives a crash.
+    #[inline]
+    pub fn durable(&self) -> Epoch {
+        Epoch(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Whether an epoch survives a crash.
+    #[inline]
+    pub fn is_durable(&self, epoch: Epoch) -> bool {
+        epoch <= self.durable()
+    }
+
+    /// Asks for `epoch` to become durable soon; subscribers are woken when it is. Costs one
+    /// load unless this is the first wish for the epoch.
+    pub fn want(&self, epoch: Epoch) {
+        if self.wanted.load(Ordering::Relaxed) >= epoch.0 {
+            return;
+        }
+        if self.wanted.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0 {
+            self.nudge();
+        }
+    }
+
+    /// Registers somebody to wake after each growth of the durable epoch.
+    pub fn subscribe(&self, wake: Arc<dyn Wake>) {
+        self.subscribers.lock().push(wake);
+    }
+
+    /// Whether a commit through `buffer` may go ahead. To be asked before the commit point,
+    /// which cannot wait.
+    #[inline]
+    pub fn admits(&self, buffer: &CommitBuffer) -> Result<(), LogRefusal> {
+        match self.state.load(Ordering::Relaxed) {
+            OPEN => {}
+            FULL => return Err(LogRefusal::DiskFull),
+            _ => return Err(LogRefusal::Failed),
+        }
+        let pending = buffer.pending_bytes();
+        if pending > self.limits.buffer_bytes_max / 4 {
+            self.nudge();
+            if pending > self.limits.buffer_bytes_max {
+                return Err(LogRefusal::Behind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the log admits commits through `buffer`, or never will. To be called without
+    /// any claim.
+    pub fn wait_for_room(&self, buffer: &CommitBuffer) -> Result<(), LogRefusal> {
+        loop {
+            match self.admits(buffer) {
+                Err(LogRefusal::Behind) => {}
+                other => return other,
+            }
+            let mut room = self.room.lock();
+            // The writer may have made room in between: a bounded wait needs no second check.
+            self.room_made.wait_for(&mut room, Duration::from_millis(5));
+        }
+    }
+
+    /// Counters for the views.
+    pub fn counters(&self) -> LogCounters {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LogCounters {
+            batches: read(&self.counters.batches),
+            bytes: read(&self.counters.bytes),
+            bytes_since_checkpoint: read(&self.counters.bytes_since_checkpoint),
+        }
+    }
+
+    /// Wakes the writer's thread.
+    pub fn nudge(&self) {
+        let mut nudged = self.nudged.lock();
+        if !*nudged {
+            *nudged = true;
+            self.nudge.notify_one();
+        }
+    }
+
+    /// Waits for a nudge; false after `timeout` without one.
+    fn wait_for_nudge(&self, timeout: Duration) -> bool {
+        let mut nudged = self.nudged.lock();
+        if !*nudged {
+            self.nudge.wait_for(&mut nudged, timeout);
+        }
+        std::mem::take(&mut *nudged)
+    }
+
+    fn somebody_waits(&self) -> bool {
+        self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::Relaxed)
+    }
+
+    fn has_pending(&self) -> bool {
+        self.buffers.lock().iter().any(|buffer| buffer.pending_bytes() > 0)
+    }
+
+    fn publish(&self, epoch: Epoch) {
+        if epoch <= self.durable() {
+            return;
+        }
+        self.durable.store(epoch.0, Ordering::Release);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        for subscriber in self.subscribers.lock().iter() {
+            subscriber.wake();
+        }
+        self.room_made.notify_all();
+    }
+
+    pub(super) fn cut_bytes(&self, bytes: u64) {
+        self.counters.bytes_since_checkpoint.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The durable epoch after it.
+    pub durable: Epoch,
+    /// Bytes written; 0 if nothing had been committed.
+    pub bytes: u64,
+}
+
+struct Pending {
+    number: BatchNumber,
+    bytes: Vec<u8>,
+    last: Epoch,
+}
+
+/// The one that writes.
+pub struct LogWriter {
+    log: Arc<Log>,
+    store: Arc<dyn LogStore>,
+    next: BatchNumber,
+    /// A batch the disk had no room for.
+    pending: Option<Pending>,
+    on_failure: Box<dyn Fn(&StoreError) + Send>,
+    segments: Vec<(Arc<CommitBuffer>, Segment)>,
+    taken: Vec<Segment>,
+}
+
+impl LogWriter {
+    /// A writer that continues the recovered log. `on_failure` is called once when the log
+    /// fails for good; a server ends the process there.
+    pub fn new(
+        log: Arc<Log>,
+        store: Arc<dyn LogStore>,
+        recovered: &Recovered,
+        on_failure: Box<dyn Fn(&StoreError) + Send>,
+    ) -> LogWriter {
+        LogWriter {
+            log,
+            store,
+            next: recovered.next_batch,
+            pending: None,
+            on_failure,
+            segments: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Makes every commit up to `closed` durable. All of them have left their epoch, so their
+    /// redo is in the buffers.
+    pub fn step(&mut self, closed: Epoch) -> Result<Step, StoreError> {
+        if self.log.state.load(Ordering::Relaxed) == FAILED {
+            return Err(StoreError::Failed("the log has failed before".into()));
+        }
+        let mut bytes = self.write_pending()?;
+        if closed <= self.log.durable() {
+            return Ok(Step { durable: self.log.durable(), bytes });
+        }
+        self.collect(closed);
+        if self.segments.is_empty() {
+            // Nothing was committed in these epochs: they are durable as they are.
+            self.log.publish(closed);
+            return Ok(Step { durable: closed, bytes });
+        }
+        let first = Epoch(self.log.durable().0 + 1);
+        let records = self.segments.iter().map(|(_, segment)| (segment.epoch, segment.records.as_slice()));
+        let batch = batch::encode(self.next, first, closed, records);
+        for (buffer, segment) in self.segments.drain(..) {
+            buffer.recycle(segment.records);
+        }
+        self.pending = Some(Pending { number: self.next, bytes: batch, last: closed });
+        self.next = self.next.next();
+        bytes += self.write_pending()?;
+        Ok(Step { durable: self.log.durable(), bytes })
+    }
+
+    fn collect(&mut self, closed: Epoch) {
+        let buffers = self.log.buffers.lock();
+        for buffer in buffers.iter() {
+            buffer.take(closed, &mut self.taken);
+            self.segments.extend(self.taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
+        }
+        drop(buffers);
+        self.segments.sort_by_key(|(_, segment)| segment.epoch);
+    }
+
+    fn write_pending(&mut self) -> Result<u64, StoreError> {
+        let Some(pending) = &self.pending else { return Ok(0) };
+        let result = self.store.append(pending.number, &pending.bytes, true);
+        let state = match &result {
+            Ok(()) => OPEN,
+            Err(StoreError::Full(_)) => FULL,
+            Err(_) => FAILED,
+        };
+        let before = self.log.state.swap(state, Ordering::Relaxed);
+        if before != state && state != OPEN {
+            // Committers that wait for room must learn that none will be made.
+            self.log.room_made.notify_all();
+        }
+        if let Err(error) = result {
+            if state == FAILED {
+                (self.on_failure)(&error);
+            }
+            return Err(error);
+        }
+        let bytes = pending.bytes.len() as u64;
+        let counters = &self.log.counters;
+        counters.batches.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        counters.bytes_since_checkpoint.fetch_add(bytes, Ordering::Relaxed);
+        let entry = IndexEntry { number: pending.number, last: pending.last, bytes };
+        self.log.index.lock().push_back(entry);
+        let last = pending.last;
+        self.pending = None;
+        self.log.publish(last);
+        Ok(bytes)
+    }
+
+    /// The loop of the writer's thread, until `stop`. `advance` closes the current epoch and
+    /// returns it once every commit in it has left. The last commits are written before this
+    /// returns.
+    pub fn run(&mut self, advance: &dyn Fn() -> Epoch, stop: &AtomicBool) {
+        loop {
+            let stopping = stop.load(Ordering::Acquire);
+            if !stopping && !self.log.somebody_waits() {
+                self.log.wait_for_nudge(self.log.limits.asynchronous_delay);
+            }
+            if self.log.somebody_waits() || self.log.has_pending() || self.pending.is_some() {
+                match self.step(advance()) {
+                    Ok(_) => {}
+                    Err(StoreError::Full(_)) if !stopping => {
+                        std::thread::sleep(self.log.limits.full_disk_pause)
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "the log writer stops");
+                        self.log.wake_all();
+                        return;
+                    }
+                }
+            } else if stopping {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Instant;
+
+    use super::super::memory::{Faults, MemoryStore, Survivors};
+    use super::super::recovery::recover;
+    use super::super::redo;
+    use super::*;
+    use crate::id::TreeId;
+
+    struct Setup {
+        store: MemoryStore,
+        log: Arc<Log>,
+        writer: LogWriter,
+        failures: Arc<AtomicUsize>,
+    }
+
+    fn setup(limits: LogLimits) -> Setup {
+        let store = MemoryStore::new();
+        let recovered = recover(&store, 1, &|_| {}).expect("an empty store recovers");
+        let log = Log::new(limits, &recovered);
+        let failures = Arc::new(AtomicUsize::new(0));
+        let hook = {
+            let failures = Arc::clone(&failures);
+            Box::new(move |_: &StoreError| {
+                failures.fetch_add(1, Ordering::Relaxed);
+            })
+        };
+        let writer = LogWriter::new(Arc::clone(&log), Arc::new(store.clone()), &recovered, hook);
+        Setup { store, log, writer, failures }
+    }
+
+    fn commit(buffer: &CommitBuffer, epoch: u64, sequence: u64, key: &[u8]) {
+        buffer.segment(Epoch(epoch), |out| redo::put(out, TreeId(20), sequence, key, b"row"));
+    }
+
+    fn recovered_keys(store: &MemoryStore) -> Vec<Vec<u8>> {
+        let recovered = recover(store, 1, &|_| {}).expect("recovers");
+        recovered.trees.get(&TreeId(20)).map_or_else(Vec::new, |tree| {
+            tree.cursor(std::ops::Bound::Unbounded).map(|(key, _)| key.to_vec()).collect()
+        })
+    }
+
+    #[test]
+    fn only_closed_epochs_are_written_and_they_survive() {
+        let Setup { store, log, mut writer, .. } = setup(LogLimits::default());
+        let (a, b) = (log.new_buffer(), log.new_buffer());
+        commit(&a, 1, 1, b"one");
+        commit(&b, 1, 2, b"two");
+        commit(&a, 2, 3, b"later");
+        let step = writer.step(Epoch(1)).expect("written");
+        assert_eq!(step.durable, Epoch(1));
+        assert!(log.is_durable(Epoch(1)) && !log.is_durable(Epoch(2)));
+        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)), [b"one".to_vec(), b"two".to_vec()]);
+        assert!(a.pending_bytes() > 0);
+        writer.step(Epoch(2)).expect("written");
+        assert_eq!(a.pending_bytes(), 0);
+        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 3);
+    }
+
+    #[test]
+    fn epochs_without_commits_cost_no_write() {
+        let Setup { store, log, mut writer, .. } = setup(LogLimits::default());
+        assert_eq!(writer.step(Epoch(9)).expect("nothing to do"), Step { durable: Epoch(9), bytes: 0 });
+        assert_eq!(log.durable(), Epoch(9));
+        assert!(store.batches().is_empty());
+    }
+
+    #[test]
+    fn a_full_disk_refuses_writes_and_recovers_with_nothing_lost() {
+        let Setup { store, log, mut writer, failures } = setup(LogLimits::default());
+        let buffer = log.new_buffer();
+        commit(&buffer, 1, 1, b"one");
+        store.set_faults(Faults { full: true, ..Faults::default() });
+        assert!(matches!(writer.step(Epoch(1)), Err(StoreError::Full(_))));
+        assert_eq!(log.admits(&buffer), Err(LogRefusal::DiskFull));
+        assert!(!log.is_durable(Epoch(1)));
+        store.set_faults(Faults::default());
+        commit(&buffer, 2, 2, b"two");
+        assert_eq!(writer.step(Epoch(2)).expect("space again").durable, Epoch(2));
+        assert_eq!(log.admits(&buffer), Ok(()));
+        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 2);
+        assert_eq!(failures.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
+        let Setup { store, log, mut writer, failures } = setup(LogLimits::default());
+        let buffer = log.new_buffer();
+        commit(&buffer, 1, 1, b"one");
+        store.set_faults(Faults { sync_fails: true, ..Faults::default() });
+        assert!(writer.step(Epoch(1)).is_err());
+        store.set_faults(Faults::default());
+        assert!(writer.step(Epoch(2)).is_err());
+        assert!(!log.is_durable(Epoch(1)));
+        assert_eq!(log.admits(&buffer), Err(LogRefusal::Failed));
+        assert_eq!(failures.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_thread_that_runs_ahead_of_the_disk_waits() {
+        let limits = LogLimits { buffer_bytes_max: 100, ..LogLimits::default() };
+        let Setup { log, mut writer, .. } = setup(limits);
+        let buffer = log.new_buffer();
+        while buffer.pending_bytes() <= 100 {
+            assert_eq!(log.admits(&buffer), Ok(()));
+            commit(&buffer, 1, 1, b"key");
+        }
+        assert_eq!(log.admits(&buffer), Err(LogRefusal::Behind));
+        writer.step(Epoch(1)).expect("written");
+        assert_eq!(log.wait_for_room(&buffer), Ok(()));
+    }
+
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_thread_serves_waiters_at_once_and_the_others_within_the_delay() {
+        let limits = LogLimits { asynchronous_delay: Duration::from_millis(50), ..LogLimits::default() };
+        let Setup { store, log, mut writer, .. } = setup(limits);
+        store.set_faults(Faults { sync_delay: Duration::from_millis(1), ..Faults::default() });
+        let subscriber = Arc::new(Count(AtomicUsize::new(0)));
+        log.subscribe(Arc::clone(&subscriber) as Arc<dyn Wake>);
+        let global = AtomicU64::new(1);
+        let stop = AtomicBool::new(false);
+        let buffer = log.new_buffer();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Only this thread commits, and not while the epoch advances under it.
+                writer.run(&|| Epoch(global.fetch_add(1, Ordering::SeqCst)), &stop);
+            });
+            let started = Instant::now();
+            let epoch = global.load(Ordering::SeqCst);
+            commit(&buffer, epoch, 1, b"waited for");
+            log.want(Epoch(epoch));
+            while !log.is_durable(Epoch(epoch)) {
+                std::thread::yield_now();
+            }
+            assert!(subscriber.0.load(Ordering::Relaxed) <= 2);
+            let epoch = global.load(Ordering::SeqCst);
+            commit(&buffer, epoch, 2, b"asynchronous");
+            while !log.is_durable(Epoch(epoch)) {
+                assert!(started.elapsed() < Duration::from_secs(20));
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Release);
+            log.nudge();
+        });
+        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 2);
+    }
+}
