@@ -6,7 +6,7 @@
 //! levels them with their neighbours; after that both trees are as good as any.
 //!
 //! Joining puts the lower tree's root beside the nodes of its own height at the edge of the
-//! higher tree; an overflow splits upwards as in an insert.
+//! higher tree; an overflow splits upwards as in an insert, and the edge is levelled again.
 
 use super::node::{Inner, Leaf, Node};
 use super::slots::{Key, separator};
@@ -84,6 +84,7 @@ impl<P: Pointer> Tree<P> {
             if let Some((between, node)) = graft_right(root, down, between, right_root, right_len) {
                 self.grow(between, node);
             }
+            self.mend(Edge::Right);
         } else {
             let down = right.height - left_height - 1;
             self.height = right.height;
@@ -92,6 +93,7 @@ impl<P: Pointer> Tree<P> {
             if let Some((between, node)) = graft_left(root, down, between, left_root, left_len) {
                 self.grow(between, node);
             }
+            self.mend(Edge::Left);
         }
         self.collapse();
     }
@@ -210,20 +212,7 @@ fn graft_right<P: Pointer>(
     let inner = P::to_mut(inner);
     let last = inner.len() - 1;
     if down == 0 {
-        let split = inner.adopt(last + 1, separator, node, count);
-        // Whichever node took the graft levels it; the right half has at least two children.
-        return match split {
-            None => {
-                inner.level(last + 1);
-                None
-            }
-            Some((between, Node::Inner(mut right))) => {
-                let right_node = P::to_mut(&mut right);
-                right_node.level(right_node.len() - 1);
-                Some((between, Node::Inner(right)))
-            }
-            Some(_) => unreachable!("an inner node splits into inner nodes"),
-        };
+        return inner.adopt(last + 1, separator, node, count);
     }
     let split = graft_right(inner.child_mut(last), down - 1, separator, node, count);
     inner.counts[last] = inner.child(last).count();
@@ -245,7 +234,6 @@ fn graft_left<P: Pointer>(
     if down == 0 {
         let split = inner.is_full().then(|| inner.split_at(inner.len() / 2));
         inner.insert_first(separator, node, count);
-        inner.level(0);
         return split.map(|(between, right)| (between, Node::Inner(P::new(right))));
     }
     let split = graft_left(inner.child_mut(0), down - 1, separator, node, count);

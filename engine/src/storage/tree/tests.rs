@@ -156,6 +156,9 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
     let mut probes: Vec<Vec<u8>> = vec![vec![]];
     let stamp = 1;
     for step in steps {
+        for (tree, _) in &parts {
+            tree.check();
+        }
         let at = |bounds: &[Vec<u8>], key: &Vec<u8>| bounds.partition_point(|bound| bound <= key);
         match step {
             Step::Insert(key, value) => {
