@@ -1,0 +1,305 @@
+//! What a server starts with: defaults, then the configuration file, then environment
+//! variables, then the command line; later ones win.
+//!
+//! The defaults are those of [`crate::settings::table`], but for three that depend on the
+//! machine: `max_memory` is three quarters of the memory of the machine or container, the data
+//! directory lies in the user's data folder (`/var/lib/archipel` for root), never in the
+//! current directory, and `archipel.executors` is one per core allowed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::settings::session::defaults;
+use crate::settings::table::{Context, SETTINGS, find};
+use crate::settings::value::Value;
+
+/// Where the server listens unless told otherwise.
+pub const LISTEN_DEFAULT: &str = "127.0.0.1:5432";
+/// Where health, metrics and the live page are served unless told otherwise.
+pub const HTTP_DEFAULT: &str = "127.0.0.1:8432";
+
+/// A complete configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub data_directory: PathBuf,
+    pub listen: SocketAddr,
+    /// `None`: no HTTP (`--http off`).
+    pub http: Option<SocketAddr>,
+    /// Values of all settings, in the order of [`SETTINGS`].
+    pub values: Arc<Vec<Value>>,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read configuration file {path}: {reason}")]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{origin}: unknown setting \"{name}\"")]
+    Unknown { origin: String, name: String },
+    #[error("{origin}: {reason}")]
+    Invalid { origin: String, reason: String },
+    #[error(
+        "refusing to listen on {0}: connections are trusted without a password, which is safe on loopback addresses only"
+    )]
+    NotLoopback(SocketAddr),
+}
+
+/// What the command line gave.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    pub data_directory: Option<PathBuf>,
+    pub listen: Option<String>,
+    pub http: Option<String>,
+    pub file: Option<PathBuf>,
+    pub set: Vec<String>,
+}
+
+struct Builder {
+    data_directory: Option<PathBuf>,
+    listen: Option<String>,
+    http: Option<String>,
+    values: Vec<Value>,
+}
+
+impl Builder {
+    fn set(&mut self, origin: &str, name: &str, text: &str) -> Result<(), ConfigError> {
+        let invalid = |reason: String| ConfigError::Invalid { origin: origin.to_owned(), reason };
+        match name {
+            "data_dir" | "data_directory" => self.data_directory = Some(PathBuf::from(text)),
+            "listen" => self.listen = Some(text.to_owned()),
+            "http" => self.http = Some(text.to_owned()),
+            "listen_addresses" | "port" => {
+                let current = self.listen.clone().unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
+                let (address, port) = current.rsplit_once(':').unwrap_or(("127.0.0.1", "5432"));
+                self.listen = Some(if name == "port" {
+                    format!("{address}:{text}")
+                } else {
+                    let text = if text == "localhost" { "127.0.0.1" } else { text };
+                    format!("{text}:{port}")
+                });
+            }
+            _ => {
+                let id = find(name).ok_or_else(|| ConfigError::Unknown {
+                    origin: origin.to_owned(),
+                    name: name.to_owned(),
+                })?;
+                let setting = id.setting();
+                if setting.context == Context::Internal {
+                    return Err(invalid(format!("parameter \"{}\" cannot be changed", setting.name)));
+                }
+                let value = setting
+                    .kind
+                    .parse(setting.name, text)
+                    .map_err(|error| invalid(error.message().to_owned()))?;
+                self.values[id.0] = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let unreadable = |reason: String| ConfigError::Unreadable {
+            path: path.to_owned(),
+            reason: reason.trim().to_owned(),
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| unreadable(error.to_string()))?;
+        self.table(&path.display().to_string(), "", &table)
+    }
+
+    fn table(&mut self, origin: &str, prefix: &str, table: &toml::Table) -> Result<(), ConfigError> {
+        for (key, value) in table {
+            let name = format!("{prefix}{key}");
+            match value {
+                toml::Value::Table(inner) => self.table(origin, &format!("{name}."), inner)?,
+                toml::Value::String(text) => self.set(origin, &name, text)?,
+                toml::Value::Boolean(flag) => self.set(origin, &name, if *flag { "on" } else { "off" })?,
+                toml::Value::Integer(number) => self.set(origin, &name, &number.to_string())?,
+                toml::Value::Float(number) => self.set(origin, &name, &number.to_string())?,
+                _ => {
+                    return Err(ConfigError::Invalid {
+                        origin: origin.to_owned(),
+                        reason: format!("setting \"{name}\" is neither text, number nor boolean"),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `ARCHIPEL_MAX_CONNECTIONS` sets `max_connections`, `ARCHIPEL_REQUIRE_ROUTE`
+    /// `archipel.require_route`; variables that name no setting are somebody else's.
+    fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) -> Result<(), ConfigError> {
+        for (variable, text) in variables {
+            let Some(name) = variable.strip_prefix("ARCHIPEL_") else { continue };
+            let name = name.to_ascii_lowercase();
+            let origin = format!("environment variable {variable}");
+            let ours = format!("archipel.{name}");
+            if matches!(name.as_str(), "data_dir" | "listen" | "http") || find(&name).is_some() {
+                self.set(&origin, &name, &text)?;
+            } else if find(&ours).is_some() {
+                self.set(&origin, &ours, &text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// The configuration of this process, from all four sources.
+    pub fn load(given: &Given) -> Result<Config, ConfigError> {
+        Config::from_sources(
+            given,
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
+    }
+
+    fn from_sources(
+        given: &Given,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
+        let mut builder = Builder { data_directory: None, listen: None, http: None, values: defaults() };
+        if let Some(id) = find("max_memory") {
+            builder.values[id.0] = Value::Integer(memory_bytes() / 4 * 3);
+        }
+        if let Some(file) = &given.file {
+            builder.file(file)?;
+        }
+        builder.environment(variables)?;
+        let flag = "command line";
+        for (name, text) in [("listen", &given.listen), ("http", &given.http)] {
+            if let Some(text) = text {
+                builder.set(flag, name, text)?;
+            }
+        }
+        if let Some(path) = &given.data_directory {
+            builder.data_directory = Some(path.clone());
+        }
+        for assignment in &given.set {
+            let (name, text) = assignment.split_once('=').ok_or_else(|| ConfigError::Invalid {
+                origin: flag.into(),
+                reason: format!("--set takes name=value, not \"{assignment}\""),
+            })?;
+            builder.set(flag, name.trim(), text.trim())?;
+        }
+        builder.finish()
+    }
+
+    /// An integer setting, in its unit.
+    pub fn integer(&self, name: &str) -> i64 {
+        match find(name).map(|id| &self.values[id.0]) {
+            Some(Value::Integer(number)) => *number,
+            _ => 0,
+        }
+    }
+
+    /// A text setting.
+    pub fn text(&self, name: &str) -> &str {
+        match find(name).map(|id| &self.values[id.0]) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+}
+
+impl Builder {
+    fn finish(mut self) -> Result<Config, ConfigError> {
+        let address = |name: &str, text: &str| -> Result<SocketAddr, ConfigError> {
+            let text = text.replacen("localhost:", "127.0.0.1:", 1);
+            text.parse().map_err(|_| ConfigError::Invalid {
+                origin: name.to_owned(),
+                reason: format!("\"{text}\" is not ADDRESS:PORT"),
+            })
+        };
+        let listen = address("listen", self.listen.as_deref().unwrap_or(LISTEN_DEFAULT))?;
+        if !listen.ip().is_loopback() {
+            return Err(ConfigError::NotLoopback(listen));
+        }
+        let http = match self.http.as_deref().unwrap_or(HTTP_DEFAULT) {
+            "off" | "" => None,
+            text => Some(address("http", text)?),
+        };
+        let data_directory = self.data_directory.take().unwrap_or_else(default_data_directory);
+        let facts = [
+            ("data_directory", Value::Text(data_directory.display().to_string())),
+            ("listen_addresses", Value::Text(listen.ip().to_string())),
+            ("port", Value::Integer(i64::from(listen.port()))),
+        ];
+        for (name, value) in facts {
+            if let Some(id) = find(name) {
+                self.values[id.0] = value;
+            }
+        }
+        debug_assert_eq!(self.values.len(), SETTINGS.len());
+        Ok(Config { data_directory, listen, http, values: Arc::new(self.values) })
+    }
+}
+
+fn default_data_directory() -> PathBuf {
+    // SAFETY: geteuid has no preconditions and touches no memory.
+    if unsafe { libc::geteuid() } == 0 {
+        return PathBuf::from("/var/lib/archipel");
+    }
+    let home = |path: &str| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(path));
+    std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| home(".local/share"))
+        .unwrap_or_else(|| PathBuf::from("/var/tmp"))
+        .join("archipel")
+}
+
+/// Memory of the machine, or of the container if that is less.
+fn memory_bytes() -> i64 {
+    let total = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+            line.split_whitespace().nth(1)?.parse::<i64>().ok()
+        })
+        .map_or(4 << 30, |kilobytes| kilobytes << 10);
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit =
+        limits.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok());
+    limit.fold(total, i64::min).max(256 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(given: &Given, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        Config::from_sources(given, variables.iter().map(|(name, text)| (name.to_string(), text.to_string())))
+    }
+
+    #[test]
+    fn later_sources_win() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("archipel.toml");
+        std::fs::write(&file, "max_connections = 10\nport = 6000\n[archipel]\nrequire_route = true\n")
+            .unwrap();
+        let given = Given {
+            file: Some(file),
+            set: vec!["wal_writer_delay=50ms".into(), "max_connections=12".into()],
+            ..Given::default()
+        };
+        let config =
+            load(&given, &[("ARCHIPEL_MAX_CONNECTIONS", "11"), ("ARCHIPEL_EXECUTORS", "3")]).unwrap();
+        assert_eq!(config.integer("max_connections"), 12);
+        assert_eq!(config.integer("archipel.executors"), 3);
+        assert_eq!(config.integer("wal_writer_delay"), 50);
+        assert_eq!(config.listen.port(), 6000);
+    }
+
+    #[test]
+    fn bad_configurations_are_named() {
+        let set = |text: &str| Given { set: vec![text.into()], ..Given::default() };
+        assert!(matches!(load(&set("nonsense=1"), &[]), Err(ConfigError::Unknown { .. })));
+        assert!(matches!(load(&set("max_connections=0"), &[]), Err(ConfigError::Invalid { .. })));
+        assert!(matches!(load(&set("max_connections"), &[]), Err(ConfigError::Invalid { .. })));
+        let open = Given { listen: Some("0.0.0.0:5432".into()), ..Given::default() };
+        assert!(matches!(load(&open, &[]), Err(ConfigError::NotLoopback(_))));
+    }
+}

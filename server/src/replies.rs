@@ -1,0 +1,232 @@
+//! Replies on their way to one client, held until what they depend on is durable.
+//!
+//! The session appends messages to its [`Output`] and hands them over with the newest epoch
+//! they depend on. If that epoch is durable and nothing is queued before them, they are
+//! written on the spot; otherwise they wait in order, while the session goes on with the next
+//! pipelined messages, and a small task of the same thread writes them when their turn comes.
+//!
+//! Invariant: bytes leave in the order they were handed over, and none before its epoch is
+//! durable (DESIGN.md 8.4).
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+
+use archipel_engine::id::Epoch;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::wire::output::Output;
+
+/// Past this many bytes underway, the session waits before it produces more.
+pub const QUEUED_BYTES_MAX: usize = 1 << 20;
+
+/// What tells when an epoch is durable.
+pub trait Durability {
+    fn is_durable(&self, epoch: Epoch) -> bool;
+    /// Resolves when `epoch` is durable.
+    fn durable(&self, epoch: Epoch) -> impl Future<Output = ()>;
+}
+
+struct Held {
+    depends_on: Epoch,
+    bytes: Vec<u8>,
+}
+
+/// One connection's outgoing side. Lives on one thread.
+pub struct Replies<D> {
+    socket: Rc<TcpStream>,
+    durability: D,
+    queue: RefCell<VecDeque<Held>>,
+    queued_bytes: Cell<usize>,
+    /// The writer task holds bytes it took from the queue.
+    writing: Cell<bool>,
+    broken: Cell<bool>,
+    closed: Cell<bool>,
+    queued: Notify,
+    progress: Notify,
+}
+
+impl<D: Durability> Replies<D> {
+    pub fn new(socket: Rc<TcpStream>, durability: D) -> Rc<Replies<D>> {
+        Rc::new(Replies {
+            socket,
+            durability,
+            queue: RefCell::default(),
+            queued_bytes: Cell::new(0),
+            writing: Cell::new(false),
+            broken: Cell::new(false),
+            closed: Cell::new(false),
+            queued: Notify::new(),
+            progress: Notify::new(),
+        })
+    }
+
+    /// Hands over everything in `output`. `depends_on` is `Epoch(0)` for replies that need not
+    /// wait.
+    pub fn send(&self, output: &mut Output, depends_on: Epoch) {
+        if output.is_empty() {
+            return;
+        }
+        if self.broken.get() {
+            output.clear();
+            return;
+        }
+        if self.queue.borrow().is_empty() && !self.writing.get() && self.durability.is_durable(depends_on) {
+            match self.socket.try_write(output.as_slice()) {
+                Ok(count) if count == output.len() => return output.clear(),
+                Ok(count) => return self.queue(output.as_slice()[count..].to_vec(), Epoch(0), output),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    self.fail();
+                    return output.clear();
+                }
+            }
+        }
+        let bytes = output.take();
+        self.queue(bytes, depends_on, output);
+    }
+
+    fn queue(&self, bytes: Vec<u8>, depends_on: Epoch, output: &mut Output) {
+        output.clear();
+        self.queued_bytes.set(self.queued_bytes.get() + bytes.len());
+        self.queue.borrow_mut().push_back(Held { depends_on, bytes });
+        self.queued.notify_one();
+    }
+
+    fn fail(&self) {
+        self.broken.set(true);
+        self.queue.borrow_mut().clear();
+        self.queued_bytes.set(0);
+        self.progress.notify_one();
+    }
+
+    /// Whether writing has failed: the client is gone.
+    pub fn is_broken(&self) -> bool {
+        self.broken.get()
+    }
+
+    /// Waits while too much is underway.
+    pub async fn back_pressure(&self) {
+        while self.queued_bytes.get() > QUEUED_BYTES_MAX && !self.broken.get() {
+            self.progress.notified().await;
+        }
+    }
+
+    /// Waits until everything handed over has left (or the client has).
+    pub async fn drained(&self) {
+        while (!self.queue.borrow().is_empty() || self.writing.get()) && !self.broken.get() {
+            self.progress.notified().await;
+        }
+    }
+
+    /// Ends the writer task once the queue is empty.
+    pub fn close(&self) {
+        self.closed.set(true);
+        self.queued.notify_one();
+    }
+
+    /// The writer task.
+    pub async fn write_queued(self: Rc<Self>) {
+        loop {
+            let Some(first) = self.queue.borrow_mut().pop_front() else {
+                if self.closed.get() || self.broken.get() {
+                    return;
+                }
+                self.queued.notified().await;
+                continue;
+            };
+            self.writing.set(true);
+            if !self.durability.is_durable(first.depends_on) {
+                self.durability.durable(first.depends_on).await;
+            }
+            let mut bytes = first.bytes;
+            // Whatever became durable together leaves in one system call.
+            while bytes.len() < 256 * 1024 {
+                let mut queue = self.queue.borrow_mut();
+                match queue.front() {
+                    Some(next) if self.durability.is_durable(next.depends_on) => {
+                        bytes.extend_from_slice(&next.bytes);
+                        queue.pop_front();
+                    }
+                    _ => break,
+                }
+            }
+            let written = write_all(&self.socket, &bytes).await;
+            self.writing.set(false);
+            if written.is_err() {
+                return self.fail();
+            }
+            self.queued_bytes.set(self.queued_bytes.get().saturating_sub(bytes.len()));
+            self.progress.notify_one();
+        }
+    }
+}
+
+async fn write_all(socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match socket.try_write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+    use tokio::sync::watch;
+
+    struct Gate(watch::Receiver<u64>);
+
+    impl Durability for Gate {
+        fn is_durable(&self, epoch: Epoch) -> bool {
+            *self.0.borrow() >= epoch.0
+        }
+        async fn durable(&self, epoch: Epoch) {
+            let _ = self.0.clone().wait_for(|durable| *durable >= epoch.0).await;
+        }
+    }
+
+    fn message(tag: &str) -> Output {
+        let mut output = Output::new();
+        output.command_complete(tag);
+        output
+    }
+
+    #[tokio::test]
+    async fn replies_wait_for_their_epoch_and_keep_their_order() {
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let socket = Rc::new(listener.accept().await.unwrap().0);
+                let (durable, gate) = watch::channel(1);
+                let replies = Replies::new(socket, Gate(gate));
+                tokio::task::spawn_local(replies.clone().write_queued());
+                replies.send(&mut message("A"), Epoch(1));
+                replies.send(&mut message("B"), Epoch(2));
+                replies.send(&mut message("C"), Epoch(0));
+                let mut got = [0; 7];
+                client.read_exact(&mut got).await.unwrap();
+                assert_eq!(got[5], b'A');
+                let early =
+                    tokio::time::timeout(std::time::Duration::from_millis(50), client.read(&mut got)).await;
+                assert!(early.is_err(), "a reply left before its epoch was durable");
+                durable.send(2).unwrap();
+                client.read_exact(&mut got).await.unwrap();
+                assert_eq!(got[5], b'B');
+                client.read_exact(&mut got).await.unwrap();
+                assert_eq!(got[5], b'C');
+                replies.drained().await;
+            })
+            .await;
+    }
+}

@@ -1,0 +1,251 @@
+//! All sessions of the server: for `pg_stat_activity`, for cancel requests, for the connection
+//! limit. The table is touched when a session begins or ends; a session updates only its own
+//! entry while it works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
+
+use archipel_sql::error::{SqlError, SqlState};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+/// Why a running statement shall stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CancelReason {
+    None = 0,
+    User = 1,
+    StatementTimeout = 2,
+    Shutdown = 3,
+}
+
+/// What a session is doing, as `pg_stat_activity` shows it. Times are microseconds since
+/// 2000-01-01 UTC.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    pub query: Arc<str>,
+    pub active: bool,
+    pub transaction: Option<TransactionActivity>,
+    pub query_start: i64,
+    pub state_change: i64,
+    pub application_name: Arc<str>,
+}
+
+/// The transaction block a session is in.
+#[derive(Clone, Copy, Debug)]
+pub struct TransactionActivity {
+    pub start: i64,
+    pub failed: bool,
+}
+
+/// One session, as others see it.
+pub struct SessionEntry {
+    pub process_id: i32,
+    secret: i32,
+    pub user: String,
+    pub database: String,
+    pub client: Option<std::net::SocketAddr>,
+    pub executor: u16,
+    pub backend_start: i64,
+    pub activity: Mutex<Activity>,
+    /// Set to stop the running statement; cleared when the next one begins.
+    pub cancel: Arc<AtomicBool>,
+    reason: AtomicU8,
+    running: AtomicBool,
+}
+
+impl SessionEntry {
+    /// A statement begins: a cancel request that came before it was meant for another one.
+    pub fn begin_statement(&self) {
+        if self.cancel.load(Ordering::Relaxed) {
+            self.cancel.store(false, Ordering::Relaxed);
+            self.reason.store(CancelReason::None as u8, Ordering::Relaxed);
+        }
+        self.running.store(true, Ordering::Release);
+    }
+
+    pub fn end_statement(&self) {
+        self.running.store(false, Ordering::Release);
+    }
+
+    /// Asks the running statement to stop; nothing happens between statements.
+    pub fn cancel(&self, reason: CancelReason) {
+        if self.running.load(Ordering::Acquire) {
+            self.reason.store(reason as u8, Ordering::Relaxed);
+            self.cancel.store(true, Ordering::Release);
+        }
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// The error of a statement that was asked to stop.
+    pub fn cancel_error(&self) -> SqlError {
+        let reason = self.reason.load(Ordering::Relaxed);
+        let (state, message) = if reason == CancelReason::StatementTimeout as u8 {
+            (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
+        } else if reason == CancelReason::Shutdown as u8 {
+            (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        } else {
+            (SqlState::QUERY_CANCELED, "canceling statement due to user request")
+        };
+        SqlError::new(state, message)
+    }
+}
+
+/// The table. See the module's head.
+pub struct Sessions {
+    entries: Mutex<FxHashMap<i32, Arc<SessionEntry>>>,
+    next: AtomicI32,
+    count: AtomicUsize,
+    limit: usize,
+}
+
+/// A place in the table, given back when dropped.
+pub struct Registered {
+    sessions: Arc<Sessions>,
+    pub entry: Arc<SessionEntry>,
+}
+
+/// What a new session brings.
+pub struct NewSession {
+    pub user: String,
+    pub database: String,
+    pub client: Option<std::net::SocketAddr>,
+    pub executor: u16,
+    pub now: i64,
+    pub secret: i32,
+}
+
+impl Sessions {
+    pub fn new(limit: usize) -> Arc<Sessions> {
+        Arc::new(Sessions {
+            entries: Mutex::default(),
+            next: AtomicI32::new(1),
+            count: AtomicUsize::new(0),
+            limit,
+        })
+    }
+
+    /// Registers a session, or answers PostgreSQL's error when there are too many.
+    pub fn register(self: &Arc<Self>, new: NewSession) -> Result<Registered, SqlError> {
+        let mut entries = self.entries.lock();
+        if entries.len() >= self.limit {
+            return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"));
+        }
+        let process_id = loop {
+            let candidate = self.next.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
+            if candidate != 0 && !entries.contains_key(&candidate) {
+                break candidate;
+            }
+        };
+        let entry = Arc::new(SessionEntry {
+            process_id,
+            secret: new.secret,
+            user: new.user,
+            database: new.database,
+            client: new.client,
+            executor: new.executor,
+            backend_start: new.now,
+            activity: Mutex::new(Activity { state_change: new.now, ..Activity::default() }),
+            cancel: Arc::default(),
+            reason: AtomicU8::new(0),
+            running: AtomicBool::new(false),
+        });
+        entries.insert(process_id, entry.clone());
+        self.count.store(entries.len(), Ordering::Relaxed);
+        Ok(Registered { sessions: self.clone(), entry })
+    }
+
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// A CancelRequest: a wrong secret is ignored, as the protocol asks.
+    pub fn cancel(&self, process_id: i32, secret: i32) {
+        if let Some(entry) = self.entries.lock().get(&process_id)
+            && entry.secret == secret
+        {
+            entry.cancel(CancelReason::User);
+        }
+    }
+
+    /// `pg_cancel_backend`.
+    pub fn cancel_backend(&self, process_id: i32) -> bool {
+        match self.entries.lock().get(&process_id) {
+            Some(entry) => {
+                entry.cancel(CancelReason::User);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// All sessions, by process id.
+    pub fn list(&self) -> Vec<Arc<SessionEntry>> {
+        let mut entries: Vec<_> = self.entries.lock().values().cloned().collect();
+        entries.sort_by_key(|entry| entry.process_id);
+        entries
+    }
+}
+
+impl Registered {
+    /// Process id and secret, for BackendKeyData.
+    pub fn key(&self) -> (i32, i32) {
+        (self.entry.process_id, self.entry.secret)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut entries = self.sessions.entries.lock();
+        entries.remove(&self.entry.process_id);
+        self.sessions.count.store(entries.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new() -> NewSession {
+        NewSession {
+            user: "archipel".into(),
+            database: "archipel".into(),
+            client: None,
+            executor: 0,
+            now: 0,
+            secret: 42,
+        }
+    }
+
+    #[test]
+    fn the_limit_is_53300_and_places_come_back() {
+        let sessions = Sessions::new(1);
+        let first = sessions.register(new()).unwrap();
+        let refused = sessions.register(new()).err().unwrap();
+        assert_eq!(refused.state(), SqlState::TOO_MANY_CONNECTIONS);
+        drop(first);
+        assert!(sessions.register(new()).is_ok());
+    }
+
+    #[test]
+    fn only_the_right_secret_cancels_and_only_a_running_statement() {
+        let sessions = Sessions::new(2);
+        let session = sessions.register(new()).unwrap();
+        sessions.cancel(session.entry.process_id, 42);
+        assert!(!session.entry.is_cancelled());
+        session.entry.begin_statement();
+        sessions.cancel(session.entry.process_id, 41);
+        assert!(!session.entry.is_cancelled());
+        sessions.cancel(session.entry.process_id, 42);
+        assert!(session.entry.is_cancelled());
+        session.entry.begin_statement();
+        assert!(!session.entry.is_cancelled());
+    }
+}

@@ -1,0 +1,17 @@
+//! Settings (PostgreSQL's GUCs): what exists, what a server was started with, and what a
+//! session or transaction has changed.
+//!
+//! - [`table`]   every setting: type, unit, bounds, default, who may change it
+//! - [`value`]   parsing with units, and the text SHOW answers
+//! - [`session`] one session's values, with SET LOCAL and undo at ROLLBACK
+//!
+//! Invariant: a setting that exists is honoured or accepts only the value that is true of this
+//! server; an unknown one is refused (42704), except custom ones with a dot in their name.
+
+pub mod session;
+pub mod table;
+pub mod value;
+
+pub use session::SessionSettings;
+pub use table::{Context, Setting, SettingId, find};
+pub use value::{Kind, Unit, Value};

@@ -1,0 +1,204 @@
+//! The table of settings. PostgreSQL's names keep PostgreSQL's types and meanings; what is
+//! ours is called `archipel.…`.
+
+use super::value::{Kind, Unit};
+
+/// Who may change a setting, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// A fact about this server.
+    Internal,
+    /// On the command line, in the configuration file or the environment, before the start.
+    Server,
+    /// Any session.
+    User,
+}
+
+impl Context {
+    /// As `pg_settings.context` shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Context::Internal => "internal",
+            Context::Server => "postmaster",
+            Context::User => "user",
+        }
+    }
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub context: Context,
+    pub default: &'static str,
+    pub category: &'static str,
+    pub description: &'static str,
+}
+
+/// Index into [`SETTINGS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SettingId(pub usize);
+
+impl SettingId {
+    pub fn setting(self) -> &'static Setting {
+        &SETTINGS[self.0]
+    }
+}
+
+const fn setting(
+    name: &'static str,
+    kind: Kind,
+    context: Context,
+    default: &'static str,
+    category: &'static str,
+    description: &'static str,
+) -> Setting {
+    Setting { name, kind, context, default, category, description }
+}
+
+const MILLISECONDS: Kind = Kind::Integer { min: 0, max: i32::MAX as i64, unit: Unit::Milliseconds };
+const SECONDS: Kind = Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds };
+const ON_ONLY: Kind = Kind::Enum(&["on"]);
+const OFF_ONLY: Kind = Kind::Enum(&["off"]);
+const MESSAGE_LEVELS: Kind = Kind::Enum(&[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "notice", "warning", "error",
+]);
+const ISOLATION: Kind =
+    Kind::Enum(&["read committed", "read uncommitted", "repeatable read", "serializable"]);
+
+const fn count(min: i64, max: i64) -> Kind {
+    Kind::Integer { min, max, unit: Unit::None }
+}
+
+const CLIENT: &str = "Client Connection Defaults";
+const CONNECT: &str = "Connections and Authentication";
+const RESOURCE: &str = "Resource Usage";
+const LOG: &str = "Write-Ahead Log";
+const COMPATIBILITY: &str = "Version and Platform Compatibility";
+const PRESET: &str = "Preset Options";
+const OURS: &str = "Archipel";
+
+use Context::{Internal, Server, User};
+
+/// The version of PostgreSQL whose behaviour this server follows.
+pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Every setting, by name in `pg_settings` order (case-insensitive).
+#[rustfmt::skip]
+pub static SETTINGS: &[Setting] = &[
+    setting("application_name", Kind::Text, User, "", "Reporting and Logging", "Sets the application name to be reported in statistics and logs."),
+    setting("archipel.auto_design", OFF_ONLY, User, "off", OURS, "Applies design advice online (not available yet)."),
+    setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed."),
+    setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
+    setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
+    setting("archipel.partition_size_max", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "256MB", OURS, "A partition beyond this size is split."),
+    setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
+    setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
+    setting("backslash_quote", Kind::Enum(&["safe_encoding"]), User, "safe_encoding", COMPATIBILITY, "Sets whether \"\\'\" is allowed in string literals."),
+    setting("block_size", count(8192, 8192), Internal, "8192", PRESET, "Shows the size of a disk block."),
+    setting("bytea_output", Kind::Enum(&["hex", "escape"]), User, "hex", CLIENT, "Sets the output format for bytea."),
+    setting("check_function_bodies", Kind::Bool, User, "on", CLIENT, "Checks routine bodies during CREATE FUNCTION and CREATE PROCEDURE."),
+    setting("checkpoint_timeout", SECONDS, Server, "30s", LOG, "Sets the time between automatic checkpoints."),
+    setting("client_encoding", Kind::Text, User, "UTF8", CLIENT, "Sets the client's character set encoding."),
+    setting("client_min_messages", MESSAGE_LEVELS, User, "notice", CLIENT, "Sets the message levels that are sent to the client."),
+    setting("data_directory", Kind::Text, Server, "", "File Locations", "Sets the server's data directory."),
+    setting("DateStyle", Kind::Text, User, "ISO, MDY", CLIENT, "Sets the display format for date and time values."),
+    setting("deadlock_timeout", Kind::Integer { min: 1, max: i32::MAX as i64, unit: Unit::Milliseconds }, Server, "1s", "Lock Management", "Sets the time to wait on a lock before checking for deadlock."),
+    setting("default_table_access_method", Kind::Enum(&["heap"]), User, "heap", CLIENT, "Sets the default table access method for new tables."),
+    setting("default_tablespace", Kind::Enum(&[""]), User, "", CLIENT, "Sets the default tablespace to create tables and indexes in."),
+    setting("default_transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the default deferrable status of new transactions."),
+    setting("default_transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the transaction isolation level of each new transaction."),
+    setting("default_transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the default read-only status of new transactions."),
+    setting("escape_string_warning", Kind::Bool, User, "on", COMPATIBILITY, "Warns about backslash escapes in ordinary string literals."),
+    setting("extra_float_digits", count(-15, 3), User, "1", CLIENT, "Sets the number of digits displayed for floating-point values."),
+    setting("idle_in_transaction_session_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed idle time between queries, when in a transaction."),
+    setting("idle_session_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed idle time between queries, when not in a transaction."),
+    setting("in_hot_standby", OFF_ONLY, Internal, "off", PRESET, "Shows whether hot standby is currently active."),
+    setting("integer_datetimes", ON_ONLY, Internal, "on", PRESET, "Shows whether datetimes are integer based."),
+    setting("IntervalStyle", Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]), User, "postgres", CLIENT, "Sets the display format for interval values."),
+    setting("is_superuser", ON_ONLY, Internal, "on", PRESET, "Shows whether the current user is a superuser."),
+    setting("jit", OFF_ONLY, User, "off", "Query Tuning", "Allows JIT compilation (statements are always compiled to closures)."),
+    setting("lc_collate", Kind::Enum(&["c"]), Internal, "C", PRESET, "Shows the collation order locale."),
+    setting("lc_ctype", Kind::Enum(&["c"]), Internal, "C", PRESET, "Shows the character classification and case conversion locale."),
+    setting("lc_messages", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the language in which messages are displayed."),
+    setting("lc_monetary", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the locale for formatting monetary amounts."),
+    setting("lc_numeric", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the locale for formatting numbers."),
+    setting("lc_time", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the locale for formatting date and time values."),
+    setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the address to listen to."),
+    setting("lock_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any wait for a lock."),
+    setting("maintenance_work_mem", Kind::Integer { min: 1024, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the maximum memory to be used for maintenance operations."),
+    setting("max_connections", count(1, 100_000), Server, "1000", CONNECT, "Sets the maximum number of concurrent connections."),
+    setting("max_identifier_length", count(63, 63), Internal, "63", PRESET, "Shows the maximum identifier length."),
+    setting("max_index_keys", count(32, 32), Internal, "32", PRESET, "Shows the maximum number of index keys."),
+    setting("max_memory", Kind::Integer { min: 64 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "0", RESOURCE, "Memory for rows and indexes; the default is three quarters of what the machine or container has."),
+    setting("max_message_size", Kind::Integer { min: 10_000, max: i32::MAX as i64, unit: Unit::Bytes }, Server, "256MB", CONNECT, "Longest message a client may send."),
+    setting("password_encryption", Kind::Enum(&["scram-sha-256"]), User, "scram-sha-256", CONNECT, "Chooses the algorithm for encrypting passwords."),
+    setting("plpgsql.variable_conflict", Kind::Enum(&["error", "use_variable", "use_column"]), User, "error", "Customized Options", "Sets handling of conflicts between PL/pgSQL variable names and table column names."),
+    setting("port", count(0, 65_535), Server, "5432", CONNECT, "Sets the TCP port the server listens on."),
+    setting("row_security", Kind::Bool, User, "on", CLIENT, "Enables row security (no table has a policy)."),
+    setting("search_path", Kind::Text, User, "\"$user\", public", CLIENT, "Sets the schema search order for names that are not schema-qualified."),
+    setting("server_encoding", Kind::Enum(&["utf8"]), Internal, "UTF8", PRESET, "Shows the server (database) character set encoding."),
+    setting("server_version", Kind::Text, Internal, SERVER_VERSION, PRESET, "Shows the server version."),
+    setting("server_version_num", count(150_000, 150_000), Internal, "150000", PRESET, "Shows the server version as an integer."),
+    setting("session_authorization", Kind::Text, Internal, "archipel", PRESET, "Shows the session user name."),
+    setting("ssl", OFF_ONLY, Server, "off", CONNECT, "Enables SSL connections."),
+    setting("standard_conforming_strings", ON_ONLY, User, "on", COMPATIBILITY, "Causes '...' strings to treat backslashes literally."),
+    setting("statement_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any statement."),
+    setting("synchronous_commit", Kind::Enum(&["on", "local", "remote_write", "remote_apply", "off"]), User, "on", LOG, "Sets whether a reply waits until what it depends on is durable."),
+    setting("TimeZone", Kind::Text, User, "UTC", CLIENT, "Sets the time zone for displaying and interpreting time stamps."),
+    setting("transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's deferrable status."),
+    setting("transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the current transaction's isolation level."),
+    setting("transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's read-only status."),
+    setting("wal_writer_delay", Kind::Integer { min: 1, max: 10_000, unit: Unit::Milliseconds }, Server, "200ms", LOG, "Longest time between flushes of asynchronous commits; what a crash may lose is at most three times this."),
+    setting("work_mem", Kind::Integer { min: 64, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the memory to be used for analytical statements."),
+    setting("xmloption", Kind::Enum(&["content", "document"]), User, "content", CLIENT, "Sets whether XML data is considered documents or content fragments."),
+];
+
+/// Finds a setting by name, in any letter case; `TIME ZONE` is spelled by its setting's name.
+pub fn find(name: &str) -> Option<SettingId> {
+    SETTINGS.iter().position(|setting| setting.name.eq_ignore_ascii_case(name)).map(SettingId)
+}
+
+/// Settings whose changes are told to the client (ParameterStatus), in the order a new
+/// connection learns them.
+pub static REPORTED: &[&str] = &[
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_valid_value() {
+        for setting in SETTINGS {
+            if setting.name == "max_memory" {
+                continue; // computed from the machine at the start
+            }
+            setting.kind.parse(setting.name, setting.default).unwrap();
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            assert_eq!(find(setting.name), Some(SettingId(index)), "{}", setting.name);
+        }
+        for name in REPORTED {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The PostgreSQL frontend/backend protocol, version 3.0 (PostgreSQL 15, chapter 55).
+//!
+//! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read
+//! - [`startup`] the untyped packets that open a connection
+//! - [`output`]  messages to a client, appended to one buffer and flushed by the session loop
+//!
+//! Decoding is ours because the decoder of `pgwire` trusts lengths and counts inside a message
+//! (a truncated Bind panics it), replaces invalid UTF-8 and copies every field. Messages that
+//! are not per row or per statement are encoded by `pgwire`'s types.
+//!
+//! Invariant: no byte sequence a client sends makes this module panic or allocate more than
+//! the client has really sent.
+
+pub mod frame;
+pub mod output;
+pub mod startup;

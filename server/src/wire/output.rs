@@ -1,0 +1,373 @@
+//! Messages to the client, appended to one buffer.
+//!
+//! Nothing here touches a socket: the session loop decides when the buffer leaves, once per
+//! Sync or Flush and not before what it depends on is durable.
+
+use std::io::Write as _;
+
+use archipel_sql::error::SqlError;
+use bytes::BytesMut;
+use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
+use pgwire::messages::data::{FieldDescription, ParameterDescription, RowDescription};
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+
+/// How bad an ErrorResponse or NoticeResponse is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Debug,
+    Log,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Fatal,
+    Panic,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Debug => "DEBUG",
+            Severity::Log => "LOG",
+            Severity::Info => "INFO",
+            Severity::Notice => "NOTICE",
+            Severity::Warning => "WARNING",
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+            Severity::Panic => "PANIC",
+        }
+    }
+}
+
+/// The transaction status in ReadyForQuery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Idle = b'I' as isize,
+    InTransaction = b'T' as isize,
+    Failed = b'E' as isize,
+}
+
+/// One column of a RowDescription.
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    pub name: &'a str,
+    pub table: u32,
+    pub attribute: u16,
+    pub type_oid: u32,
+    pub type_size: i16,
+    pub typmod: i32,
+    pub binary: bool,
+}
+
+/// The buffer. Derefs to nothing on purpose: every byte in it is part of a whole message.
+#[derive(Default)]
+pub struct Output {
+    bytes: Vec<u8>,
+}
+
+impl Output {
+    pub fn new() -> Output {
+        Output { bytes: Vec::with_capacity(8 * 1024) }
+    }
+
+    /// A buffer that holds whole messages already.
+    pub fn from_messages(bytes: Vec<u8>) -> Output {
+        Output { bytes }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The messages so far.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes all messages out.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Appends whole messages that were encoded elsewhere.
+    pub fn append(&mut self, messages: &[u8]) {
+        self.bytes.extend_from_slice(messages);
+    }
+
+    /// Forgets the messages, keeping the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        if self.bytes.capacity() > 1 << 20 {
+            self.bytes = Vec::with_capacity(8 * 1024);
+        }
+    }
+
+    /// Forgets everything after `length`: rows of a statement that failed or starts again.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A cold message, encoded by pgwire. Its encoders fail only beyond a length of 2 GiB.
+    fn message(&mut self, message: &impl pgwire::messages::Message) {
+        let mut encoded = BytesMut::new();
+        if message.encode(&mut encoded).is_ok() {
+            self.bytes.extend_from_slice(&encoded);
+        }
+    }
+
+    pub fn parse_complete(&mut self) {
+        self.put(b"1\0\0\0\x04");
+    }
+
+    pub fn bind_complete(&mut self) {
+        self.put(b"2\0\0\0\x04");
+    }
+
+    pub fn close_complete(&mut self) {
+        self.put(b"3\0\0\0\x04");
+    }
+
+    pub fn no_data(&mut self) {
+        self.put(b"n\0\0\0\x04");
+    }
+
+    pub fn empty_query_response(&mut self) {
+        self.put(b"I\0\0\0\x04");
+    }
+
+    pub fn portal_suspended(&mut self) {
+        self.put(b"s\0\0\0\x04");
+    }
+
+    pub fn copy_done(&mut self) {
+        self.put(b"c\0\0\0\x04");
+    }
+
+    pub fn ready_for_query(&mut self, status: Status) {
+        self.put(&[b'Z', 0, 0, 0, 5, status as u8]);
+    }
+
+    /// CommandComplete with a fixed tag (`CREATE TABLE`).
+    pub fn command_complete(&mut self, tag: &str) {
+        self.put(b"C");
+        self.put(&(tag.len() as u32 + 5).to_be_bytes());
+        self.put(tag.as_bytes());
+        self.put(&[0]);
+    }
+
+    /// CommandComplete with a tag and a row count (`UPDATE 3`), without allocating.
+    pub fn command_complete_count(&mut self, tag: &str, rows: u64) {
+        let start = self.bytes.len();
+        self.put(b"C\0\0\0\0");
+        self.put(tag.as_bytes());
+        // Writing into a growing buffer cannot fail.
+        let _ = write!(self.bytes, " {rows}");
+        self.put(&[0]);
+        self.patch_length(start);
+    }
+
+    fn patch_length(&mut self, start: usize) {
+        let length = (self.bytes.len() - start - 1) as u32;
+        self.bytes[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Begins a DataRow of `columns` values; values are appended by `write`, which answers each
+    /// one through the [`RowWriter`]. On an error nothing of the row remains.
+    pub fn data_row<E>(
+        &mut self,
+        columns: usize,
+        write: impl FnOnce(&mut RowWriter<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.put(b"D\0\0\0\0");
+        self.put(&(columns as u16).to_be_bytes());
+        match write(&mut RowWriter { bytes: &mut self.bytes }) {
+            Ok(()) => {
+                self.patch_length(start);
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// One CopyData message whose body `write` appends.
+    pub fn copy_data<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.put(b"d\0\0\0\0");
+        match write(&mut self.bytes) {
+            Ok(()) => {
+                self.patch_length(start);
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    pub fn row_description<'a>(&mut self, fields: impl Iterator<Item = Field<'a>>) {
+        let fields = fields.map(|field| {
+            FieldDescription::new(
+                field.name.to_owned(),
+                field.table as i32,
+                field.attribute as i16,
+                field.type_oid,
+                field.type_size,
+                field.typmod,
+                i16::from(field.binary),
+            )
+        });
+        self.message(&RowDescription::new(fields.collect()));
+    }
+
+    pub fn parameter_description(&mut self, types: impl Iterator<Item = u32>) {
+        self.message(&ParameterDescription::new(types.collect()));
+    }
+
+    pub fn authentication_ok(&mut self) {
+        self.message(&Authentication::Ok);
+    }
+
+    pub fn parameter_status(&mut self, name: &str, value: &str) {
+        self.message(&ParameterStatus::new(name.to_owned(), value.to_owned()));
+    }
+
+    pub fn backend_key_data(&mut self, process_id: i32, secret: i32) {
+        self.message(&BackendKeyData::new(process_id, SecretKey::I32(secret)));
+    }
+
+    /// Asks the client for COPY data (`columns` text columns).
+    pub fn copy_in_response(&mut self, columns: usize) {
+        self.message(&CopyInResponse::new(0, columns as i16, vec![0; columns]));
+    }
+
+    pub fn copy_out_response(&mut self, columns: usize) {
+        self.message(&CopyOutResponse::new(0, columns as i16, vec![0; columns]));
+    }
+
+    /// NegotiateProtocolVersion: only 3.0 is spoken; `options` are the unknown `_pq_.` ones.
+    pub fn negotiate_protocol_version(&mut self, options: &[&str]) {
+        let start = self.bytes.len();
+        self.put(b"v\0\0\0\0");
+        self.put(&0u32.to_be_bytes());
+        self.put(&(options.len() as u32).to_be_bytes());
+        for option in options {
+            self.put(option.as_bytes());
+            self.put(&[0]);
+        }
+        self.patch_length(start);
+    }
+
+    /// An ErrorResponse or, below [`Severity::Error`], a NoticeResponse.
+    pub fn report(&mut self, severity: Severity, error: &SqlError) {
+        let fields = error.fields();
+        // The protocol's strings end at the first zero byte.
+        let clean = |text: &str| text.replace('\0', "\u{fffd}");
+        let mut answer: Vec<(u8, String)> = vec![
+            (b'S', severity.as_str().to_owned()),
+            (b'V', severity.as_str().to_owned()),
+            (b'C', fields.state.as_str().to_owned()),
+            (b'M', clean(&fields.message)),
+        ];
+        let optional = [
+            (b'D', &fields.detail),
+            (b'H', &fields.hint),
+            (b'W', &fields.context),
+            (b's', &fields.schema),
+            (b't', &fields.table),
+            (b'c', &fields.column),
+            (b'd', &fields.data_type),
+            (b'n', &fields.constraint),
+        ];
+        answer
+            .extend(optional.into_iter().filter_map(|(code, value)| Some((code, clean(value.as_deref()?)))));
+        if let Some(position) = fields.position {
+            answer.push((b'P', position.to_string()));
+        }
+        if severity >= Severity::Error {
+            self.message(&ErrorResponse::new(answer));
+        } else {
+            self.message(&NoticeResponse::new(answer));
+        }
+    }
+
+    pub fn error(&mut self, error: &SqlError) {
+        self.report(Severity::Error, error);
+    }
+}
+
+/// Appends the values of one DataRow.
+pub struct RowWriter<'a> {
+    bytes: &'a mut Vec<u8>,
+}
+
+impl RowWriter<'_> {
+    pub fn null(&mut self) {
+        self.bytes.extend_from_slice(&(-1i32).to_be_bytes());
+    }
+
+    /// A value whose bytes `write` appends in place; its length is filled in afterwards.
+    pub fn value<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        write(self.bytes)?;
+        let length = (self.bytes.len() - start - 4) as u32;
+        self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archipel_sql::error::SqlState;
+
+    #[test]
+    fn rows_are_framed_and_a_failed_row_leaves_nothing() {
+        let mut output = Output::new();
+        output
+            .data_row(2, |row| {
+                row.null();
+                row.value(|bytes| {
+                    bytes.extend_from_slice(b"abc");
+                    Ok::<(), ()>(())
+                })
+            })
+            .unwrap();
+        assert_eq!(output.as_slice(), b"D\0\0\0\x11\0\x02\xff\xff\xff\xff\0\0\0\x03abc");
+        let before = output.len();
+        assert!(output.data_row(1, |row| row.value(|_| Err(()))).is_err());
+        assert_eq!(output.len(), before);
+    }
+
+    #[test]
+    fn command_tags_are_framed() {
+        let mut output = Output::new();
+        output.command_complete_count("INSERT 0", 12);
+        assert_eq!(output.as_slice(), b"C\0\0\0\x10INSERT 0 12\0");
+    }
+
+    #[test]
+    fn an_error_carries_its_fields() {
+        let mut output = Output::new();
+        output.error(&SqlError::new(SqlState::SYNTAX_ERROR, "syntax error").with_hint("look").at(Some(8)));
+        let text = String::from_utf8_lossy(output.as_slice()).into_owned();
+        assert!(text.starts_with('E'));
+        for part in ["SERROR\0", "VERROR\0", "C42601\0", "Msyntax error\0", "Hlook\0", "P8\0"] {
+            assert!(text.contains(part), "{part:?} in {text:?}");
+        }
+    }
+}
