@@ -34,7 +34,8 @@ impl Parser<'_> {
                 TokenKind::End | TokenKind::Symbol(';') if depth > 0 => {
                     return Err(self.near("mismatched parentheses"));
                 }
-                TokenKind::End | TokenKind::Symbol(';') => {
+                TokenKind::End => return Err(self.syntax_error()),
+                TokenKind::Symbol(';') => {
                     let what = if expression { "expression" } else { "statement" };
                     return Err(self.error_here(format!("missing \"{expected}\" at end of SQL {what}")));
                 }
@@ -53,17 +54,59 @@ impl Parser<'_> {
         Ok(self.fragment(first, self.at))
     }
 
+    /// Reads SQL as [`Self::sql_until`] does, and parses it as an expression.
+    pub(super) fn expression_before(
+        &mut self,
+        stops: &dyn Fn(&Token) -> bool,
+        expected: &str,
+    ) -> Result<Fragment> {
+        let fragment = self.sql_until(stops, expected, true)?;
+        self.check_expression(&fragment)?;
+        Ok(fragment)
+    }
+
+    /// Whether the text is an expression by SQL's grammar (PostgreSQL looks at CREATE, too).
+    pub(super) fn check_expression(&self, fragment: &Fragment) -> Result<()> {
+        let Err(error) = sql::parse_expression(&fragment.text) else {
+            return Ok(());
+        };
+        // PL/pgSQL's expressions are SELECT lists: `count(*) FROM t` is one.
+        const SELECT: &str = "SELECT ";
+        match sql::parse_query(&format!("{SELECT}{}", fragment.text)) {
+            Ok(_) => Ok(()),
+            Err(mut second) => {
+                let at = second.fields().position.map(|p| p.saturating_sub(SELECT.len() as u32).max(1));
+                second.fields_mut().position = at;
+                let further = at > error.fields().position;
+                Err(self.moved(if further { second } else { error }, fragment))
+            }
+        }
+    }
+
+    /// Whether the text is a statement by SQL's grammar.
+    pub(super) fn check_statement(&self, fragment: &Fragment) -> Result<()> {
+        sql::parse_statement(&fragment.text).map(drop).map_err(|error| self.moved(error, fragment))
+    }
+
+    /// An error with its position counted in the body.
+    fn moved(&self, mut error: SqlError, fragment: &Fragment) -> SqlError {
+        let inside = error.fields().position.unwrap_or(1);
+        let start = lexer::position(self.source, fragment.start);
+        error.fields_mut().position = Some(start + inside - 1);
+        error
+    }
+
     /// An expression and the keyword after it.
     pub(super) fn expression_until_word(&mut self, word: &str) -> Result<Fragment> {
         let expected = word.to_ascii_uppercase();
-        let fragment = self.sql_until(&|t| t.is_word(word), &expected, true)?;
+        let fragment = self.expression_before(&|t| t.is_word(word), &expected)?;
         self.at += 1;
         Ok(fragment)
     }
 
     /// An expression and the symbol after it.
     pub(super) fn expression_until(&mut self, symbol: char) -> Result<Fragment> {
-        let fragment = self.sql_until(&|t| t.is_symbol(symbol), &symbol.to_string(), true)?;
+        let fragment = self.expression_before(&|t| t.is_symbol(symbol), &symbol.to_string())?;
         self.at += 1;
         Ok(fragment)
     }
@@ -75,6 +118,15 @@ impl Parser<'_> {
     /// A query or statement and its semicolon.
     pub(super) fn statement_until_semicolon(&mut self) -> Result<Fragment> {
         let fragment = self.sql_until(&|t| t.is_symbol(';'), ";", false)?;
+        self.check_statement(&fragment)?;
+        self.at += 1;
+        Ok(fragment)
+    }
+
+    /// What PERFORM runs: a SELECT without its first word.
+    pub(super) fn performed(&mut self) -> Result<Fragment> {
+        let fragment = self.sql_until(&|t| t.is_symbol(';'), ";", false)?;
+        self.check_expression(&fragment)?;
         self.at += 1;
         Ok(fragment)
     }
@@ -146,7 +198,7 @@ impl Parser<'_> {
 
     fn subscript(&mut self) -> Result<Step> {
         let bound = |t: &Token| t.is_symbol(':') || t.is_symbol(']');
-        let lower = if bound(self.token()) { None } else { Some(self.sql_until(&bound, "]", true)?) };
+        let lower = if bound(self.token()) { None } else { Some(self.expression_before(&bound, "]")?) };
         if self.accept_symbol(']') {
             return match lower {
                 Some(index) => Ok(Step::Index(index)),
@@ -154,7 +206,7 @@ impl Parser<'_> {
             };
         }
         self.at += 1;
-        let upper = if self.is_symbol(']') { None } else { Some(self.sql_until(&bound, "]", true)?) };
+        let upper = if self.is_symbol(']') { None } else { Some(self.expression_before(&bound, "]")?) };
         self.expect_symbol(']')?;
         Ok(Step::Slice(lower, upper))
     }
@@ -210,6 +262,7 @@ impl Parser<'_> {
             }
             clause
         });
+        self.check_statement(&fragment)?;
         Ok((fragment, into))
     }
 }

@@ -16,6 +16,7 @@ mod tests;
 
 use archipel_sql::catalog::{ArgMode, Routine, RoutineKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser as sql;
 use archipel_sql::types::Type;
 
 use super::ast::*;
@@ -147,6 +148,15 @@ impl Parser<'_> {
 
     fn error_at(&self, state: SqlState, message: impl ToString, offset: usize) -> SqlError {
         SqlError::new(state, message.to_string()).at(Some(lexer::position(self.source, offset)))
+    }
+
+    /// An error that PostgreSQL reports by line, without a position.
+    fn error_near(&self, state: SqlState, message: impl ToString, line: u32) -> SqlError {
+        let mut error = SqlError::new(state, message.to_string());
+        let name = if self.signature.anonymous { "inline_code_block" } else { &self.signature.name };
+        error.fields_mut().context =
+            Some(format!("compilation of PL/pgSQL function \"{name}\" near line {line}"));
+        error
     }
 
     /// A syntax-class error at the current token.
@@ -354,7 +364,7 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self, conditions: &mut Vec<Condition>) -> Result<()> {
-        let start = self.token().start;
+        let line = self.token().line;
         if self.is_word("sqlstate") {
             self.at += 1;
             let code = self.sqlstate_literal()?;
@@ -368,10 +378,10 @@ impl Parser<'_> {
         }
         let codes = conditions::codes_of(&name);
         if codes.is_empty() {
-            return Err(self.error_at(
+            return Err(self.error_near(
                 SqlState::UNDEFINED_OBJECT,
                 format!("unrecognized exception condition \"{name}\""),
-                start,
+                line,
             ));
         }
         conditions.extend(codes.into_iter().map(Condition::Code));

@@ -38,13 +38,13 @@ impl Parser<'_> {
                 raise.condition = Some((code.as_str().to_string(), code));
             }
             TokenKind::Word { .. } => {
-                let start = self.token().start;
+                let line = self.token().line;
                 let name = self.identifier()?;
                 let Some(code) = conditions::codes_of(&name).first().copied() else {
-                    return Err(self.error_at(
+                    return Err(self.error_near(
                         SqlState::UNDEFINED_OBJECT,
                         format!("unrecognized exception condition \"{name}\""),
-                        start,
+                        line,
                     ));
                 };
                 raise.condition = Some((name, code));
@@ -61,14 +61,14 @@ impl Parser<'_> {
 
     /// `'format' [, expression …]`; the number of `%` must agree.
     fn raise_format(&mut self, raise: &mut Raise, format: &str) -> Result<()> {
-        let at = self.token().start;
+        let line = self.token().line;
         self.at += 1;
         if !(self.is_symbol(',') || self.is_symbol(';') || self.is_word("using")) {
             return Err(self.syntax_error());
         }
         while self.accept_symbol(',') {
             let stops = |t: &Token| t.is_symbol(',') || t.is_symbol(';') || t.is_word("using");
-            raise.params.push(self.sql_until(&stops, ", or ; or USING", true)?);
+            raise.params.push(self.expression_before(&stops, ", or ; or USING")?);
         }
         let mut parts = vec![String::new()];
         let mut characters = format.chars().peekable();
@@ -84,10 +84,18 @@ impl Parser<'_> {
         }
         let wanted = parts.len() - 1;
         if raise.params.len() > wanted {
-            return Err(self.error_at(SqlState::SYNTAX_ERROR, "too many parameters specified for RAISE", at));
+            return Err(self.error_near(
+                SqlState::SYNTAX_ERROR,
+                "too many parameters specified for RAISE",
+                line,
+            ));
         }
         if raise.params.len() < wanted {
-            return Err(self.error_at(SqlState::SYNTAX_ERROR, "too few parameters specified for RAISE", at));
+            return Err(self.error_near(
+                SqlState::SYNTAX_ERROR,
+                "too few parameters specified for RAISE",
+                line,
+            ));
         }
         raise.format = Some(parts);
         Ok(())
@@ -115,7 +123,7 @@ impl Parser<'_> {
                 return Err(self.near("syntax error, expected \"=\""));
             }
             let stops = |t: &Token| t.is_symbol(',') || t.is_symbol(';');
-            let value = self.sql_until(&stops, ", or ;", true)?;
+            let value = self.expression_before(&stops, ", or ;")?;
             raise.options.push((option, value));
             if self.accept_symbol(';') {
                 return Ok(());
@@ -125,7 +133,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn assert_statement(&mut self) -> Result<StatementKind> {
-        let condition = self.sql_until(&|t| t.is_symbol(',') || t.is_symbol(';'), ", or ;", true)?;
+        let condition = self.expression_before(&|t| t.is_symbol(',') || t.is_symbol(';'), ", or ;")?;
         let message = if self.accept_symbol(',') {
             Some(self.expression_until_semicolon()?)
         } else {
@@ -137,6 +145,7 @@ impl Parser<'_> {
 
     /// After GET: `[CURRENT | STACKED] DIAGNOSTICS target = item [, …];`
     pub(super) fn get_diagnostics(&mut self) -> Result<StatementKind> {
+        let start = self.tokens[self.at - 1].start;
         let stacked = if self.accept_word("stacked") {
             true
         } else {
@@ -152,7 +161,6 @@ impl Parser<'_> {
             } else {
                 return Err(self.syntax_error());
             }
-            let start = self.token().start;
             let (item, name) = match self.token().word() {
                 Some("row_count") => (Diagnostic::RowCount, "ROW_COUNT"),
                 Some("pg_context") => (Diagnostic::Context, "PG_CONTEXT"),

@@ -70,7 +70,7 @@ impl Parser<'_> {
             }
             "perform" => {
                 self.at += 1;
-                StatementKind::Perform { query: self.statement_until_semicolon()? }
+                StatementKind::Perform { query: self.performed()? }
             }
             "execute" => {
                 self.at += 1;
@@ -188,7 +188,7 @@ impl Parser<'_> {
         let operand = if self.is_word("when") {
             None
         } else {
-            Some(self.sql_until(&|t| t.is_word("when"), "WHEN", true)?)
+            Some(self.expression_before(&|t| t.is_word("when"), "WHEN")?)
         };
         let mut arms = Vec::new();
         if !self.is_word("when") {
@@ -198,7 +198,7 @@ impl Parser<'_> {
             let mut tests = Vec::new();
             if operand.is_some() {
                 loop {
-                    tests.push(self.sql_until(&|t| t.is_symbol(',') || t.is_word("then"), "THEN", true)?);
+                    tests.push(self.expression_before(&|t| t.is_symbol(',') || t.is_word("then"), "THEN")?);
                     if !self.accept_symbol(',') {
                         break;
                     }
@@ -246,15 +246,14 @@ impl Parser<'_> {
         };
         if self.accept_word("execute") {
             let targets = need_targets(targets, self)?;
-            let text = self.sql_until(&|t| t.is_word("loop") || t.is_word("using"), "LOOP or USING", true)?;
+            let text =
+                self.expression_before(&|t| t.is_word("loop") || t.is_word("using"), "LOOP or USING")?;
             let mut using = Vec::new();
             if self.accept_word("using") {
                 loop {
-                    using.push(self.sql_until(
-                        &|t| t.is_symbol(',') || t.is_word("loop"),
-                        ", or LOOP",
-                        true,
-                    )?);
+                    using.push(
+                        self.expression_before(&|t| t.is_symbol(',') || t.is_word("loop"), ", or LOOP")?,
+                    );
                     if !self.accept_symbol(',') {
                         break;
                     }
@@ -271,10 +270,11 @@ impl Parser<'_> {
         let reverse = self.accept_word("reverse");
         let first = self.sql_until(&|t| t.kind == TokenKind::DotDot || t.is_word("loop"), "LOOP", true)?;
         if self.token().kind == TokenKind::DotDot {
+            self.check_expression(&first)?;
             self.at += 1;
-            let upper = self.sql_until(&|t| t.is_word("loop") || t.is_word("by"), "LOOP", true)?;
+            let upper = self.expression_before(&|t| t.is_word("loop") || t.is_word("by"), "LOOP")?;
             let step = if self.accept_word("by") {
-                Some(self.sql_until(&|t| t.is_word("loop"), "LOOP", true)?)
+                Some(self.expression_before(&|t| t.is_word("loop"), "LOOP")?)
             } else {
                 None
             };
@@ -307,6 +307,7 @@ impl Parser<'_> {
                 reverse_at,
             ));
         }
+        self.check_statement(&first)?;
         let targets = need_targets(targets, self)?;
         self.expect_word("loop")?;
         let body = self.loop_body(label.as_deref())?;
@@ -457,12 +458,15 @@ impl Parser<'_> {
 
     fn return_statement(&mut self) -> Result<StatementKind> {
         self.at += 1;
+        let start = self.tokens[self.at - 1].start;
         let mismatch = |parser: &Self, message: &str| {
             parser.error_at(SqlState::DATATYPE_MISMATCH, message, parser.token().start)
         };
+        let not_a_set =
+            |parser: &Self, message: &str| parser.error_at(SqlState::DATATYPE_MISMATCH, message, start);
         if self.is_word("next") {
             if !self.signature.returns_set {
-                return Err(mismatch(self, "cannot use RETURN NEXT in a non-SETOF function"));
+                return Err(not_a_set(self, "cannot use RETURN NEXT in a non-SETOF function"));
             }
             self.at += 1;
             if self.signature.has_out() {
@@ -478,7 +482,7 @@ impl Parser<'_> {
         }
         if self.is_word("query") {
             if !self.signature.returns_set {
-                return Err(mismatch(self, "cannot use RETURN QUERY in a non-SETOF function"));
+                return Err(not_a_set(self, "cannot use RETURN QUERY in a non-SETOF function"));
             }
             self.at += 1;
             if self.accept_word("execute") {
@@ -521,10 +525,9 @@ impl Parser<'_> {
 
     /// What follows EXECUTE: text, then INTO and USING in either order, then the semicolon.
     fn dynamic(&mut self, allow_into: bool) -> Result<(Dynamic, Option<Into>)> {
-        let text = self.sql_until(
+        let text = self.expression_before(
             &|t| t.is_symbol(';') || t.is_word("into") || t.is_word("using"),
             "INTO or USING or ;",
-            true,
         )?;
         let mut using = Vec::new();
         let mut into = None;
@@ -535,10 +538,9 @@ impl Parser<'_> {
             } else if self.is_word("using") && using.is_empty() {
                 self.at += 1;
                 loop {
-                    using.push(self.sql_until(
+                    using.push(self.expression_before(
                         &|t| t.is_symbol(',') || t.is_symbol(';') || t.is_word("into"),
                         ", or ; or INTO",
-                        true,
                     )?);
                     if !self.accept_symbol(',') {
                         break;
@@ -635,7 +637,7 @@ impl Parser<'_> {
                 "absolute" | "relative" => {
                     self.at += 1;
                     let count =
-                        self.sql_until(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN", true)?;
+                        self.expression_before(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN")?;
                     self.at += 1;
                     return Ok(if word == "absolute" {
                         Direction::Absolute(count)
@@ -654,7 +656,7 @@ impl Parser<'_> {
                         return Ok(if forward { Direction::Next } else { Direction::Prior });
                     }
                     let count =
-                        self.sql_until(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN", true)?;
+                        self.expression_before(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN")?;
                     self.at += 1;
                     return Ok(Direction::Count { forward, count });
                 }

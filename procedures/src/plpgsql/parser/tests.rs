@@ -18,8 +18,11 @@ fn body(source: &str) -> Body {
 /// The message and the text the position points at.
 fn refusal(source: &str) -> (String, String) {
     let error = parse(source, &signature()).expect_err(source);
-    let at = error.fields().position.expect("a position") as usize - 1;
-    (error.message().to_string(), source.chars().skip(at).take(12).collect())
+    let place = match error.fields().position {
+        Some(position) => source.chars().skip(position as usize - 1).take(12).collect(),
+        None => error.fields().context.clone().expect("a position or a line"),
+    };
+    (error.message().to_string(), place)
 }
 
 #[track_caller]
@@ -91,7 +94,7 @@ fn integer_loop_variables_are_new() {
 fn postgres_words_the_errors() {
     refuses("BEGIN x := 1; END", "\"x\" is not a known variable", "x");
     refuses("BEGIN IF a > 1 RETURN 1; END IF; END", "missing \"THEN\" at end of SQL expression", ";");
-    refuses("BEGIN RETURN 1 END", "missing \";\" at end of SQL expression", "");
+    refuses("BEGIN RETURN 1 END", "syntax error at end of input", "");
     refuses("BEGIN RETURN; END", "missing expression at or near \";\"", ";");
     refuses("BEGIN RETURN (1; END", "mismatched parentheses at or near \";\"", ";");
     refuses("BEGIN EXIT; END", "EXIT cannot be used outside a loop, unless it has a label", "EXIT");
@@ -100,10 +103,10 @@ fn postgres_words_the_errors() {
         "there is no label \"b\" attached to any block or loop enclosing this statement",
         "b",
     );
-    refuses("BEGIN RETURN NEXT 1; END", "cannot use RETURN NEXT in a non-SETOF function", "NEXT");
-    refuses("BEGIN RAISE '% %', 1; END", "too few parameters specified for RAISE", "'");
-    refuses("BEGIN RAISE '%', 1, 2; END", "too many parameters specified for RAISE", "'");
-    refuses("BEGIN RAISE nonsense; END", "unrecognized exception condition \"nonsense\"", "nonsen");
+    refuses("BEGIN RETURN NEXT 1; END", "cannot use RETURN NEXT in a non-SETOF function", "RETURN NEX");
+    refuses("BEGIN RAISE '% %', 1; END", "too few parameters specified for RAISE", "");
+    refuses("BEGIN RAISE '%', 1, 2; END", "too many parameters specified for RAISE", "");
+    refuses("BEGIN RAISE nonsense; END", "unrecognized exception condition \"nonsense\"", "");
     refuses("DECLARE x int; x int; BEGIN END", "duplicate declaration at or near \"x\"", "x int; ");
     refuses(
         "DECLARE x CONSTANT int := 1; BEGIN x := 2; END",
@@ -131,6 +134,41 @@ fn postgres_words_the_errors() {
     refuses(
         "BEGIN GET DIAGNOSTICS a = returned_sqlstate; END",
         "diagnostics item RETURNED_SQLSTATE is not allowed in GET CURRENT DIAGNOSTICS",
-        "return",
+        "GET DIAG",
+    );
+}
+
+#[test]
+fn sql_inside_is_checked_where_it_stands() {
+    refuses("BEGIN a := 1 +; RETURN 1; END", "syntax error at end of input", "");
+    refuses("BEGIN IF a > > 1 THEN NULL; END IF; END", "syntax error at or near \">\"", "> 1");
+    refuses("BEGIN PERFORM f(1, ; RETURN 1; END", "mismatched parentheses at or near \";\"", ";");
+    refuses("BEGIN UPDATE t SET a = 1 WHERE; RETURN 1; END", "syntax error at end of input", "");
+    refuses("BEGIN FOR i IN 1 LOOP NULL; END LOOP; END", "syntax error at or near \"1\"", "1");
+    refuses("BEGIN SELECT 1 INTO nowhere; END", "\"nowhere\" is not a known variable", "nowhere");
+    refuses("BEGIN nonsense; END", "syntax error at or near \"nonsense\"", "nonsense");
+    refuses("BEGIN x y z; END", "syntax error at or near \"x\"", "x y z");
+    refuses("BEGIN SELECT 1; FOO BAR; END", "syntax error at or near \"FOO\"", "FOO");
+    refuses("DECLARE x; BEGIN END", "missing data type declaration at or near \";\"", ";");
+    refuses("BEGIN EXCEPTION WHEN nope THEN NULL; END", "unrecognized exception condition \"nope\"", "");
+    refuses("BEGIN WHILE a LOOP END; END", "syntax error at or near \";\"", ";");
+    refuses("BEGIN IF a THEN NULL; END; END", "syntax error at or near \";\"", ";");
+    refuses(
+        "BEGIN RAISE EXCEPTION USING nope = 1; END",
+        "unrecognized RAISE statement option at or near \"nope\"",
+        "nope",
+    );
+    refuses(
+        "BEGIN GET DIAGNOSTICS a = nope; END",
+        "unrecognized GET DIAGNOSTICS item at or near \"nope\"",
+        "nope",
+    );
+    refuses("BEGIN CONTINUE; END", "CONTINUE cannot be used outside a loop", "CONTINUE");
+    refuses("BEGIN EXIT f; END; BEGIN END", "syntax error at or near \"BEGIN\"", "BEGIN");
+    refuses("BEGIN CASE a WHEN 1 THEN NULL; END; END", "syntax error at or near \";\"", ";");
+    refuses(
+        "BEGIN RETURN QUERY SELECT 1; END",
+        "cannot use RETURN QUERY in a non-SETOF function",
+        "RETURN QUE",
     );
 }
