@@ -15,7 +15,34 @@
 //! - [`log`]       redo, group commit, checkpoints, recovery
 //! - [`monitor`]   counters
 pub mod cell;
+pub mod clock;
+pub mod engine;
+pub mod executor;
 pub mod id;
 pub mod log;
+pub mod partition;
+pub mod program;
+pub mod random;
 pub mod schema;
+pub mod snapshot;
+pub mod spawn;
 pub mod storage;
+pub mod submission;
+pub mod table;
+pub mod txn;
+
+pub use engine::{
+    Durable, Engine, EngineConfig, ExecutorPlace, LogView, OpenError, PartitionView, RouteView, Seams,
+    SubmitOptions,
+};
+pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
+pub use log::Wake;
+pub use partition::{ClaimSet, Route, RoutingTable};
+pub use program::{Completed, Outcome, Program, Stop};
+pub use snapshot::{ScanPage, Snapshot};
+pub use submission::{Canceller, Submission};
+pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
+pub use txn::{
+    ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, KeyRange, LockMode,
+    LockWait, NextValue, OwnedCell, Savepoint, Sequence, Txn, Visit,
+};

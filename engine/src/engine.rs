@@ -1,0 +1,314 @@
+//! The engine's front: open, submit, begin, snapshot, views.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+mod checkpoint;
+mod open;
+mod shared;
+mod views;
+
+pub use open::{EngineConfig, ExecutorPlace, OpenError, Seams};
+pub(crate) use shared::Shared;
+pub use views::{LogView, PartitionView, RouteView};
+
+use crate::executor::{ExecutorHandle, ExecutorInfo, Worker};
+use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId};
+use crate::partition::{HeldList, RoutingTable};
+use crate::program::{Completed, Outcome, Program, Stop};
+use crate::snapshot::Snapshot;
+use crate::storage::KeyBuf;
+use crate::submission::{Pending, Submission};
+use crate::table::TableMeta;
+use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
+use crate::txn::{
+    Commit, Interactive, InteractiveSavepoint, InteractiveState, LockWait, PreSplit, Rollback, RollbackTo,
+    Sequence, SplitPartition,
+};
+
+/// The engine. Cheap to clone; the last clone's end stops its threads.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+    /// Stops the background threads when the last engine goes; programs on their way keep
+    /// only the shared state.
+    background: Arc<open::Background>,
+}
+
+/// Under what a program is submitted.
+#[derive(Clone, Copy, Default)]
+pub struct SubmitOptions<'i> {
+    /// Run as a statement of this interactive transaction.
+    pub transaction: Option<&'i Interactive>,
+    /// Whether to wait for rows that somebody else locks.
+    pub lock_wait: LockWait,
+    /// The program promises not to write.
+    pub read_only: bool,
+}
+
+impl Engine {
+    /// Runs a program: on the spot if all its partitions are idle, else through their queues.
+    pub fn submit<P: Program>(&self, program: P, options: SubmitOptions<'_>) -> Submission<P> {
+        submit_on(&self.shared, program, options)
+    }
+
+    /// Begins an interactive transaction.
+    pub fn begin(&self) -> Interactive {
+        let id = self.shared.next_transaction();
+        let state = InteractiveState::new(id, self.shared.clock.wall_micros());
+        Interactive { state, shared: self.shared.clone() }
+    }
+
+    /// Commits an interactive transaction. If the outcome is an error other than
+    /// [`Stop::TransactionEnded`], roll it back.
+    pub fn commit(&self, transaction: &Interactive) -> Submission<Commit> {
+        self.submit(Commit { state: transaction.state.clone() }, SubmitOptions::default())
+    }
+
+    /// Rolls an interactive transaction back.
+    pub fn rollback(&self, transaction: &Interactive) -> Submission<Rollback> {
+        self.submit(Rollback { state: transaction.state.clone() }, SubmitOptions::default())
+    }
+
+    /// Takes an interactive transaction back to a savepoint.
+    pub fn rollback_to(
+        &self,
+        transaction: &Interactive,
+        savepoint: InteractiveSavepoint,
+    ) -> Submission<RollbackTo> {
+        self.submit(RollbackTo { state: transaction.state.clone(), savepoint }, SubmitOptions::default())
+    }
+
+    /// The database as of now. Advances the epoch, which waits for commit points in progress:
+    /// nanoseconds.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(&self.shared)
+    }
+
+    /// Resolves when `epoch` is durable: `true`, or `false` if the log failed before.
+    pub fn durable(&self, epoch: Epoch) -> Durable {
+        Durable { shared: self.shared.clone(), epoch, registered: false }
+    }
+
+    /// Whether `epoch` is durable already.
+    pub fn is_durable(&self, epoch: Epoch) -> bool {
+        self.shared.log.is_durable(epoch)
+    }
+
+    /// Waits on this thread until `epoch` is durable.
+    pub fn wait_durable(&self, epoch: Epoch) -> bool {
+        self.shared.log.want(epoch);
+        while !self.shared.log.is_durable(epoch) {
+            if self.shared.log_failed() {
+                return false;
+            }
+            self.shared.wait_for_durable_change();
+        }
+        true
+    }
+
+    /// The table at its current layout.
+    pub fn table(&self, id: TreeId) -> Option<Arc<TableMeta>> {
+        self.shared.load_schema().tables.get(&id).cloned()
+    }
+
+    /// All tables, in id order.
+    pub fn tables(&self) -> Vec<Arc<TableMeta>> {
+        self.shared.load_schema().tables_sorted()
+    }
+
+    /// A running sequence.
+    pub fn sequence(&self, id: SequenceId) -> Option<Arc<Sequence>> {
+        self.shared.load_schema().sequences.get(&id).cloned()
+    }
+
+    /// The current routing table.
+    pub fn routing(&self) -> Arc<RoutingTable> {
+        self.shared.load_routing()
+    }
+
+    /// Splits a group at the given keys before a bulk load (COPY's first sample).
+    pub fn pre_split(&self, group: GroupId, keys: Vec<KeyBuf>) -> Submission<PreSplit> {
+        self.submit(PreSplit { group, keys, added: 0 }, SubmitOptions::default())
+    }
+
+    /// Splits the partition of a key in two, if it has at least `rows_min` rows and its keys
+    /// allow.
+    pub fn split(&self, group: GroupId, key: &[u8], rows_min: u64) -> Submission<SplitPartition> {
+        let program = SplitPartition { group, key: KeyBuf::from_slice(key), rows_min, split_at: None };
+        self.submit(program, SubmitOptions::default())
+    }
+
+    /// The executors.
+    pub fn executors(&self) -> Vec<ExecutorInfo> {
+        self.shared.executors.iter().map(|executor| executor.info()).collect()
+    }
+
+    /// Takes the handle of an executor, for the thread that will drive it; `None` if somebody
+    /// drives it already.
+    pub fn attach_executor(&self, id: ExecutorId) -> Option<ExecutorHandle> {
+        let executor = self.shared.executors.get(usize::from(id.0))?;
+        let taken = executor.driven.swap(true, Ordering::SeqCst);
+        (!taken).then(|| ExecutorHandle { shared: self.shared.clone(), id })
+    }
+
+    /// Starts an executor's thread, pinned to its core, and calls `body` on it.
+    pub fn start_executor(
+        &self,
+        id: ExecutorId,
+        body: Box<dyn FnOnce(ExecutorHandle) + Send>,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let handle = self.attach_executor(id).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::AlreadyExists, "the executor is driven already")
+        })?;
+        let core = self.shared.executors[usize::from(id.0)].core;
+        let pin = self.shared.config.pin_threads;
+        self.shared.spawn.spawn(
+            format!("executor-{id}"),
+            Box::new(move || {
+                if let (true, Some(core)) = (pin, core) {
+                    pin_to_core(core);
+                }
+                handle.seat();
+                body(handle);
+            }),
+        )
+    }
+
+    /// Writes everything committed so far to the log, durably.
+    pub fn flush(&self) -> bool {
+        self.wait_durable(self.shared.epochs.current())
+    }
+
+    /// Runs a checkpoint now and waits for it.
+    pub fn checkpoint(&self) -> Result<(), OpenError> {
+        self.background.checkpoint(&self.shared)
+    }
+}
+
+/// Pins the calling thread to one core.
+fn pin_to_core(core: usize) {
+    // SAFETY: `cpu_set_t` is plain data for which zero is valid, and it outlives the call; a
+    // core beyond the set is refused by the check.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if core < libc::CPU_SETSIZE as usize {
+            libc::CPU_SET(core, &mut set);
+            // A refusal (a smaller cpuset) leaves the thread where it is.
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+    }
+}
+
+/// Submits a program, from an engine or from inside it.
+pub(crate) fn submit_on<P: Program>(
+    shared: &Arc<Shared>,
+    mut program: P,
+    options: SubmitOptions<'_>,
+) -> Submission<P> {
+    let run_options = RunOptions {
+        interactive: options.transaction.map(|transaction| transaction.state.clone()),
+        lock_wait: options.lock_wait,
+        read_only: options.read_only,
+    };
+    if let Some(interactive) = &run_options.interactive
+        && !interactive.is_active()
+    {
+        return Submission::ready(
+            shared.clone(),
+            Completed { program, outcome: refused(Stop::TransactionEnded) },
+        );
+    }
+    crate::executor::with_worker(shared, |shared, worker| {
+        worker.wait_for_room(shared);
+        worker.refresh(shared);
+        let mut claims = std::mem::take(&mut worker.scratch.claims);
+        claims.clear();
+        program.predict(&worker.routing, &mut claims);
+        if let Some(interactive) = &run_options.interactive
+            && interactive.wrote_references()
+        {
+            claims.add_group(crate::table::REFERENCE_GROUP);
+        }
+        let mut held = HeldList::new();
+        worker.routing.resolve(&claims, &mut held);
+        let mut restarts = 0;
+        let mut parked = None;
+        if shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
+            let everything = claims.is_everything();
+            match run_held(shared, worker, &mut program, &run_options, held, everything) {
+                Ran::Done(outcome) => {
+                    worker.scratch.claims = claims;
+                    return Submission::ready(shared.clone(), Completed { program, outcome });
+                }
+                Ran::Restart => {
+                    restarts = 1;
+                    let mut missing = std::mem::take(&mut worker.scratch.missing);
+                    Attempt::<P>::widen(&mut claims, &mut missing, restarts);
+                    worker.scratch.missing = missing;
+                }
+                Ran::Wait(waiter) => parked = Some(waiter),
+            }
+        }
+        let pending = Pending::new(shared);
+        let attempt = Attempt { program, claims, options: run_options, restarts, pending: pending.clone() };
+        match parked {
+            Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),
+            None => attempt.enqueue(shared, worker),
+        }
+        Submission::pending(shared.clone(), pending)
+    })
+}
+
+/// Claims all partitions directly, or none.
+fn claim_all(shared: &Arc<Shared>, worker: &mut Worker, held: &[crate::partition::PartitionRef]) -> bool {
+    for (at, partition) in held.iter().enumerate() {
+        if !partition.try_claim() {
+            shared.release_all(worker, &held[..at]);
+            return false;
+        }
+    }
+    true
+}
+
+fn refused(stop: Stop) -> Outcome {
+    Outcome {
+        result: Err(stop),
+        depends_on: Epoch(0),
+        restarts: 0,
+        partitions: 0,
+        ran_on: None,
+        inline: true,
+    }
+}
+
+/// A future of durability: see [`Engine::durable`].
+pub struct Durable {
+    shared: Arc<Shared>,
+    epoch: Epoch,
+    registered: bool,
+}
+
+impl Future for Durable {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        if self.shared.log.is_durable(self.epoch) {
+            return Poll::Ready(true);
+        }
+        if self.shared.log_failed() {
+            return Poll::Ready(false);
+        }
+        self.shared.register_durable(self.epoch, context.waker().clone());
+        if !self.registered {
+            self.registered = true;
+            self.shared.log.want(self.epoch);
+        }
+        // The epoch may have become durable before the registration.
+        if self.shared.log.is_durable(self.epoch) { Poll::Ready(true) } else { Poll::Pending }
+    }
+}

@@ -1,0 +1,498 @@
+//! Opening an engine: recovery, the first start, and the background threads.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::Engine;
+use super::shared::{Shared, SharedParts, fewest_homes};
+use crate::clock::{Clock, SystemClock};
+use crate::id::{Epoch, GroupId, IslandId, PartitionId, SequenceId};
+use crate::log::store::check_format;
+use crate::log::{
+    Checkpointer, Log, LogLimits, LogStore, LogWriter, Progress, Recovered, Step, StoreError, recover,
+};
+use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route, RoutingTable};
+use crate::random::{Entropy, SystemEntropy};
+use crate::spawn::{Spawn, SystemSpawn};
+use crate::storage::{KeyBuf, Row, Tree};
+use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, TableMeta, catalog_table};
+use crate::txn::{
+    GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, Sequence, SequenceRecord,
+    SharedTree, TableRecord, sequence_key,
+};
+
+/// Where an executor lives.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutorPlace {
+    pub island: IslandId,
+    /// The core to pin its thread to.
+    pub core: Option<usize>,
+}
+
+/// What an engine is opened with. Defaults are those of a server.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// One entry an executor; at least one.
+    pub executors: Vec<ExecutorPlace>,
+    pub pin_threads: bool,
+    /// Rows and keys beyond this are refused with [`crate::Stop::OutOfMemory`].
+    pub max_memory_bytes: i64,
+    /// A one-shot that runs longer is asked to become interactive.
+    pub one_shot_budget_micros: u64,
+    /// A partition one of whose trees has more rows than this splits.
+    pub split_rows: u64,
+    /// Whether the engine runs its own log writer and checkpointer. The simulator steps the
+    /// writer itself.
+    pub background: bool,
+    pub log: LogLimits,
+    /// A checkpoint begins when the log has grown by this since the last one.
+    pub checkpoint_bytes: u64,
+    /// A checkpoint slice, and so a partition's pause for it, has about this size.
+    pub checkpoint_slice_bytes: usize,
+    /// Threads of recovery.
+    pub recovery_threads: usize,
+    /// Whether a log that failed ends the process.
+    pub abort_on_log_failure: bool,
+    /// Unused by the engine; shown by the views.
+    pub data_directory: Option<PathBuf>,
+}
+
+impl EngineConfig {
+    /// A configuration with this many executors on one island, unpinned.
+    pub fn with_executors(count: usize) -> Self {
+        Self {
+            executors: vec![ExecutorPlace { island: IslandId(0), core: None }; count.max(1)],
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            executors: vec![ExecutorPlace { island: IslandId(0), core: None }],
+            pin_threads: true,
+            max_memory_bytes: 4 << 30,
+            one_shot_budget_micros: 20_000,
+            split_rows: 100_000,
+            background: true,
+            log: LogLimits::default(),
+            checkpoint_bytes: 256 << 20,
+            checkpoint_slice_bytes: 256 << 10,
+            recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            abort_on_log_failure: true,
+            data_directory: None,
+        }
+    }
+}
+
+/// The world outside, replaceable for simulation.
+#[derive(Clone)]
+pub struct Seams {
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub spawn: Arc<dyn Spawn>,
+}
+
+impl Default for Seams {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::new()),
+            entropy: Arc::new(SystemEntropy),
+            spawn: Arc::new(SystemSpawn),
+        }
+    }
+}
+
+/// Why an engine cannot be opened, or a checkpoint be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the log's record {key} cannot be read: {reason}")]
+    Definition { key: String, reason: String },
+    #[error("table {table} breaks its unique index {index} after recovery")]
+    Index { table: String, index: String },
+    #[error("a thread cannot be started: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error("an engine needs at least one executor")]
+    NoExecutors,
+}
+
+impl Engine {
+    /// Opens an engine on a log store: recovers what is there, or makes a new database with
+    /// the system catalog's table.
+    pub fn open(config: EngineConfig, store: Arc<dyn LogStore>) -> Result<Self, OpenError> {
+        Self::open_with(config, store, Seams::default(), &|_| {})
+    }
+
+    /// As [`Engine::open`], with the world outside given and the progress of recovery shown.
+    pub fn open_with(
+        config: EngineConfig,
+        store: Arc<dyn LogStore>,
+        seams: Seams,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Self, OpenError> {
+        if config.executors.is_empty() {
+            return Err(OpenError::NoExecutors);
+        }
+        check_format(&*store)?;
+        let mut recovered = recover(&*store, config.recovery_threads, progress)?;
+        let log = Log::new(config.log, &recovered);
+        let parts = rebuild(config, seams, log.clone(), &mut recovered)?;
+        let shared = Shared::new(parts);
+        let background = Background::start(&shared, store, log, &recovered)?;
+        let engine = Self { shared, background: Arc::new(background) };
+        engine.create_catalog();
+        Ok(engine)
+    }
+
+    /// The first start: the catalog's table.
+    fn create_catalog(&self) {
+        if self.table(CATALOG_TREE).is_none() {
+            let completed = self.submit(CreateCatalog, super::SubmitOptions::default()).wait();
+            debug_assert!(completed.outcome.result.is_ok());
+        }
+    }
+
+    /// For drivers without background threads: closes the current epoch and makes it durable.
+    pub fn step_log(&self) -> Result<Step, StoreError> {
+        self.background.step(&self.shared)
+    }
+
+    /// Stops the background threads; what was committed is written first.
+    pub fn close(&self) {
+        self.background.stop();
+    }
+}
+
+struct CreateCatalog;
+
+impl crate::program::Program for CreateCatalog {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut crate::partition::ClaimSet) {
+        claims.everything();
+    }
+
+    fn run(&mut self, txn: &mut crate::txn::Txn<'_>) -> Result<(), crate::program::Stop> {
+        if txn.table(CATALOG_TREE).is_none() {
+            let _ = txn.ddl(crate::txn::DdlOp::CreateTable(catalog_table()))?;
+        }
+        Ok(())
+    }
+}
+
+fn parse<'m, T: serde::de::DeserializeOwned>(
+    meta: &'m BTreeMap<Vec<u8>, Vec<u8>>,
+    prefix: &'m str,
+) -> impl Iterator<Item = Result<(u32, T), OpenError>> + 'm {
+    meta.iter().filter_map(move |(key, value)| {
+        let key = std::str::from_utf8(key).ok()?;
+        let id = key.strip_prefix(prefix)?.parse::<u32>();
+        let unreadable = |reason: String| OpenError::Definition { key: key.to_owned(), reason };
+        Some(match (id, serde_json::from_slice::<T>(value)) {
+            (Ok(id), Ok(record)) => Ok((id, record)),
+            (Err(error), _) => Err(unreadable(error.to_string())),
+            (_, Err(error)) => Err(unreadable(error.to_string())),
+        })
+    })
+}
+
+/// From what the log says to partitions: definitions first, then rows, then index entries.
+fn rebuild(
+    config: EngineConfig,
+    seams: Seams,
+    log: Arc<Log>,
+    recovered: &mut Recovered,
+) -> Result<SharedParts, OpenError> {
+    let mut schema = Schema::default();
+    let mut tables = Vec::new();
+    for record in parse::<TableRecord>(&recovered.meta, "table/") {
+        tables.push(record?.1);
+    }
+    tables.sort_by_key(|record| record.def.id);
+    let mut next_table_version = 1;
+    for record in tables {
+        next_table_version = next_table_version.max(record.version + 1);
+        schema.put_table(record.def, record.version);
+    }
+    let mut values: BTreeMap<u32, SequenceRecord> = BTreeMap::new();
+    for record in parse::<SequenceRecord>(&recovered.meta, "value/") {
+        let (id, record) = record?;
+        values.insert(id, record);
+    }
+    for record in parse::<SequenceDef>(&recovered.meta, "sequence/") {
+        let (id, def) = record?;
+        let next = values.get(&id).map(|record| record.next);
+        schema.sequences.insert(SequenceId(id), Sequence::new(def, next));
+    }
+    debug_assert_eq!(sequence_key(ROW_ID_SEQUENCE.id), format!("value/{}", u32::MAX));
+    let row_ids = Sequence::new(ROW_ID_SEQUENCE, values.get(&u32::MAX).map(|record| record.next));
+
+    let mut groups: BTreeMap<GroupId, Vec<KeyBuf>> = BTreeMap::new();
+    groups.insert(REFERENCE_GROUP, vec![KeyBuf::new()]);
+    for record in parse::<GroupRecord>(&recovered.meta, "group/") {
+        let (id, record) = record?;
+        groups.insert(GroupId(id), record.lows.iter().map(|low| KeyBuf::from_slice(low)).collect());
+    }
+    for group in schema.groups.keys() {
+        groups.entry(*group).or_insert_with(|| vec![KeyBuf::new()]);
+    }
+
+    let mut build = Build { executors: config.executors.len(), partitions: Vec::new(), memory_used: 0 };
+    let mut routing = RoutingTable::default();
+    routing.version = 1;
+    for (group, mut lows) in groups {
+        lows.sort();
+        lows.dedup();
+        if lows.first().is_none_or(|low| !low.is_empty()) {
+            lows.insert(0, KeyBuf::new());
+        }
+        let routes = build.group(group, &lows, recovered);
+        routing.put_group(group, routes);
+    }
+    let mut vector = ReferenceVector::default();
+    for table in schema.tables_sorted() {
+        let rows = recovered.trees.remove(&table.def.id).unwrap_or_default();
+        build.table(&table, rows, &routing, &mut vector, recovered.epoch)?;
+    }
+    Ok(SharedParts {
+        config,
+        clock: seams.clock,
+        entropy: seams.entropy,
+        spawn: seams.spawn,
+        log,
+        first_epoch: Epoch(recovered.epoch.0 + 1),
+        references: References::new(vector),
+        row_ids,
+        schema,
+        routing,
+        next_partition: build.partitions.len() as u32,
+        partitions: build.partitions,
+        next_table_version,
+        meta_sequence: recovered.sequence_max + 1,
+        memory_used: build.memory_used,
+    })
+}
+
+struct Build {
+    executors: usize,
+    partitions: Vec<PartitionRef>,
+    memory_used: i64,
+}
+
+impl Build {
+    /// The partitions of a group, idle; nobody else knows them yet.
+    fn group(&mut self, group: GroupId, lows: &[KeyBuf], recovered: &Recovered) -> Vec<Route> {
+        let mut routes = Vec::new();
+        for (at, low) in lows.iter().enumerate() {
+            let mut data = PartitionData::new(low.clone(), lows.get(at + 1).cloned());
+            data.start_at(recovered.sequence_max, recovered.epoch);
+            let id = PartitionId(self.partitions.len() as u32);
+            let home = fewest_homes(&self.partitions, self.executors, group);
+            let partition = Partition::leak(id, group, home, data, false);
+            self.partitions.push(partition);
+            routes.push(Route { low: low.clone(), partition });
+        }
+        routes
+    }
+
+    fn table(
+        &mut self,
+        table: &Arc<TableMeta>,
+        mut rows: Tree,
+        routing: &RoutingTable,
+        vector: &mut ReferenceVector,
+        epoch: Epoch,
+    ) -> Result<(), OpenError> {
+        let broken =
+            |index: &str| OpenError::Index { table: table.def.name.clone(), index: index.to_owned() };
+        // Index entries first, from the whole table.
+        for index in &table.indexes {
+            let mut entries: Vec<(KeyBuf, Row)> = Vec::with_capacity(rows.len() as usize);
+            for (key, row) in rows.cursor(std::ops::Bound::Unbounded) {
+                let mut entry = KeyBuf::new();
+                table.index_key(index, row, key, &mut entry);
+                entries.push((entry, Row::from(key)));
+            }
+            entries.sort_unstable();
+            let mut tree = Tree::new();
+            for (entry, key) in entries {
+                self.memory_used += crate::txn::entry_bytes(&entry, &key);
+                if tree.insert_new(&entry, key, 0).is_err() {
+                    return Err(broken(&index.def.name));
+                }
+            }
+            self.place(index.group(), index.root, index.def.id, table.version, tree, routing, vector, epoch);
+        }
+        for (key, row) in rows.cursor(std::ops::Bound::Unbounded) {
+            self.memory_used += crate::txn::entry_bytes(key, row);
+        }
+        let rows = std::mem::take(&mut rows);
+        self.place(table.group(), table.root, table.def.id, table.version, rows, routing, vector, epoch);
+        Ok(())
+    }
+
+    /// Cuts a tree at the group's boundaries and puts the parts into their partitions.
+    #[allow(clippy::too_many_arguments)]
+    fn place(
+        &mut self,
+        group: GroupId,
+        position: u16,
+        id: crate::id::TreeId,
+        version: u32,
+        mut tree: Tree,
+        routing: &RoutingTable,
+        vector: &mut ReferenceVector,
+        epoch: Epoch,
+    ) {
+        for route in routing.routes(group).iter().rev() {
+            let part =
+                if route.low.is_empty() { std::mem::take(&mut tree) } else { tree.split_off(&route.low) };
+            let mut root = Root::new(id, version);
+            if group == REFERENCE_GROUP {
+                let mut shared = SharedTree::new();
+                for (key, row) in part.cursor(std::ops::Bound::Unbounded) {
+                    shared.insert(key, row.clone(), 1);
+                }
+                vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, tree: shared }));
+            } else {
+                root.tree = part;
+            }
+            if route.partition.try_claim() {
+                // SAFETY: just claimed; nobody else knows the partition yet.
+                let data = unsafe { route.partition.data_mut() };
+                data.bytes += root.tree.bytes() as i64;
+                data.put_root(position, root);
+                let released = route.partition.try_release();
+                debug_assert!(released, "nothing can be queued before the engine is open");
+            }
+        }
+    }
+}
+
+/// The log writer and the checkpointer, as threads or stepped by the caller.
+pub(super) struct Background {
+    log: Arc<Log>,
+    writer: Arc<Mutex<Option<LogWriter>>>,
+    checkpointer: Arc<Mutex<Checkpointer>>,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How often the checkpointer looks at the log's length.
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+
+impl Background {
+    fn start(
+        shared: &Arc<Shared>,
+        store: Arc<dyn LogStore>,
+        log: Arc<Log>,
+        recovered: &Recovered,
+    ) -> Result<Self, OpenError> {
+        let failing = Arc::downgrade(shared);
+        let abort = shared.config.abort_on_log_failure;
+        let on_failure = Box::new(move |error: &StoreError| {
+            tracing::error!(%error, "the log failed: nothing more can be acknowledged");
+            if abort {
+                eprintln!("FATAL: the log failed: {error}");
+                std::process::abort();
+            }
+            if let Some(shared) = failing.upgrade() {
+                shared.failed.store(true, Ordering::Release);
+            }
+        });
+        let writer = LogWriter::new(log.clone(), store.clone(), recovered, on_failure);
+        let background = Self {
+            checkpointer: Arc::new(Mutex::new(Checkpointer::new(log.clone(), store)?)),
+            log,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Mutex::new(Vec::new()),
+        };
+        if shared.config.background {
+            background.spawn_writer(shared)?;
+            background.spawn_checkpointer(shared)?;
+        }
+        Ok(background)
+    }
+
+    fn spawn_writer(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        let Some(mut writer) = self.writer.lock().take() else { return Ok(()) };
+        let (seat, stop) = (self.writer.clone(), self.stop.clone());
+        let weak = Arc::downgrade(shared);
+        let thread = shared.spawn.spawn(
+            "log-writer".to_owned(),
+            Box::new(move || {
+                let advance = || match weak.upgrade() {
+                    Some(shared) => shared.epochs.advance(),
+                    None => Epoch(0),
+                };
+                writer.run(&advance, &stop);
+                *seat.lock() = Some(writer);
+            }),
+        )?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn spawn_checkpointer(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        let (checkpointer, stop) = (self.checkpointer.clone(), self.stop.clone());
+        let weak = Arc::downgrade(shared);
+        let thread = shared.spawn.spawn(
+            "checkpointer".to_owned(),
+            Box::new(move || {
+                while !stop.load(Ordering::Acquire) {
+                    std::thread::park_timeout(CHECKPOINT_LOOK);
+                    let Some(shared) = weak.upgrade() else { return };
+                    let grown = shared.log.counters().bytes_since_checkpoint;
+                    if grown < shared.config.checkpoint_bytes || stop.load(Ordering::Acquire) {
+                        continue;
+                    }
+                    let result = super::checkpoint::run(&shared, &mut checkpointer.lock(), &stop);
+                    if let Err(error) = result {
+                        tracing::warn!(%error, "a checkpoint was given up");
+                    }
+                }
+            }),
+        )?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    /// Runs a checkpoint on this thread.
+    pub fn checkpoint(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        super::checkpoint::run(shared, &mut self.checkpointer.lock(), &self.stop)?;
+        Ok(())
+    }
+
+    fn step(&self, shared: &Arc<Shared>) -> Result<Step, StoreError> {
+        match &mut *self.writer.lock() {
+            Some(writer) => writer.step(shared.epochs.advance()),
+            None => Ok(Step { durable: self.log.durable(), bytes: 0 }),
+        }
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.log.nudge();
+        for thread in self.threads.lock().drain(..) {
+            thread.thread().unpark();
+            // The last engine may go on one of its own threads; a thread cannot wait for itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,368 @@
+//! The state every thread of the engine sees.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use crossbeam::utils::CachePadded;
+use parking_lot::{Condvar, Mutex};
+
+use super::open::EngineConfig;
+use crate::clock::Clock;
+use crate::executor::{Executor, MemoryGauge, Worker, put, serve, take};
+use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
+use crate::log::{Log, Wake};
+use crate::partition::{HeldList, Job, Partition, PartitionData, PartitionRef, RoutingTable, Ticket};
+use crate::random::Entropy;
+use crate::snapshot::Snapshots;
+use crate::spawn::Spawn;
+use crate::table::{REFERENCE_GROUP, Schema};
+use crate::txn::{EpochClock, References, Sequence, SplitPartition, WaitGraph};
+
+/// See the module.
+pub(crate) struct Shared {
+    pub config: EngineConfig,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub spawn: Arc<dyn Spawn>,
+    pub epochs: EpochClock,
+    pub log: Arc<Log>,
+    pub references: References,
+    pub snapshots: Snapshots,
+    pub waits: WaitGraph,
+    pub memory: MemoryGauge,
+    pub counters: Counters,
+    pub row_ids: Arc<Sequence>,
+    pub executors: Vec<Arc<Executor>>,
+    /// Moves with every publication of definitions or routing.
+    definitions_version: CachePadded<AtomicU64>,
+    schema: ArcSwap<Schema>,
+    routing: ArcSwap<RoutingTable>,
+    /// Publications one after another.
+    routing_latch: Mutex<()>,
+    partitions: Mutex<Vec<PartitionRef>>,
+    next_partition: AtomicU32,
+    next_table_version: AtomicU32,
+    meta_sequence: AtomicU64,
+    next_transaction: AtomicU64,
+    idle_workers: Mutex<Vec<Box<Worker>>>,
+    /// Replies of threads that are no executors.
+    durable_waiters: Mutex<Vec<(Epoch, Waker)>>,
+    durable_change: Mutex<u64>,
+    durable_changed: Condvar,
+    pub failed: AtomicBool,
+    splits_wanted: AtomicUsize,
+}
+
+/// Rare events, for the views.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub row_waits: AtomicU64,
+}
+
+/// What recovery (or a first start) puts in.
+pub(crate) struct SharedParts {
+    pub config: EngineConfig,
+    pub clock: Arc<dyn Clock>,
+    pub entropy: Arc<dyn Entropy>,
+    pub spawn: Arc<dyn Spawn>,
+    pub log: Arc<Log>,
+    pub first_epoch: Epoch,
+    pub references: References,
+    pub row_ids: Arc<Sequence>,
+    pub schema: Schema,
+    pub routing: RoutingTable,
+    pub partitions: Vec<PartitionRef>,
+    pub next_partition: u32,
+    pub next_table_version: u32,
+    pub meta_sequence: u64,
+    pub memory_used: i64,
+}
+
+impl Shared {
+    pub fn new(parts: SharedParts) -> Arc<Self> {
+        let places = parts.config.executors.clone();
+        let executors: Vec<Arc<Executor>> = places
+            .iter()
+            .enumerate()
+            .map(|(at, place)| Arc::new(Executor::new(ExecutorId(at as u16), place.island, place.core)))
+            .collect();
+        let memory = MemoryGauge::new(parts.config.max_memory_bytes);
+        memory.add(parts.memory_used);
+        let shared = Arc::new(Self {
+            config: parts.config,
+            clock: parts.clock,
+            entropy: parts.entropy,
+            spawn: parts.spawn,
+            epochs: EpochClock::new(parts.first_epoch),
+            log: parts.log,
+            references: parts.references,
+            snapshots: Snapshots::default(),
+            waits: WaitGraph::default(),
+            memory,
+            counters: Counters::default(),
+            row_ids: parts.row_ids,
+            executors,
+            definitions_version: CachePadded::new(AtomicU64::new(1)),
+            schema: ArcSwap::from_pointee(parts.schema),
+            routing: ArcSwap::from_pointee(parts.routing),
+            routing_latch: Mutex::new(()),
+            partitions: Mutex::new(parts.partitions),
+            next_partition: AtomicU32::new(parts.next_partition),
+            next_table_version: AtomicU32::new(parts.next_table_version),
+            meta_sequence: AtomicU64::new(parts.meta_sequence),
+            next_transaction: AtomicU64::new(1),
+            idle_workers: Mutex::new(Vec::new()),
+            durable_waiters: Mutex::new(Vec::new()),
+            durable_change: Mutex::new(0),
+            durable_changed: Condvar::new(),
+            failed: AtomicBool::new(false),
+            splits_wanted: AtomicUsize::new(0),
+        });
+        for executor in &shared.executors {
+            shared.log.subscribe(executor.clone());
+        }
+        shared.log.subscribe(Arc::new(DurableChange(Arc::downgrade(&shared))));
+        shared
+    }
+
+    pub fn definitions_version(&self) -> u64 {
+        self.definitions_version.load(Ordering::Acquire)
+    }
+
+    pub fn load_schema(&self) -> Arc<Schema> {
+        self.schema.load_full()
+    }
+
+    pub fn load_routing(&self) -> Arc<RoutingTable> {
+        self.routing.load_full()
+    }
+
+    /// Publishes new definitions; the caller holds everything, so no split is in progress.
+    pub fn publish_definitions(&self, schema: Schema, mut routing: RoutingTable) {
+        let _latch = self.routing_latch.lock();
+        routing.version = self.routing.load().version + 1;
+        self.schema.store(Arc::new(schema));
+        self.routing.store(Arc::new(routing));
+        self.definitions_version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Changes the routing table by copy, one change after another.
+    pub fn change_routing(&self, change: impl FnOnce(&mut RoutingTable)) {
+        let _latch = self.routing_latch.lock();
+        let mut routing = (*self.routing.load_full()).clone();
+        change(&mut routing);
+        routing.version += 1;
+        self.routing.store(Arc::new(routing));
+        self.definitions_version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A new partition, held by the caller, at home where the fewest are.
+    pub fn new_partition(&self, group: GroupId, data: PartitionData) -> PartitionRef {
+        let id = PartitionId(self.next_partition.fetch_add(1, Ordering::Relaxed));
+        let mut partitions = self.partitions.lock();
+        let home = fewest_homes(&partitions, self.executors.len(), group);
+        let partition = Partition::leak(id, group, home, data, true);
+        partitions.push(partition);
+        partition
+    }
+
+    pub fn next_table_version(&self) -> u32 {
+        self.next_table_version.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn next_meta_sequence(&self) -> u64 {
+        self.meta_sequence.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn next_transaction(&self) -> TxnId {
+        TxnId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Runs `body` with this thread's worker.
+    pub fn with_worker<R>(self: &Arc<Self>, body: impl FnOnce(&Arc<Self>, &mut Worker) -> R) -> R {
+        crate::executor::with_worker(self, body)
+    }
+
+    pub fn take_worker(self: &Arc<Self>) -> Box<Worker> {
+        let idle = self.idle_workers.lock().pop();
+        idle.unwrap_or_else(|| Worker::new(self))
+    }
+
+    pub fn return_worker(&self, worker: Box<Worker>) {
+        self.idle_workers.lock().push(worker);
+    }
+
+    /// Whether this thread may run a program over these partitions on the spot: a thread of
+    /// the island of all their homes, or one that is no executor.
+    pub fn may_run_here(&self, worker: &Worker, held: &[PartitionRef]) -> bool {
+        match worker.island {
+            None => true,
+            Some(island) => {
+                held.iter().all(|partition| {
+                    partition.group == REFERENCE_GROUP || self.home_of(partition).island == island
+                }) || held.len() > 1
+            }
+        }
+    }
+
+    fn home_of(&self, partition: PartitionRef) -> &Executor {
+        let home = usize::from(partition.home().0);
+        &self.executors[home.min(self.executors.len() - 1)]
+    }
+
+    /// Gives partitions back; those with queued work go to an executor.
+    pub fn release_all(self: &Arc<Self>, _worker: &mut Worker, held: &[PartitionRef]) {
+        for &partition in held {
+            if !partition.try_release() {
+                self.home_of(partition).push(partition);
+            }
+        }
+    }
+
+    /// Enters the queues of all partitions with a ticket for `job`. Partitions that were idle
+    /// are held now: they are served at once, here or at home.
+    pub fn enter_queues(
+        self: &Arc<Self>,
+        worker: &mut Worker,
+        held: HeldList,
+        job: Box<dyn Job>,
+        note: &dyn Fn(&Arc<Ticket>),
+    ) {
+        let ticket = Ticket::new(held, job);
+        note(&ticket);
+        let gained = Partition::enqueue_all(&ticket);
+        for partition in gained {
+            if worker.nesting == 0 && self.may_run_here(worker, ticket.partitions()) {
+                serve(self, worker, partition);
+            } else {
+                self.home_of(partition).push(partition);
+            }
+        }
+    }
+
+    /// Work of another executor of the same island.
+    pub fn steal(&self, thief: &Executor) -> Option<PartitionRef> {
+        let start = usize::from(thief.id.0) + 1;
+        let count = self.executors.len();
+        (0..count - 1)
+            .map(|step| &self.executors[(start + step) % count])
+            .filter(|executor| executor.island == thief.island)
+            .find_map(|executor| executor.pop())
+    }
+
+    pub fn island_has_work(&self, of: &Executor) -> bool {
+        self.executors.iter().any(|executor| executor.island == of.island && executor.ready_len() > 0)
+    }
+
+    /// Serves one ready partition of an executor that nobody drives; whether there was one.
+    pub fn help(self: &Arc<Self>) -> bool {
+        let undriven = self.executors.iter().filter(|executor| !executor.driven.load(Ordering::SeqCst));
+        for executor in undriven {
+            if let Some(partition) = executor.pop() {
+                self.with_worker(|shared, worker| serve(shared, worker, partition));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes a sampled look at a held partition: numbers for the views, and whether it has
+    /// grown beyond its size.
+    pub fn look_at(self: &Arc<Self>, partition: PartitionRef) {
+        // SAFETY: the caller holds the partition; the reference ends with this function.
+        let data = unsafe { partition.data_mut() };
+        let rows = data.rows();
+        partition.rows.store(rows, Ordering::Relaxed);
+        partition.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
+        let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
+        if largest < self.config.split_rows || partition.group == REFERENCE_GROUP {
+            return;
+        }
+        // One key cannot be split: do not try again before the partition has doubled.
+        if rows < data.split_again_rows {
+            return;
+        }
+        data.split_again_rows = rows * 2;
+        let key = data.low.clone();
+        self.splits_wanted.fetch_add(1, Ordering::Relaxed);
+        let split =
+            SplitPartition { group: partition.group, key, rows_min: self.config.split_rows, split_at: None };
+        drop(super::submit_on(self, split, super::SubmitOptions::default()));
+    }
+
+    /// Registers a reply that waits for an epoch: with the executor of this thread, whose
+    /// slices release it, or with the log's own thread.
+    pub fn register_durable(self: &Arc<Self>, epoch: Epoch, waker: Waker) {
+        let worker = take(self);
+        let executor = worker.executor;
+        put(worker);
+        match executor.and_then(|id| self.executors.get(usize::from(id.0))) {
+            Some(executor) if executor.driven.load(Ordering::Relaxed) => executor.wait_durable(epoch, waker),
+            _ => self.durable_waiters.lock().push((epoch, waker)),
+        }
+    }
+
+    pub fn log_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    pub fn wait_for_durable_change(&self) {
+        let mut change = self.durable_change.lock();
+        self.durable_changed.wait_for(&mut change, Duration::from_millis(5));
+    }
+
+    fn durable_changed(&self) {
+        *self.durable_change.lock() += 1;
+        self.durable_changed.notify_all();
+        let durable = if self.log_failed() { Epoch(u64::MAX) } else { self.log.durable() };
+        let mut due = Vec::new();
+        self.durable_waiters.lock().retain(|(epoch, waker)| {
+            let is_due = *epoch <= durable;
+            if is_due {
+                due.push(waker.clone());
+            }
+            !is_due
+        });
+        for waker in due {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Partitions stay as empty shells; see `partition::PartitionRef`.
+        for partition in self.partitions.get_mut().drain(..) {
+            partition.clear();
+        }
+    }
+}
+
+/// The home of a new partition: the executor with the fewest of its group, then of all.
+pub(crate) fn fewest_homes(partitions: &[PartitionRef], executors: usize, group: GroupId) -> ExecutorId {
+    let mut counts = vec![(0usize, 0usize); executors];
+    for partition in partitions {
+        if let Some(count) = counts.get_mut(usize::from(partition.home().0)) {
+            count.1 += 1;
+            if partition.group == group {
+                count.0 += 1;
+            }
+        }
+    }
+    let best = counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(at, _)| at);
+    ExecutorId(best as u16)
+}
+
+/// Releases the replies of threads that are no executors.
+struct DurableChange(std::sync::Weak<Shared>);
+
+impl Wake for DurableChange {
+    fn wake(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.durable_changed();
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Executors: one pinned thread per core, which drains the queues of its partitions.
+//!
+//! A partition with queued work is in exactly one ready list, held on behalf of the list, until
+//! a thread takes it and serves its queue. An executor takes from its own list first, then from
+//! those of its island; never from another island. What an executor does between slices —
+//! serving connections, spinning, parking — is its driver's business: the server brings a
+//! runtime, benches and tests use [`run_plain`].
+
+mod plain;
+mod worker;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use parking_lot::Mutex;
+
+pub use plain::run_plain;
+pub(crate) use worker::{MemoryGauge, Worker, put, take, with_worker};
+
+use crate::engine::Shared;
+use crate::id::{Epoch, ExecutorId, IslandId};
+use crate::log::Wake;
+use crate::partition::{Lend, PartitionRef};
+
+/// What the views and the server know of an executor.
+#[derive(Clone, Debug)]
+pub struct ExecutorInfo {
+    pub id: ExecutorId,
+    pub island: IslandId,
+    /// The operating system's number of the core to pin to, if one is assigned.
+    pub core: Option<usize>,
+    /// Whether a thread drives it.
+    pub started: bool,
+    /// Partitions with queued work.
+    pub ready: usize,
+    pub slices: u64,
+    pub served: u64,
+    pub stolen: u64,
+}
+
+/// The shared part of an executor.
+pub(crate) struct Executor {
+    pub id: ExecutorId,
+    pub island: IslandId,
+    pub core: Option<usize>,
+    ready: Mutex<VecDeque<PartitionRef>>,
+    ready_len: AtomicUsize,
+    /// Somebody pushed since the last slice began.
+    signalled: AtomicBool,
+    waker: Mutex<Option<Arc<dyn Wake>>>,
+    pub driven: AtomicBool,
+    /// Replies of this executor's connections that wait for an epoch to be durable.
+    durable_waiters: Mutex<Vec<(Epoch, Waker)>>,
+    slices: AtomicU64,
+    served: AtomicU64,
+    stolen: AtomicU64,
+}
+
+/// How long one slice may be.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceBudget {
+    pub actions: u32,
+    pub micros: u64,
+}
+
+impl Default for SliceBudget {
+    fn default() -> Self {
+        Self { actions: 64, micros: 500 }
+    }
+}
+
+/// What a slice did.
+#[derive(Clone, Copy, Debug)]
+pub struct Drained {
+    /// Actions served.
+    pub served: u32,
+    /// More work is ready.
+    pub more: bool,
+}
+
+impl Executor {
+    pub fn new(id: ExecutorId, island: IslandId, core: Option<usize>) -> Self {
+        Self {
+            id,
+            island,
+            core,
+            ready: Mutex::new(VecDeque::new()),
+            ready_len: AtomicUsize::new(0),
+            signalled: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            driven: AtomicBool::new(false),
+            durable_waiters: Mutex::new(Vec::new()),
+            slices: AtomicU64::new(0),
+            served: AtomicU64::new(0),
+            stolen: AtomicU64::new(0),
+        }
+    }
+
+    /// Hands a held partition with queued work to this executor.
+    pub fn push(&self, partition: PartitionRef) {
+        let mut ready = self.ready.lock();
+        ready.push_back(partition);
+        self.ready_len.store(ready.len(), Ordering::Release);
+        drop(ready);
+        self.signal();
+    }
+
+    pub fn pop(&self) -> Option<PartitionRef> {
+        if self.ready_len.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut ready = self.ready.lock();
+        let partition = ready.pop_front();
+        self.ready_len.store(ready.len(), Ordering::Release);
+        partition
+    }
+
+    /// Wakes the driver, once per slice.
+    fn signal(&self) {
+        if !self.signalled.swap(true, Ordering::SeqCst)
+            && let Some(waker) = &*self.waker.lock()
+        {
+            waker.wake();
+        }
+    }
+
+    pub fn ready_len(&self) -> usize {
+        self.ready_len.load(Ordering::Acquire)
+    }
+
+    pub fn set_waker(&self, waker: Arc<dyn Wake>) {
+        *self.waker.lock() = Some(waker.clone());
+        if self.signalled.load(Ordering::SeqCst) {
+            waker.wake();
+        }
+    }
+
+    pub fn info(&self) -> ExecutorInfo {
+        ExecutorInfo {
+            id: self.id,
+            island: self.island,
+            core: self.core,
+            started: self.driven.load(Ordering::Relaxed),
+            ready: self.ready_len(),
+            slices: self.slices.load(Ordering::Relaxed),
+            served: self.served.load(Ordering::Relaxed),
+            stolen: self.stolen.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Registers a reply that waits for `epoch`.
+    pub fn wait_durable(&self, epoch: Epoch, waker: Waker) {
+        self.durable_waiters.lock().push((epoch, waker));
+    }
+
+    /// Wakes the replies whose epoch is durable, in the order they came.
+    pub fn release_durable(&self, durable: Epoch) {
+        let mut waiters = self.durable_waiters.lock();
+        if waiters.is_empty() {
+            return;
+        }
+        let mut due = Vec::new();
+        waiters.retain(|(epoch, waker)| {
+            let is_due = *epoch <= durable;
+            if is_due {
+                due.push(waker.clone());
+            }
+            !is_due
+        });
+        drop(waiters);
+        for waker in due {
+            waker.wake();
+        }
+    }
+}
+
+/// The log pokes every executor when the durable epoch moves.
+impl Wake for Executor {
+    fn wake(&self) {
+        if self.durable_waiters.lock().is_empty() {
+            return;
+        }
+        self.signal();
+    }
+}
+
+/// An executor thread's handle on its executor. One per executor; the thread that drains must
+/// be the one it is used on.
+pub struct ExecutorHandle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: ExecutorId,
+}
+
+impl ExecutorHandle {
+    pub fn id(&self) -> ExecutorId {
+        self.id
+    }
+
+    fn executor(&self) -> &Executor {
+        &self.shared.executors[usize::from(self.id.0)]
+    }
+
+    /// How this executor is woken when it has work: called from any thread, often.
+    pub fn set_waker(&self, waker: Arc<dyn Wake>) {
+        self.executor().set_waker(waker);
+    }
+
+    /// Whether partitions of this executor have queued work, or replies may be due.
+    pub fn has_work(&self) -> bool {
+        let executor = self.executor();
+        executor.ready_len() > 0 || executor.signalled.load(Ordering::SeqCst)
+    }
+
+    /// Serves ready partitions, its own first, then those of its island, within the budget.
+    /// After `more == false` the driver may park until it is woken.
+    pub fn drain(&self, budget: SliceBudget) -> Drained {
+        let executor = self.executor();
+        executor.signalled.store(false, Ordering::SeqCst);
+        executor.release_durable(self.shared.log.durable());
+        let mut served = 0;
+        if executor.ready_len() > 0 || self.shared.island_has_work(executor) {
+            with_worker(&self.shared, |shared, worker| {
+                worker.executor = Some(executor.id);
+                worker.island = Some(executor.island);
+                let began = shared.clock.monotonic_nanos();
+                while served < budget.actions {
+                    let Some(partition) = executor.pop().or_else(|| {
+                        let stolen = shared.steal(executor);
+                        if stolen.is_some() {
+                            executor.stolen.fetch_add(1, Ordering::Relaxed);
+                        }
+                        stolen
+                    }) else {
+                        break;
+                    };
+                    serve(shared, worker, partition);
+                    served += 1;
+                    if served % 8 == 0 && shared.clock.monotonic_nanos() - began > budget.micros * 1_000 {
+                        break;
+                    }
+                }
+            });
+            executor.slices.fetch_add(1, Ordering::Relaxed);
+            executor.served.fetch_add(u64::from(served), Ordering::Relaxed);
+        }
+        Drained { served, more: executor.ready_len() > 0 || executor.signalled.load(Ordering::SeqCst) }
+    }
+
+    /// Seats this thread's worker as the executor's, so that programs submitted here are
+    /// known to run on it.
+    pub fn seat(&self) {
+        let executor = self.executor();
+        with_worker(&self.shared, |_, worker| {
+            worker.executor = Some(executor.id);
+            worker.island = Some(executor.island);
+        });
+    }
+}
+
+impl Drop for ExecutorHandle {
+    fn drop(&mut self) {
+        let executor = self.executor();
+        executor.driven.store(false, Ordering::SeqCst);
+        *executor.waker.lock() = None;
+        // Replies that still wait would wait for ever.
+        executor.release_durable(Epoch(u64::MAX));
+    }
+}
+
+/// Serves the queue of a held partition until it runs one job, lends the partition away, or
+/// finds the queue empty and releases it.
+pub(crate) fn serve(shared: &Arc<Shared>, worker: &mut Worker, partition: PartitionRef) {
+    worker.nesting += 1;
+    loop {
+        match partition.take_next() {
+            Some(ticket) => match ticket.lend(partition) {
+                Lend::Kept => break,
+                Lend::Refused => {}
+                Lend::Run(job, held) => {
+                    job.run(shared, worker, held);
+                    break;
+                }
+            },
+            None => {
+                if partition.try_release() {
+                    break;
+                }
+            }
+        }
+    }
+    worker.nesting -= 1;
+}

@@ -1,0 +1,252 @@
+//! What one thread brings to the engine: its epoch slot, its redo buffer, its view of the
+//! definitions, and scratch space that makes a transaction cost no allocation.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+
+use crossbeam::utils::CachePadded;
+
+use crate::engine::Shared;
+use crate::id::{Epoch, ExecutorId, IslandId};
+use crate::log::{CommitBuffer, LogRefusal};
+use crate::partition::{ClaimSet, RoutingTable};
+use crate::program::Stop;
+use crate::random::RandomStream;
+use crate::table::Schema;
+use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, Undo};
+
+/// A thread's part of the engine. Used by one thread at a time.
+pub(crate) struct Worker {
+    pub slot: Arc<EpochSlot>,
+    commits: Arc<CommitBuffer>,
+    pub executor: Option<ExecutorId>,
+    pub island: Option<IslandId>,
+    pub routing: Arc<RoutingTable>,
+    pub schema: Arc<Schema>,
+    definitions_version: u64,
+    references: Arc<ReferenceVector>,
+    pub random: RandomStream,
+    pub memory: MemoryShare,
+    /// Hidden row ids at hand, and the epoch their logged bound depends on.
+    pub row_ids: Range<i64>,
+    pub row_ids_epoch: Epoch,
+    /// Programs run so far; one in some is timed.
+    pub runs: u64,
+    /// How deep the thread is inside runs of queued programs.
+    pub nesting: u32,
+    pub scratch: Scratch,
+    shared: Weak<Shared>,
+}
+
+/// Reused from transaction to transaction; empty between them.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub claims: ClaimSet,
+    pub missing: ClaimSet,
+    pub undo: Vec<Undo>,
+    pub overlay_undo: Vec<OverlayUndo>,
+    pub arena: Vec<u8>,
+    pub redo: Vec<u8>,
+    /// Set by COMMIT and ROLLBACK: the locks to drop after the commit point.
+    pub finish: Option<(Arc<InteractiveState>, Vec<(Place, Box<[u8]>)>)>,
+}
+
+/// Scratch space beyond this is given back after a transaction.
+const SCRATCH_KEPT_BYTES: usize = 1 << 20;
+
+impl Scratch {
+    pub fn clear_writes(&mut self) {
+        self.undo.clear();
+        self.overlay_undo.clear();
+        self.arena.clear();
+        self.redo.clear();
+        if self.arena.capacity() > SCRATCH_KEPT_BYTES {
+            self.arena = Vec::new();
+        }
+        if self.redo.capacity() > SCRATCH_KEPT_BYTES {
+            self.redo = Vec::new();
+        }
+        if self.undo.capacity() * size_of::<Undo>() > SCRATCH_KEPT_BYTES {
+            self.undo = Vec::new();
+        }
+    }
+}
+
+impl Worker {
+    pub fn new(shared: &Arc<Shared>) -> Box<Self> {
+        Box::new(Self {
+            slot: shared.epochs.register(),
+            commits: shared.log.new_buffer(),
+            executor: None,
+            island: None,
+            routing: shared.load_routing(),
+            schema: shared.load_schema(),
+            definitions_version: 0,
+            references: shared.references.load(),
+            random: RandomStream::new(shared.entropy.seed()),
+            memory: MemoryShare::default(),
+            row_ids: 0..0,
+            row_ids_epoch: Epoch(0),
+            runs: 0,
+            nesting: 0,
+            scratch: Scratch::default(),
+            shared: Arc::downgrade(shared),
+        })
+    }
+
+    /// Takes up definitions published since the last look.
+    #[inline]
+    pub fn refresh(&mut self, shared: &Shared) {
+        let version = shared.definitions_version();
+        if version != self.definitions_version {
+            self.routing = shared.load_routing();
+            self.schema = shared.load_schema();
+            self.definitions_version = version;
+        }
+    }
+
+    /// The current reference tables.
+    #[inline]
+    pub fn references(&mut self, shared: &Shared) -> Arc<ReferenceVector> {
+        if shared.references.version() & !1 != self.references.version {
+            self.references = shared.references.load();
+        }
+        self.references.clone()
+    }
+
+    /// Appends the transaction's redo to the epoch it committed in.
+    #[inline]
+    pub fn log_commit(&mut self, epoch: Epoch) {
+        if !self.scratch.redo.is_empty() {
+            self.commits.append(epoch, &self.scratch.redo);
+        }
+    }
+
+    /// Appends records of a commit of their own.
+    pub fn log_bytes(&mut self, epoch: Epoch, records: &[u8]) {
+        self.commits.append(epoch, records);
+    }
+
+    /// Whether the log takes writes. Being behind does not refuse them here, under claims: the
+    /// next submission waits.
+    #[inline]
+    pub fn admit(&self, shared: &Shared) -> Result<(), Stop> {
+        match shared.log.admits(&self.commits) {
+            Ok(()) | Err(LogRefusal::Behind) => Ok(()),
+            Err(LogRefusal::DiskFull) => Err(Stop::DiskFull),
+            Err(LogRefusal::Failed) => Err(Stop::LogFailed),
+        }
+    }
+
+    /// Waits, holding nothing, until the log has room for more redo of this thread.
+    #[inline]
+    pub fn wait_for_room(&self, shared: &Shared) {
+        if shared.config.background && shared.log.admits(&self.commits) == Err(LogRefusal::Behind) {
+            // What refuses now refuses again at the first write, where it is answered.
+            let _ = shared.log.wait_for_room(&self.commits);
+        }
+    }
+}
+
+/// Memory of rows and keys, over all partitions.
+pub(crate) struct MemoryGauge {
+    used: CachePadded<AtomicI64>,
+    max: i64,
+}
+
+/// A thread's share of the gauge, so that the shared number moves rarely.
+#[derive(Default)]
+pub(crate) struct MemoryShare {
+    local: i64,
+}
+
+const MEMORY_SHARE_BYTES: i64 = 256 << 10;
+
+impl MemoryGauge {
+    pub fn new(max: i64) -> Self {
+        Self { used: CachePadded::new(AtomicI64::new(0)), max }
+    }
+
+    pub fn add(&self, bytes: i64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub fn used(&self) -> i64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn max(&self) -> i64 {
+        self.max
+    }
+}
+
+impl MemoryShare {
+    #[inline]
+    pub fn add(&mut self, bytes: i64, gauge: &MemoryGauge) {
+        self.local += bytes;
+        if self.local.abs() > MEMORY_SHARE_BYTES {
+            gauge.add(std::mem::take(&mut self.local));
+        }
+    }
+
+    #[inline]
+    pub fn exceeded(&self, gauge: &MemoryGauge) -> bool {
+        gauge.used() + self.local > gauge.max
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Seat> = const { RefCell::new(Seat(None)) };
+}
+
+/// The worker a thread keeps between calls; given back when the thread ends.
+struct Seat(Option<Box<Worker>>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        give_back(self.0.take());
+    }
+}
+
+fn give_back(worker: Option<Box<Worker>>) {
+    if let Some(mut worker) = worker
+        && let Some(shared) = worker.shared.upgrade()
+    {
+        worker.executor = None;
+        worker.island = None;
+        shared.return_worker(worker);
+    }
+}
+
+/// Runs `body` with the thread's worker. A nested call gets a worker of its own.
+pub(crate) fn with_worker<R>(shared: &Arc<Shared>, body: impl FnOnce(&Arc<Shared>, &mut Worker) -> R) -> R {
+    let mut worker = take(shared);
+    let result = body(shared, &mut worker);
+    put(worker);
+    result
+}
+
+/// Takes the thread's worker out of its seat, or another one of this engine's.
+pub(crate) fn take(shared: &Arc<Shared>) -> Box<Worker> {
+    let seated = CURRENT.try_with(|seat| seat.try_borrow_mut().ok().and_then(|mut seat| seat.0.take()));
+    match seated.ok().flatten() {
+        Some(worker) if std::ptr::eq(worker.shared.as_ptr(), Arc::as_ptr(shared)) => worker,
+        other => {
+            give_back(other);
+            shared.take_worker()
+        }
+    }
+}
+
+/// Seats a worker; whoever sat there goes back to the engine.
+pub(crate) fn put(worker: Box<Worker>) {
+    let mut worker = Some(worker);
+    let displaced = CURRENT.try_with(|seat| match seat.try_borrow_mut() {
+        Ok(mut seat) => std::mem::replace(&mut seat.0, worker.take()),
+        Err(_) => None,
+    });
+    give_back(displaced.ok().flatten());
+    give_back(worker);
+}

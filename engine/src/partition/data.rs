@@ -1,0 +1,253 @@
+//! What a partition holds: one root per table and index of its group, and beside the trees the
+//! side tables of interactive transactions (row locks and uncommitted images) and of snapshots
+//! (old versions), both keyed by key so that they split with the trees.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::id::{Epoch, TreeId, TxnId};
+use crate::log::Tag;
+use crate::storage::versions::TreeVersions;
+use crate::storage::{KeyBuf, Row, Tree};
+use crate::txn::{LockMode, RowWaiter};
+
+/// The rows and side tables of one partition.
+pub(crate) struct PartitionData {
+    /// The first key of the partition's range.
+    pub low: KeyBuf,
+    /// The first key beyond it; `None` is the end of the group.
+    pub high: Option<KeyBuf>,
+    /// One root per tree of the group, at the position the schema assigned.
+    pub roots: Vec<Root>,
+    /// Grows with every write: the tag of redo records, and the stamp of leaves.
+    pub sequence: u64,
+    /// The sequence number up to which everything is committed.
+    committed: u64,
+    /// Which epoch the writes from a sequence number on were committed in; only epochs that
+    /// may not be durable yet. Leaf stamps become durability dependencies through it.
+    marks: VecDeque<(u64, Epoch)>,
+    /// The epoch of the newest commit.
+    pub last_epoch: Epoch,
+    /// Leaves stamped up to here are in the last checkpoint.
+    pub checkpointed: u64,
+    /// Row locks held in this partition, over all roots.
+    pub locks: usize,
+    /// Do not try to split again below this many rows: the last try found no key to split at.
+    pub split_again_rows: u64,
+    /// Bytes of rows and keys, as accounted against `max_memory`.
+    pub bytes: i64,
+}
+
+/// One table's or index's part of a partition.
+pub(crate) struct Root {
+    /// `None`: the position is free.
+    pub id: Option<TreeId>,
+    /// The layout version of the table; programs compiled for another one must recompile.
+    pub version: u32,
+    pub tree: Tree,
+    /// Row locks and uncommitted images of interactive transactions.
+    pub overlay: BTreeMap<Box<[u8]>, RowLock>,
+    /// Before-images for registered snapshots.
+    pub versions: TreeVersions,
+}
+
+/// Who locks a row, what its writer made of it, and who waits.
+#[derive(Default)]
+pub(crate) struct RowLock {
+    pub holders: SmallVec<[(TxnId, LockMode); 1]>,
+    /// The uncommitted image, written by the only holder of a write mode: `Some(None)` is a
+    /// deleted row, `None` a lock without a write.
+    pub image: Option<Option<Row>>,
+    pub waiters: Vec<Arc<RowWaiter>>,
+}
+
+impl Root {
+    pub fn empty() -> Self {
+        Self {
+            id: None,
+            version: 0,
+            tree: Tree::new(),
+            overlay: BTreeMap::new(),
+            versions: TreeVersions::default(),
+        }
+    }
+
+    pub fn new(id: TreeId, version: u32) -> Self {
+        Self { id: Some(id), version, ..Self::empty() }
+    }
+
+    /// Cuts off everything at and above `key`.
+    fn split_off(&mut self, key: &[u8]) -> Self {
+        Self {
+            id: self.id,
+            version: self.version,
+            tree: self.tree.split_off(key),
+            overlay: self.overlay.split_off(key),
+            versions: self.versions.split_off(key),
+        }
+    }
+}
+
+impl PartitionData {
+    pub fn new(low: KeyBuf, high: Option<KeyBuf>) -> Self {
+        Self {
+            low,
+            high,
+            roots: Vec::new(),
+            sequence: 0,
+            committed: 0,
+            marks: VecDeque::new(),
+            last_epoch: Epoch(0),
+            checkpointed: 0,
+            locks: 0,
+            split_again_rows: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether `key` belongs here.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        self.low[..] <= *key && self.high.as_ref().is_none_or(|high| *key < high[..])
+    }
+
+    /// The next write's sequence number.
+    pub fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// The root at `position`, if it still is what the caller's plan was compiled for.
+    pub fn root(&mut self, position: u16, id: TreeId, version: u32) -> Option<&mut Root> {
+        self.roots
+            .get_mut(usize::from(position))
+            .filter(|root| root.id == Some(id) && root.version == version)
+    }
+
+    /// Puts a root at `position`, growing the list with free positions.
+    pub fn put_root(&mut self, position: u16, root: Root) -> Root {
+        let position = usize::from(position);
+        while self.roots.len() <= position {
+            self.roots.push(Root::empty());
+        }
+        std::mem::replace(&mut self.roots[position], root)
+    }
+
+    /// Notes that what was written since the last commit committed in `epoch`, and forgets
+    /// what is durable.
+    pub fn mark_commit(&mut self, epoch: Epoch, durable: Epoch) {
+        if self.sequence == self.committed {
+            return;
+        }
+        while self.marks.len() > 1 && self.marks[1].1 <= durable {
+            self.marks.pop_front();
+        }
+        if self.marks.back().is_none_or(|&(_, last)| last < epoch) {
+            self.marks.push_back((self.committed + 1, epoch));
+        }
+        self.committed = self.sequence;
+        self.last_epoch = epoch;
+    }
+
+    /// The epoch a leaf with this stamp was last committed in; `Epoch(0)` if that is durable
+    /// for long.
+    #[inline]
+    pub fn epoch_of(&self, stamp: u64) -> Epoch {
+        match self.marks.back() {
+            None => Epoch(0),
+            Some(&(first, epoch)) if first <= stamp => epoch,
+            Some(_) => self.epoch_of_older(stamp),
+        }
+    }
+
+    #[cold]
+    fn epoch_of_older(&self, stamp: u64) -> Epoch {
+        self.marks.iter().rev().find(|&&(first, _)| first <= stamp).map_or(Epoch(0), |&(_, epoch)| epoch)
+    }
+
+    /// The tag of the newest commit, for checkpoints.
+    pub fn newest_tag(&self) -> Tag {
+        Tag { epoch: self.last_epoch, sequence: self.committed }
+    }
+
+    /// Starts after recovery: no tag in the log is greater than `sequence`.
+    pub fn start_at(&mut self, sequence: u64, epoch: Epoch) {
+        self.sequence = sequence;
+        self.committed = sequence;
+        self.last_epoch = epoch;
+    }
+
+    /// Rows in all trees.
+    pub fn rows(&self) -> u64 {
+        self.roots.iter().map(|root| root.tree.len()).sum()
+    }
+
+    /// Cuts off everything at and above `key`: O(height) a root. Both parts inherit the
+    /// sequence, so tags keep growing per key.
+    pub fn split_off(&mut self, key: &[u8]) -> Self {
+        let rows_before = self.rows().max(1);
+        let roots: Vec<Root> = self.roots.iter_mut().map(|root| root.split_off(key)).collect();
+        let mut upper = Self {
+            low: KeyBuf::from_slice(key),
+            high: self.high.take(),
+            sequence: self.sequence,
+            committed: self.committed,
+            marks: self.marks.clone(),
+            last_epoch: self.last_epoch,
+            checkpointed: self.checkpointed,
+            locks: roots
+                .iter()
+                .map(|root| root.overlay.values().map(|lock| lock.holders.len()).sum::<usize>())
+                .sum(),
+            split_again_rows: 0,
+            bytes: 0,
+            roots,
+        };
+        self.high = Some(KeyBuf::from_slice(key));
+        self.locks -= upper.locks;
+        self.split_again_rows = 0;
+        // Bytes are shared out by rows: exact accounting would visit every row.
+        upper.bytes = (i128::from(self.bytes) * i128::from(upper.rows()) / i128::from(rows_before)) as i64;
+        self.bytes -= upper.bytes;
+        upper
+    }
+
+    /// Drops the versions no registered snapshot needs; whether some are left.
+    pub fn collect_versions(&mut self, oldest: Option<Epoch>) -> bool {
+        let mut left = false;
+        for root in &mut self.roots {
+            root.versions.collect(oldest);
+            left |= !root.versions.is_empty();
+        }
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(data: &mut PartitionData, writes: u64, epoch: u64, durable: u64) {
+        for _ in 0..writes {
+            data.next_sequence();
+        }
+        data.mark_commit(Epoch(epoch), Epoch(durable));
+    }
+
+    #[test]
+    fn a_leaf_stamp_means_the_epoch_its_write_committed_in() {
+        let mut data = PartitionData::new(KeyBuf::new(), None);
+        commit(&mut data, 9, 5, 0);
+        commit(&mut data, 10, 5, 0);
+        commit(&mut data, 10, 7, 0);
+        assert_eq!(data.epoch_of(0), Epoch(0));
+        assert_eq!(data.epoch_of(9), Epoch(5));
+        assert_eq!(data.epoch_of(19), Epoch(5));
+        assert_eq!(data.epoch_of(20), Epoch(7));
+        commit(&mut data, 1, 8, 7);
+        assert_eq!(data.epoch_of(25), Epoch(7));
+        assert_eq!(data.epoch_of(9), Epoch(0), "what is durable for long needs no wait");
+        assert_eq!(data.epoch_of(30), Epoch(8));
+    }
+}

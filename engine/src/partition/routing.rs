@@ -1,0 +1,175 @@
+//! The routing table: group → ordered ranges → partition.
+//!
+//! Immutable once published; a split publishes a new one. A program predicts with whatever
+//! version its thread has at hand: a stale prediction is caught by the bounds of the claimed
+//! partitions.
+
+use rustc_hash::FxHashMap;
+
+use super::{ClaimEntry, ClaimSet, HeldList, PartitionRef};
+use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::storage::KeyBuf;
+
+/// One range of a group and the partition that holds it.
+#[derive(Clone)]
+pub struct Route {
+    /// The range starts here; it ends where the next route of the group starts.
+    pub low: KeyBuf,
+    pub(crate) partition: PartitionRef,
+}
+
+impl Route {
+    pub fn partition(&self) -> PartitionId {
+        self.partition.id
+    }
+
+    pub fn home(&self) -> ExecutorId {
+        self.partition.home()
+    }
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub struct RoutingTable {
+    pub version: u64,
+    /// Ordered by `low`; the first `low` of every group is empty.
+    groups: FxHashMap<GroupId, Vec<Route>>,
+}
+
+impl RoutingTable {
+    /// The ranges of a group, in key order; empty for an unknown group.
+    pub fn routes(&self, group: GroupId) -> &[Route] {
+        self.groups.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The groups, in order.
+    pub fn groups(&self) -> Vec<GroupId> {
+        let mut groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        groups.sort_unstable();
+        groups
+    }
+
+    /// The partition that holds `key`, and its home executor.
+    pub fn route(&self, group: GroupId, key: &[u8]) -> Option<(PartitionId, ExecutorId)> {
+        self.find(group, key).map(|partition| (partition.id, partition.home()))
+    }
+
+    pub(crate) fn find(&self, group: GroupId, key: &[u8]) -> Option<PartitionRef> {
+        let routes = self.groups.get(&group)?;
+        Some(routes[position(routes, key)].partition)
+    }
+
+    /// All partitions, in partition order.
+    pub(crate) fn all(&self) -> HeldList {
+        let mut all: HeldList = self.groups.values().flatten().map(|route| route.partition).collect();
+        all.sort_unstable_by_key(|partition| partition.id);
+        all
+    }
+
+    /// The partitions a prediction means, in partition order, without duplicates.
+    pub(crate) fn resolve(&self, claims: &ClaimSet, held: &mut HeldList) {
+        held.clear();
+        if claims.everything {
+            *held = self.all();
+            return;
+        }
+        for entry in &claims.entries {
+            match entry {
+                ClaimEntry::Point { group, key } => held.extend(self.find(*group, key)),
+                ClaimEntry::Range { group, low, high } => {
+                    let Some(routes) = self.groups.get(group) else { continue };
+                    for route in &routes[position(routes, low)..] {
+                        if high.as_ref().is_some_and(|high| route.low[..] >= high[..])
+                            && route.low[..] > low[..]
+                        {
+                            break;
+                        }
+                        held.push(route.partition);
+                    }
+                }
+                ClaimEntry::Group { group } => {
+                    held.extend(self.routes(*group).iter().map(|route| route.partition))
+                }
+            }
+        }
+        if held.len() > 1 {
+            held.sort_unstable_by_key(|partition| partition.id);
+            held.dedup_by_key(|partition| partition.id);
+        }
+    }
+
+    pub(crate) fn put_group(&mut self, group: GroupId, routes: Vec<Route>) {
+        debug_assert!(routes.first().is_some_and(|route| route.low.is_empty()));
+        debug_assert!(routes.windows(2).all(|pair| pair[0].low < pair[1].low));
+        self.groups.insert(group, routes);
+    }
+
+    pub(crate) fn drop_group(&mut self, group: GroupId) {
+        self.groups.remove(&group);
+    }
+
+    /// Adds the upper part of a split partition.
+    pub(crate) fn add_split(&mut self, group: GroupId, low: KeyBuf, partition: PartitionRef) {
+        if let Some(routes) = self.groups.get_mut(&group) {
+            let at = routes.partition_point(|route| route.low < low);
+            routes.insert(at, Route { low, partition });
+        }
+    }
+}
+
+/// The route that covers `key`: the last one that starts at or below it.
+fn position(routes: &[Route], key: &[u8]) -> usize {
+    if routes.len() == 1 {
+        return 0;
+    }
+    // The first route starts at the empty key, so at least one qualifies.
+    routes.partition_point(|route| route.low[..] <= *key) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::{Partition, PartitionData};
+
+    fn table(lows: &[&[u8]]) -> RoutingTable {
+        let mut table = RoutingTable::default();
+        let routes = lows
+            .iter()
+            .enumerate()
+            .map(|(at, low)| Route {
+                low: KeyBuf::from_slice(low),
+                partition: Partition::leak(
+                    PartitionId(at as u32),
+                    GroupId(7),
+                    ExecutorId(0),
+                    PartitionData::new(KeyBuf::from_slice(low), None),
+                    false,
+                ),
+            })
+            .collect();
+        table.put_group(GroupId(7), routes);
+        table
+    }
+
+    fn ids(table: &RoutingTable, fill: impl Fn(&mut ClaimSet)) -> Vec<u32> {
+        let mut claims = ClaimSet::new();
+        fill(&mut claims);
+        let mut held = HeldList::new();
+        table.resolve(&claims, &mut held);
+        held.iter().map(|partition| partition.id.0).collect()
+    }
+
+    #[test]
+    fn points_and_ranges_resolve_to_the_partitions_that_meet_them() {
+        let table = table(&[b"", b"b", b"d"]);
+        assert_eq!(ids(&table, |claims| claims.add_point(GroupId(7), b"a")), [0]);
+        assert_eq!(ids(&table, |claims| claims.add_point(GroupId(7), b"b")), [1]);
+        assert_eq!(ids(&table, |claims| claims.add_point(GroupId(7), b"zz")), [2]);
+        assert_eq!(ids(&table, |claims| claims.add_range(GroupId(7), b"a", Some(b"b"))), [0]);
+        assert_eq!(ids(&table, |claims| claims.add_range(GroupId(7), b"a", Some(b"ba"))), [0, 1]);
+        assert_eq!(ids(&table, |claims| claims.add_range(GroupId(7), b"c", None)), [1, 2]);
+        assert_eq!(ids(&table, |claims| claims.add_group(GroupId(7))), [0, 1, 2]);
+        assert_eq!(ids(&table, |claims| claims.everything()), [0, 1, 2]);
+        assert_eq!(ids(&table, |claims| claims.add_point(GroupId(8), b"a")), Vec::<u32>::new());
+    }
+}

@@ -1,0 +1,81 @@
+//! What a caller hands to the engine, and what it gets back.
+//!
+//! A [`Program`] is one transaction (or one statement of an interactive one): plain
+//! single-threaded code over claimed partitions. It first predicts what it will touch, then
+//! runs; a wrong prediction, a row wait or a layout change undoes it and runs it again from the
+//! start, which is why `run` must be restartable.
+
+use crate::id::{Epoch, ExecutorId};
+use crate::partition::{ClaimSet, RoutingTable};
+use crate::txn::Txn;
+
+/// One unit of transactional work.
+pub trait Program: Send + 'static {
+    /// Adds what this program expects to touch. A prediction may be wrong: every access is
+    /// checked against the bounds of what was claimed, and a miss restarts the program with
+    /// the larger set.
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet);
+
+    /// Runs to completion. Every call starts afresh: state left by an earlier, undone run must
+    /// be reset here. Errors of [`Stop`] must be passed up untouched.
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;
+}
+
+/// Why a program stopped before its end. Control flow: never caught by an SQL handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Something outside the claimed partitions is needed; the engine has noted what, undoes
+    /// the program and runs it again with the larger set. Never seen in an [`Outcome`].
+    Restart,
+    /// A row is locked by an interactive transaction; the engine has enqueued the program
+    /// there and runs it again when woken. Never seen in an [`Outcome`].
+    Wait,
+    /// The program cannot go on as a one-shot (it sleeps, or exceeded its budget): run it again
+    /// as an interactive transaction.
+    Interactive,
+    /// A table or index changed its layout since the program was compiled.
+    Recompile,
+    /// The program stored its own error and wants to be undone.
+    Abort,
+    /// `max_memory` is reached (SQLSTATE 53200).
+    OutOfMemory,
+    /// The submission was cancelled (57014).
+    Cancelled,
+    /// This program waited for a row in a cycle of waiters (40P01).
+    Deadlock,
+    /// A row is locked and the caller asked not to wait (55P03).
+    LockNotAvailable,
+    /// The interactive transaction is over or doomed (25P02, or 25000).
+    TransactionEnded,
+    /// The operation is not possible inside an interactive transaction (25001).
+    OneShotOnly,
+    /// The program panicked and was undone (XX000).
+    Panicked,
+    /// The log's disk is full: writes are refused until there is space (53100).
+    DiskFull,
+    /// The log failed for good; the process is about to end (58030).
+    LogFailed,
+}
+
+/// How a submission went.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub result: Result<(), Stop>,
+    /// The newest epoch this transaction wrote in or read from: its reply may leave when that
+    /// epoch is durable. `Epoch(0)` depends on nothing.
+    pub depends_on: Epoch,
+    /// How often the program was undone and run again.
+    pub restarts: u32,
+    /// How many partitions were held at the end.
+    pub partitions: u32,
+    /// The executor whose thread ran it; `None` when the caller's own thread, no executor, did.
+    pub ran_on: Option<ExecutorId>,
+    /// Whether the submitting thread ran it on the spot.
+    pub inline: bool,
+}
+
+/// A finished program, returned to its owner.
+pub struct Completed<P> {
+    pub program: P,
+    pub outcome: Outcome,
+}

@@ -1,0 +1,28 @@
+//! Thread spawning as the engine sees it: a trait, so that the simulator can refuse threads
+//! and drive every loop step by step on its own.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts named threads.
+pub trait Spawn: Send + Sync {
+    fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
+}
+
+/// The operating system's threads.
+pub struct SystemSpawn;
+
+impl Spawn for SystemSpawn {
+    fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        Builder::new().name(name).spawn(body)
+    }
+}
+
+/// Starts nothing: the simulator steps the log writer and the executors itself.
+pub struct NoSpawn;
+
+impl Spawn for NoSpawn {
+    fn spawn(&self, _name: String, _body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this engine runs without threads of its own"))
+    }
+}

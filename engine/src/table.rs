@@ -1,0 +1,277 @@
+//! Tables as the running engine knows them: definition, row layout, and where the roots are.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::ColumnKind;
+use crate::id::{GroupId, SequenceId, TreeId};
+use crate::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
+use crate::storage::key::{decode_cell, encode_cell};
+use crate::storage::{KeyBuf, RowLayout};
+use crate::txn::Sequence;
+
+/// The system catalog: a reference table `(kind Bytes, oid Int4 | payload Bytes)`, made by the
+/// engine at its first start. Tree ids below [`FIRST_FREE_TREE`] are reserved.
+pub const CATALOG_TREE: TreeId = TreeId(1);
+/// The first tree id that tables and indexes may use.
+pub const FIRST_FREE_TREE: TreeId = TreeId(16);
+/// The group of all reference tables: one partition, held by whoever writes one of them.
+pub const REFERENCE_GROUP: GroupId = GroupId(0);
+
+/// A table at one layout version. Compiled programs keep it; after a change of the table they
+/// meet [`crate::Stop::Recompile`].
+#[derive(Clone, Debug)]
+pub struct TableMeta {
+    pub def: TableDef,
+    pub layout: RowLayout,
+    /// Grows with every change of the table's columns, key, placement or indexes.
+    pub version: u32,
+    pub indexes: Vec<IndexMeta>,
+    /// Where a partition of the group keeps this tree.
+    pub(crate) root: u16,
+    pub(crate) group: GroupId,
+}
+
+/// An index of a [`TableMeta`].
+#[derive(Clone, Debug)]
+pub struct IndexMeta {
+    pub def: IndexDef,
+    pub(crate) root: u16,
+    pub(crate) group: GroupId,
+}
+
+impl TableMeta {
+    /// The group whose partitions hold the rows; [`REFERENCE_GROUP`] for a reference table.
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Whether the rows are read from a published version, without a claim.
+    pub fn is_reference(&self) -> bool {
+        self.def.placement == Placement::Reference
+    }
+
+    /// The index with this id.
+    pub fn index(&self, id: TreeId) -> Option<&IndexMeta> {
+        self.indexes.iter().find(|index| index.def.id == id)
+    }
+
+    /// Appends the storage key of `row` to `out`.
+    pub fn storage_key(&self, row: &[u8], out: &mut KeyBuf) {
+        append_key(&self.layout, &self.def.key, row, out);
+    }
+
+    /// Appends the key of `row`'s entry in `index`; `storage_key` follows it unless the index
+    /// is unique and no column of the entry is NULL.
+    pub(crate) fn index_key(
+        &self,
+        index: &IndexMeta,
+        row: &[u8],
+        storage_key: &[u8],
+        out: &mut KeyBuf,
+    ) -> bool {
+        append_key(&self.layout, &index.def.key, row, out);
+        let alone = index.def.unique
+            && !index.def.key.iter().any(|column| self.layout.is_null(row, column.column.into()));
+        if !alone {
+            out.extend_from_slice(storage_key);
+        }
+        alone
+    }
+}
+
+impl IndexMeta {
+    /// The group whose partitions hold the entries.
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Whether a change of any of `columns` moves the entry.
+    pub(crate) fn depends_on(&self, mut columns: impl Iterator<Item = u16>) -> bool {
+        columns.any(|column| self.def.key.iter().any(|part| part.column == column))
+    }
+}
+
+fn append_key(layout: &RowLayout, key: &[KeyColumn], row: &[u8], out: &mut KeyBuf) {
+    for column in key {
+        let position = usize::from(column.column);
+        encode_cell(out, layout.get(row, position), column, layout.columns()[position]);
+    }
+}
+
+/// The length of the first column's encoding in `key`: partitions are bounded by whole
+/// distribution values.
+pub(crate) fn distribution_prefix(key: &[u8], column: &KeyColumn, kind: ColumnKind) -> usize {
+    let mut scratch = Vec::new();
+    decode_cell(key, column, kind, &mut scratch).map_or(key.len(), |(_, taken)| taken)
+}
+
+/// A sequence's definition, as PostgreSQL has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequenceDef {
+    pub id: SequenceId,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cycle: bool,
+}
+
+/// What a group's trees have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupMeta {
+    /// Which tree is at which root position; `None` is free.
+    pub roots: Vec<Option<TreeId>>,
+    /// The distribution column's key part and kind, to cut split keys to whole values.
+    pub distribution: Option<(KeyColumn, ColumnKind)>,
+}
+
+impl GroupMeta {
+    fn take_root(&mut self, id: TreeId) -> u16 {
+        let position = self.roots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.roots.push(None);
+            self.roots.len() - 1
+        });
+        self.roots[position] = Some(id);
+        position as u16
+    }
+
+    fn free_root(&mut self, id: TreeId) {
+        for root in &mut self.roots {
+            if *root == Some(id) {
+                *root = None;
+            }
+        }
+    }
+}
+
+/// All definitions, immutable once published; DDL publishes a new one.
+#[derive(Clone, Default)]
+pub(crate) struct Schema {
+    pub tables: FxHashMap<TreeId, Arc<TableMeta>>,
+    pub groups: FxHashMap<GroupId, GroupMeta>,
+    pub sequences: FxHashMap<SequenceId, Arc<Sequence>>,
+}
+
+impl Schema {
+    /// Adds a table or a new version of one, keeping the root positions of trees that stay in
+    /// their group.
+    pub fn put_table(&mut self, def: TableDef, version: u32) -> Arc<TableMeta> {
+        let old = self.tables.remove(&def.id);
+        let group = group_of(&def.placement);
+        let kept = |id: TreeId, group: GroupId| -> Option<u16> {
+            let old = old.as_ref()?;
+            if old.def.id == id {
+                return (old.group == group).then_some(old.root);
+            }
+            old.index(id).filter(|index| index.group == group).map(|index| index.root)
+        };
+        let root = match kept(def.id, group) {
+            Some(root) => root,
+            None => self.groups.entry(group).or_default().take_root(def.id),
+        };
+        let describe = |columns: &[KeyColumn]| {
+            columns.first().map(|first| (*first, def.columns[usize::from(first.column)]))
+        };
+        if let Some(meta) = self.groups.get_mut(&group)
+            && group != REFERENCE_GROUP
+            && meta.distribution.is_none()
+        {
+            meta.distribution = describe(&def.key);
+        }
+        let mut indexes = Vec::new();
+        for index in &def.indexes {
+            let group = match index.placement {
+                IndexPlacement::Local => group,
+                IndexPlacement::Global { group } => group,
+            };
+            let root = match kept(index.id, group) {
+                Some(root) => root,
+                None => self.groups.entry(group).or_default().take_root(index.id),
+            };
+            if let Some(meta) = self.groups.get_mut(&group)
+                && group != REFERENCE_GROUP
+                && meta.distribution.is_none()
+            {
+                meta.distribution = describe(&index.key);
+            }
+            indexes.push(IndexMeta { def: index.clone(), root, group });
+        }
+        // Positions of trees that left their group are free again.
+        if let Some(old) = &old {
+            let stays = |id: TreeId, group: GroupId| {
+                (def.id == id && group_of(&def.placement) == group)
+                    || indexes.iter().any(|index| index.def.id == id && index.group == group)
+            };
+            if !stays(old.def.id, old.group) {
+                self.free(old.group, old.def.id);
+            }
+            for index in &old.indexes {
+                if !stays(index.def.id, index.group) {
+                    self.free(index.group, index.def.id);
+                }
+            }
+        }
+        let meta =
+            Arc::new(TableMeta { layout: RowLayout::new(&def.columns), version, indexes, root, group, def });
+        self.tables.insert(meta.def.id, meta.clone());
+        meta
+    }
+
+    pub fn drop_table(&mut self, id: TreeId) -> Option<Arc<TableMeta>> {
+        let old = self.tables.remove(&id)?;
+        self.free(old.group, old.def.id);
+        for index in &old.indexes {
+            self.free(index.group, index.def.id);
+        }
+        Some(old)
+    }
+
+    fn free(&mut self, group: GroupId, id: TreeId) {
+        if let Some(meta) = self.groups.get_mut(&group) {
+            meta.free_root(id);
+        }
+    }
+
+    /// Groups that hold no tree any more.
+    pub fn empty_groups(&self) -> Vec<GroupId> {
+        let mut empty: Vec<GroupId> = self
+            .groups
+            .iter()
+            .filter(|(group, meta)| **group != REFERENCE_GROUP && meta.roots.iter().all(Option::is_none))
+            .map(|(group, _)| *group)
+            .collect();
+        empty.sort_unstable();
+        empty
+    }
+
+    /// Tables in id order.
+    pub fn tables_sorted(&self) -> Vec<Arc<TableMeta>> {
+        let mut tables: Vec<_> = self.tables.values().cloned().collect();
+        tables.sort_unstable_by_key(|table| table.def.id);
+        tables
+    }
+}
+
+/// The group a placement means.
+pub(crate) fn group_of(placement: &Placement) -> GroupId {
+    match placement {
+        Placement::Distributed { group } => *group,
+        Placement::Reference => REFERENCE_GROUP,
+    }
+}
+
+/// The catalog table's definition.
+pub(crate) fn catalog_table() -> TableDef {
+    let part = |column| KeyColumn { column, descending: false, nulls_first: false, nullable: false };
+    TableDef {
+        id: CATALOG_TREE,
+        name: "pg_catalog".to_owned(),
+        columns: vec![ColumnKind::Bytes, ColumnKind::Int4, ColumnKind::Bytes],
+        key: vec![part(0), part(1)],
+        placement: Placement::Reference,
+        indexes: Vec::new(),
+    }
+}

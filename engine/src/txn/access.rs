@@ -1,0 +1,98 @@
+//! Finding, or claiming, the partition of a key: the check behind every access.
+
+use super::{Place, Txn};
+use crate::id::GroupId;
+use crate::partition::{PartitionRef, Root};
+use crate::program::Stop;
+
+impl Txn<'_> {
+    /// The held partition that covers `key`. A miss claims it directly if it is idle;
+    /// otherwise it is noted, and the program restarts through the queues.
+    #[inline]
+    pub(super) fn partition_for(&mut self, group: GroupId, key: &[u8]) -> Result<PartitionRef, Stop> {
+        for &partition in &self.held {
+            // SAFETY: held by this transaction, and the reference ends with the expression.
+            if partition.group == group && unsafe { partition.data_mut() }.covers(key) {
+                return Ok(partition);
+            }
+        }
+        self.claim_missing(group, key)
+    }
+
+    /// The held partition that holds the greatest keys below `high` (`None`: of the group).
+    pub(super) fn partition_below(
+        &mut self,
+        group: GroupId,
+        high: Option<&[u8]>,
+    ) -> Result<PartitionRef, Stop> {
+        for &partition in &self.held {
+            if partition.group != group {
+                continue;
+            }
+            // SAFETY: held by this transaction, and the reference ends in this iteration.
+            let data = unsafe { partition.data_mut() };
+            let found = match (high, &data.high) {
+                (None, None) => true,
+                (None, Some(_)) => false,
+                (Some(high), None) => data.low[..] < *high,
+                (Some(high), Some(own)) => data.low[..] < *high && *high <= own[..],
+            };
+            if found {
+                return Ok(partition);
+            }
+        }
+        self.worker.refresh(self.shared);
+        let routes = self.worker.routing.routes(group);
+        let at = match high {
+            None => routes.len(),
+            Some(high) => routes.partition_point(|route| route.low[..] < *high),
+        };
+        let Some(route) = at.checked_sub(1).and_then(|at| routes.get(at)) else {
+            return Err(Stop::Recompile);
+        };
+        let (partition, low) = (route.partition, route.low.clone());
+        if partition.try_claim() {
+            // SAFETY: just claimed.
+            let data = unsafe { partition.data_mut() };
+            let covers = data.low == low
+                && match (high, &data.high) {
+                    (_, None) => true,
+                    (None, Some(_)) => false,
+                    (Some(high), Some(own)) => *high <= own[..],
+                };
+            self.held.push(partition);
+            if covers {
+                return Ok(partition);
+            }
+        }
+        self.worker.scratch.missing.add_point(group, &low);
+        Err(Stop::Restart)
+    }
+
+    #[cold]
+    fn claim_missing(&mut self, group: GroupId, key: &[u8]) -> Result<PartitionRef, Stop> {
+        self.worker.refresh(self.shared);
+        let Some(partition) = self.worker.routing.find(group, key) else {
+            // The group is gone, so the table is, too.
+            return Err(Stop::Recompile);
+        };
+        if partition.try_claim() {
+            self.held.push(partition);
+            // SAFETY: just claimed.
+            if unsafe { partition.data_mut() }.covers(key) {
+                return Ok(partition);
+            }
+        }
+        self.worker.scratch.missing.add_point(group, key);
+        Err(Stop::Restart)
+    }
+
+    /// The root of `place` in a held partition.
+    #[inline]
+    pub(super) fn root(&self, partition: PartitionRef, place: Place) -> Result<&'static mut Root, Stop> {
+        // SAFETY: `partition` is held by this transaction. Callers keep the reference only
+        // until their next access to the same partition; none keeps two of them.
+        let data = unsafe { partition.data_mut() };
+        data.root(place.root, place.id, place.version).ok_or(Stop::Recompile)
+    }
+}

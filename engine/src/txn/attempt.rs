@@ -1,0 +1,230 @@
+//! Running a program: on the spot, from a queue, again after a wrong prediction, and after a
+//! wait for a row.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::commit::Committed;
+use super::{InteractiveState, LockWait, RowWaiter, Txn};
+use crate::engine::Shared;
+use crate::executor::Worker;
+use crate::id::Epoch;
+use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
+use crate::program::{Completed, Outcome, Program, Stop};
+use crate::submission::Pending;
+
+/// After this many restarts a program takes its whole groups.
+const RESTARTS_BEFORE_WIDENING: u32 = 3;
+/// After this many, everything: the set can grow no further, so this ends.
+const RESTARTS_BEFORE_EVERYTHING: u32 = 8;
+
+/// Under what a program runs.
+#[derive(Clone, Default)]
+pub(crate) struct RunOptions {
+    pub interactive: Option<Arc<InteractiveState>>,
+    pub lock_wait: LockWait,
+    pub read_only: bool,
+}
+
+/// How one run ended. In every case the partitions are released.
+pub(crate) enum Ran {
+    Done(Outcome),
+    /// The prediction was wrong; the worker's scratch holds what was missing.
+    Restart,
+    /// Enqueued at a row.
+    Wait(Arc<RowWaiter>),
+}
+
+/// Runs a program once over `held`, commits or undoes it, and releases.
+pub(crate) fn run_held<P: Program>(
+    shared: &Arc<Shared>,
+    worker: &mut Worker,
+    program: &mut P,
+    options: &RunOptions,
+    held: HeldList,
+    everything: bool,
+) -> Ran {
+    worker.runs += 1;
+    let sampled = worker.runs.is_multiple_of(SAMPLE_EVERY);
+    let began = if sampled { shared.clock.monotonic_nanos() } else { 0 };
+    let interactive = options.interactive.clone();
+    if let Some(interactive) = &interactive {
+        shared.waits.forget(interactive.id);
+    }
+    let mut txn =
+        Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
+    let result = loop {
+        let result = match catch_unwind(AssertUnwindSafe(|| program.run(&mut txn))) {
+            Ok(result) => result,
+            Err(_) => Err(Stop::Panicked),
+        };
+        match result {
+            Ok(()) => match txn.commit() {
+                Committed::Yes => {
+                    txn.drop_locks();
+                    break Ok(());
+                }
+                Committed::Stale => {
+                    // Undone and run again on the same claims, with the current references.
+                    txn.undo_all();
+                    txn.forget_references();
+                }
+            },
+            Err(stop) => {
+                txn.undo_all();
+                break Err(stop);
+            }
+        }
+    };
+    let (held, depends_on, waiting, woken) = txn.into_parts();
+    let nanos = sampled.then(|| shared.clock.monotonic_nanos().saturating_sub(began));
+    for partition in &held {
+        partition.count_action(nanos);
+        if sampled {
+            shared.look_at(partition);
+        }
+    }
+    let partitions = held.len() as u32;
+    shared.release_all(worker, &held);
+    for waiter in woken {
+        if let Some(job) = waiter.wake() {
+            job.resubmit(shared, worker);
+        }
+    }
+    match (result, waiting) {
+        (Err(Stop::Restart), _) => Ran::Restart,
+        (Err(Stop::Wait), Some(waiter)) => Ran::Wait(waiter),
+        (result, _) => Ran::Done(Outcome {
+            result,
+            // An error that was read from the data depends on it too.
+            depends_on,
+            restarts: 0,
+            partitions,
+            ran_on: worker.executor,
+            inline: true,
+        }),
+    }
+}
+
+impl Txn<'_> {
+    fn forget_references(&mut self) {
+        self.references = None;
+        self.references_read.clear();
+        self.depends_on = Epoch(0);
+    }
+
+    fn into_parts(self) -> (HeldList, Epoch, Option<Arc<RowWaiter>>, Vec<Arc<RowWaiter>>) {
+        self.worker.scratch.finish = None;
+        (self.held, self.depends_on, self.waiting, self.woken)
+    }
+}
+
+/// A program on its way through queues, restarts and waits.
+pub(crate) struct Attempt<P: Program> {
+    pub program: P,
+    pub claims: ClaimSet,
+    pub options: RunOptions,
+    pub restarts: u32,
+    pub pending: Arc<Pending<P>>,
+}
+
+impl<P: Program> Attempt<P> {
+    /// Enters the queues of all its partitions, or runs on the spot if there are none.
+    pub fn enqueue(self, shared: &Arc<Shared>, worker: &mut Worker) {
+        if self.pending.cancelled() {
+            return self.finish(Stop::Cancelled);
+        }
+        worker.refresh(shared);
+        let mut held = HeldList::new();
+        worker.routing.resolve(&self.claims, &mut held);
+        if held.is_empty() {
+            return Box::new(self).run(shared, worker, held);
+        }
+        let pending = self.pending.clone();
+        shared.enter_queues(worker, held, Box::new(self), &|ticket| pending.set_ticket(ticket.clone()));
+    }
+
+    /// The larger claim set after a wrong prediction.
+    pub fn widen(claims: &mut ClaimSet, missing: &mut ClaimSet, restarts: u32) {
+        claims.merge(missing);
+        missing.clear();
+        if restarts >= RESTARTS_BEFORE_EVERYTHING {
+            claims.everything();
+        } else if restarts >= RESTARTS_BEFORE_WIDENING {
+            claims.widen();
+        }
+    }
+
+    fn finish(self, stop: Stop) {
+        let outcome = Outcome {
+            result: Err(stop),
+            depends_on: Epoch(0),
+            restarts: self.restarts,
+            partitions: 0,
+            ran_on: None,
+            inline: false,
+        };
+        self.pending.complete(Completed { program: self.program, outcome });
+    }
+
+    /// What follows a run that was not on the submitter's stack.
+    pub fn after(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, ran: Ran) {
+        match ran {
+            Ran::Done(mut outcome) => {
+                outcome.restarts = self.restarts;
+                outcome.inline = false;
+                let Self { program, pending, .. } = *self;
+                pending.complete(Completed { program, outcome });
+            }
+            Ran::Restart => {
+                self.restarts += 1;
+                let mut missing = std::mem::take(&mut worker.scratch.missing);
+                Self::widen(&mut self.claims, &mut missing, self.restarts);
+                worker.scratch.missing = missing;
+                self.enqueue(shared, worker);
+            }
+            Ran::Wait(waiter) => self.wait(shared, worker, waiter),
+        }
+    }
+
+    /// Parks at a row; runs again at once if the lock was dropped meanwhile.
+    pub fn wait(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, waiter: Arc<RowWaiter>) {
+        self.pending.set_row_waiter(Some(waiter.clone()));
+        let pending = self.pending.clone();
+        if let Some(job) = waiter.park(self) {
+            job.resubmit(shared, worker);
+        } else if pending.cancelled()
+            && let Some(job) = waiter.wake()
+        {
+            job.end(Stop::Cancelled);
+        }
+    }
+}
+
+impl<P: Program> Job for Attempt<P> {
+    fn run(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
+        let everything = self.claims.is_everything();
+        let over = self.options.interactive.as_ref().is_some_and(|interactive| !interactive.is_active());
+        if over {
+            shared.release_all(worker, &held);
+            return self.finish(Stop::TransactionEnded);
+        }
+        let options = self.options.clone();
+        let ran = run_held(shared, worker, &mut self.program, &options, held, everything);
+        self.after(shared, worker, ran);
+    }
+
+    fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
+        self.pending.set_row_waiter(None);
+        shared.counters.row_waits.fetch_add(1, Ordering::Relaxed);
+        self.enqueue(shared, worker);
+    }
+
+    fn end(self: Box<Self>, reason: Stop) {
+        if let Some(interactive) = &self.options.interactive {
+            self.pending.shared_waits_forget(interactive.id);
+        }
+        self.finish(reason);
+    }
+}

@@ -1,0 +1,109 @@
+//! The commit point.
+//!
+//! Reached with all claims held and every write in place, so nothing here can fail but the
+//! check of what was read from reference tables. Between `enter` and `leave` there are no
+//! waits: an epoch is open for nanoseconds per transaction, however long it ran.
+
+use super::undo::UndoKind;
+use super::{ReferenceTable, Txn};
+use crate::id::Epoch;
+use crate::storage::Row;
+
+/// What the commit point answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Committed {
+    Yes,
+    /// A reference table that was read has changed: undo, and run again at once.
+    Stale,
+}
+
+impl Txn<'_> {
+    /// Commits what the program did.
+    pub(super) fn commit(&mut self) -> Committed {
+        if self.interactive.is_some() {
+            return self.keep_statement();
+        }
+        if !self.wrote() {
+            // A reader's place in the serial order is this check.
+            return if self.references_valid(false) { Committed::Yes } else { Committed::Stale };
+        }
+        let publishes = !self.reference_writes.is_empty() || self.ddl.is_some();
+        if publishes {
+            self.shared.references.mark();
+        }
+        let epoch = self.shared.epochs.enter(&self.worker.slot);
+        if !self.references_valid(publishes) {
+            self.shared.epochs.leave(&self.worker.slot);
+            if publishes {
+                self.shared.references.unmark();
+            }
+            return Committed::Stale;
+        }
+        if self.shared.snapshots.any() {
+            self.keep_before_images(epoch);
+        }
+        if self.ddl.is_some() {
+            self.log_definitions();
+        }
+        self.worker.log_commit(epoch);
+        let durable = self.shared.log.durable();
+        for partition in &self.held {
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            unsafe { partition.data_mut() }.mark_commit(epoch, durable);
+        }
+        if publishes {
+            self.publish(epoch);
+        }
+        self.shared.epochs.leave(&self.worker.slot);
+        self.depends_on = epoch;
+        self.worker.scratch.clear_writes();
+        self.reference_writes.clear();
+        Committed::Yes
+    }
+
+    /// The end of a statement of an interactive transaction: its locks and images stay, and
+    /// the transaction remembers them.
+    fn keep_statement(&mut self) -> Committed {
+        if !self.references_valid(false) {
+            return Committed::Stale;
+        }
+        if let Some(interactive) = &self.interactive {
+            interactive.keep_notes(&mut self.worker.scratch.overlay_undo);
+        }
+        self.worker.scratch.clear_writes();
+        Committed::Yes
+    }
+
+    /// Some snapshot is registered: what the rows were goes to the side tables. The undo list
+    /// is in the order of the writes, and only the first image of an epoch is kept.
+    fn keep_before_images(&mut self, epoch: Epoch) {
+        let undo = std::mem::take(&mut self.worker.scratch.undo);
+        let arena = std::mem::take(&mut self.worker.scratch.arena);
+        for entry in &undo {
+            if !entry.row || entry.place.is_reference() || entry.kind == UndoKind::Overlay {
+                continue;
+            }
+            let key = &arena[entry.key.start as usize..entry.key.end as usize];
+            let image = (entry.kind != UndoKind::Inserted)
+                .then(|| Row::from(&arena[entry.image.start as usize..entry.image.end as usize]));
+            if let Ok(root) = self.root(entry.partition, entry.place) {
+                root.versions.keep(key, epoch, image);
+                self.shared.snapshots.note_versions(entry.partition);
+            }
+        }
+        self.worker.scratch.undo = undo;
+        self.worker.scratch.arena = arena;
+    }
+
+    /// Publishes reference tables and definitions.
+    fn publish(&mut self, epoch: Epoch) {
+        let mut vector = (*self.shared.references.load()).clone();
+        for (id, version, tree) in self.reference_writes.drain(..) {
+            vector.tables.insert(id, std::sync::Arc::new(ReferenceTable { version, epoch, tree }));
+        }
+        if let Some(work) = self.ddl.take() {
+            work.publish(self.shared, &mut vector, epoch);
+        }
+        self.shared.references.publish(vector, epoch, self.shared.snapshots.any());
+    }
+}

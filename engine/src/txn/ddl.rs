@@ -1,0 +1,307 @@
+//! Definitions changed by a program that claims everything.
+//!
+//! The program works on copies of the schema and of the routing table; the roots of changed
+//! trees are replaced in the partitions at once, with what they were kept for undo. The commit
+//! point logs the new definitions with the rows, in one epoch, and publishes them. A program
+//! that was compiled before meets another layout version after it claims, and recompiles.
+
+mod apply;
+mod split;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use split::{PreSplit, SplitPartition};
+
+use super::{Inserted, ReferenceTable, ReferenceVector, Sequence, Txn};
+use crate::cell::Cell;
+use crate::engine::Shared;
+use crate::id::{Epoch, GroupId, SequenceId, TreeId};
+use crate::log::redo;
+use crate::partition::{PartitionRef, Root, RoutingTable};
+use crate::program::Stop;
+use crate::schema::{IndexDef, TableDef};
+use crate::table::{Schema, SequenceDef};
+
+/// One change of definitions.
+#[derive(Clone, Debug)]
+pub enum DdlOp {
+    /// Makes an empty table with its indexes. A group not seen before is created with one
+    /// partition.
+    CreateTable(TableDef),
+    DropTable(TreeId),
+    /// Adds an index and fills it; [`Inserted::DuplicateKey`] if it is unique and cannot be.
+    CreateIndex {
+        table: TreeId,
+        index: IndexDef,
+    },
+    DropIndex {
+        table: TreeId,
+        index: TreeId,
+    },
+    /// Replaces a table's definition: columns, key, placement. `columns` says where each new
+    /// column comes from; the rows are rewritten unless nothing physical changes.
+    AlterTable {
+        def: TableDef,
+        columns: Vec<ColumnSource>,
+    },
+    /// Removes all rows.
+    Truncate(TreeId),
+    CreateSequence(SequenceDef),
+    /// Changes a sequence; it goes on where it was unless `restart` says otherwise.
+    AlterSequence {
+        def: SequenceDef,
+        restart: Option<i64>,
+    },
+    DropSequence(SequenceId),
+}
+
+/// Where a column of an altered table comes from.
+#[derive(Clone, Debug)]
+pub enum ColumnSource {
+    /// This column of the old rows.
+    Kept(u16),
+    /// The same value in every row.
+    Constant(OwnedCell),
+    /// A fresh hidden row id.
+    HiddenRowId,
+}
+
+/// A [`Cell`] that owns its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedCell {
+    Null,
+    Bool(bool),
+    Int2(i16),
+    Int4(i32),
+    Int8(i64),
+    Float4(f32),
+    Float8(f64),
+    Fixed16([u8; 16]),
+    Bytes(Vec<u8>),
+}
+
+impl OwnedCell {
+    pub fn as_cell(&self) -> Cell<'_> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Bool(value) => Cell::Bool(*value),
+            Self::Int2(value) => Cell::Int2(*value),
+            Self::Int4(value) => Cell::Int4(*value),
+            Self::Int8(value) => Cell::Int8(*value),
+            Self::Float4(value) => Cell::Float4(*value),
+            Self::Float8(value) => Cell::Float8(*value),
+            Self::Fixed16(value) => Cell::Fixed16(*value),
+            Self::Bytes(value) => Cell::Bytes(value),
+        }
+    }
+}
+
+impl From<Cell<'_>> for OwnedCell {
+    fn from(cell: Cell<'_>) -> Self {
+        match cell {
+            Cell::Null => Self::Null,
+            Cell::Bool(value) => Self::Bool(value),
+            Cell::Int2(value) => Self::Int2(value),
+            Cell::Int4(value) => Self::Int4(value),
+            Cell::Int8(value) => Self::Int8(value),
+            Cell::Float4(value) => Self::Float4(value),
+            Cell::Float8(value) => Self::Float8(value),
+            Cell::Fixed16(value) => Self::Fixed16(value),
+            Cell::Bytes(value) => Self::Bytes(value.to_vec()),
+        }
+    }
+}
+
+/// A table as the log keeps it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TableRecord {
+    pub def: TableDef,
+    pub version: u32,
+}
+
+/// The boundaries of a group as the log keeps them: the low key of every partition.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct GroupRecord {
+    pub lows: Vec<Vec<u8>>,
+}
+
+/// The key of a table's definition in the log's meta space.
+pub(crate) fn table_key(id: TreeId) -> String {
+    format!("table/{}", id.0)
+}
+
+/// The key of a group's boundaries in the log's meta space.
+pub(crate) fn group_key(id: GroupId) -> String {
+    format!("group/{}", id.0)
+}
+
+/// The key of a sequence's definition in the log's meta space.
+pub(crate) fn sequence_definition_key(id: SequenceId) -> String {
+    format!("sequence/{}", id.0)
+}
+
+/// The definitions as this transaction sees them, and how to go back.
+pub(crate) struct DdlWork {
+    pub schema: Schema,
+    pub routing: RoutingTable,
+    /// Put back in reverse order on undo.
+    roots: Vec<(PartitionRef, u16, Root)>,
+    /// Layout versions of roots that stayed.
+    versions: Vec<(PartitionRef, u16, u32)>,
+    /// Reference tables and indexes that are gone.
+    dropped_references: Vec<TreeId>,
+    /// Definitions to log; `None` is gone.
+    meta: Vec<(String, Option<Vec<u8>>)>,
+}
+
+impl DdlWork {
+    fn note(&mut self, key: String, record: Option<&impl Serialize>) {
+        let bytes = record.map(|record| serde_json::to_vec(record).unwrap_or_default());
+        self.meta.push((key, bytes));
+    }
+
+    /// Makes the copies current; between the redo and the leaving of the epoch.
+    pub fn publish(self: Box<Self>, shared: &Arc<Shared>, vector: &mut ReferenceVector, _epoch: Epoch) {
+        for id in &self.dropped_references {
+            vector.tables.remove(id);
+        }
+        shared.publish_definitions(self.schema, self.routing);
+    }
+}
+
+impl Txn<'_> {
+    /// Changes definitions. Claims everything: the program restarts with that claim if it did
+    /// not predict it. Not undone by [`Txn::rollback_to`], only with the whole program, so a
+    /// program that meets an error after it must stop with [`Stop::Abort`].
+    pub fn ddl(&mut self, op: DdlOp) -> Result<Inserted, Stop> {
+        if self.interactive.is_some() {
+            return Err(Stop::OneShotOnly);
+        }
+        if !self.everything {
+            self.worker.scratch.missing.everything();
+            return Err(Stop::Restart);
+        }
+        self.worker.admit(self.shared)?;
+        if self.ddl.is_none() {
+            self.worker.refresh(self.shared);
+            self.level_sequences();
+            self.ddl = Some(Box::new(DdlWork {
+                schema: (*self.worker.schema).clone(),
+                routing: (*self.worker.routing).clone(),
+                roots: Vec::new(),
+                versions: Vec::new(),
+                dropped_references: Vec::new(),
+                meta: Vec::new(),
+            }));
+        }
+        match op {
+            DdlOp::CreateTable(def) => self.create_table(def),
+            DdlOp::DropTable(id) => self.drop_table(id),
+            DdlOp::CreateIndex { table, index } => self.create_index(table, index),
+            DdlOp::DropIndex { table, index } => self.drop_index(table, index),
+            DdlOp::AlterTable { def, columns } => self.alter_table(def, &columns),
+            DdlOp::Truncate(id) => self.truncate(id),
+            DdlOp::CreateSequence(def) => self.put_sequence(def, None),
+            DdlOp::AlterSequence { def, restart } => {
+                let next = match restart {
+                    Some(value) => i128::from(value),
+                    None => self.sequence(def.id)?.peek(),
+                };
+                self.put_sequence(def, Some(next))
+            }
+            DdlOp::DropSequence(id) => {
+                if let Some(work) = &mut self.ddl {
+                    work.schema.sequences.remove(&id);
+                    work.note(sequence_definition_key(id), None::<&SequenceDef>);
+                    work.note(super::sequence::sequence_key(id), None::<&SequenceDef>);
+                }
+                Ok(Inserted::Ok)
+            }
+        }
+    }
+
+    fn put_sequence(&mut self, def: SequenceDef, next: Option<i128>) -> Result<Inserted, Stop> {
+        let at = self.shared.next_meta_sequence();
+        if let Some(work) = &mut self.ddl {
+            let sequence = Sequence::new(def, next);
+            let record = super::sequence::SequenceRecord { next: sequence.peek(), at };
+            work.schema.sequences.insert(def.id, sequence);
+            work.note(sequence_definition_key(def.id), Some(&def));
+            work.note(super::sequence::sequence_key(def.id), Some(&record));
+        }
+        Ok(Inserted::Ok)
+    }
+
+    /// Rows may move between partitions of different sequences below: all start from the
+    /// greatest, so that tags of one key keep growing.
+    fn level_sequences(&mut self) {
+        let data = |partition: PartitionRef| {
+            // SAFETY: held by this transaction, as everything is; one reference at a time.
+            unsafe { partition.data_mut() }
+        };
+        let greatest = self.held().iter().map(|partition| data(partition).sequence).max().unwrap_or(0);
+        for partition in self.held() {
+            data(partition).sequence = greatest;
+        }
+    }
+
+    /// Puts every replaced root back.
+    pub(super) fn undo_ddl(&mut self) {
+        let Some(mut work) = self.ddl.take() else { return };
+        while let Some((partition, position, root)) = work.roots.pop() {
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            unsafe { partition.data_mut() }.put_root(position, root);
+        }
+        while let Some((partition, position, version)) = work.versions.pop() {
+            // SAFETY: as above.
+            if let Some(root) = unsafe { partition.data_mut() }.roots.get_mut(usize::from(position)) {
+                root.version = version;
+            }
+        }
+    }
+
+    /// The redo of the definitions.
+    pub(super) fn log_definitions(&mut self) {
+        if let Some(work) = &mut self.ddl {
+            for (key, bytes) in work.meta.drain(..) {
+                let at = self.shared.next_meta_sequence();
+                redo::meta(&mut self.worker.scratch.redo, at, key.as_bytes(), bytes.as_deref());
+            }
+        }
+    }
+
+    fn work(&mut self) -> Result<&mut DdlWork, Stop> {
+        self.ddl.as_deref_mut().ok_or(Stop::OneShotOnly)
+    }
+
+    /// Replaces the root at a position of a held partition, remembering the old one.
+    fn replace_root(&mut self, partition: PartitionRef, position: u16, root: Root) -> Result<(), Stop> {
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        let old = unsafe { partition.data_mut() }.put_root(position, root);
+        self.work()?.roots.push((partition, position, old));
+        Ok(())
+    }
+
+    /// Publishes a reference table that this program created or rewrote.
+    fn put_reference(&mut self, id: TreeId, version: u32, tree: super::reference::SharedTree) {
+        self.reference_writes.retain(|(other, ..)| *other != id);
+        self.reference_writes.push((id, version, tree));
+        if let Some(work) = &mut self.ddl {
+            work.dropped_references.retain(|other| *other != id);
+        }
+    }
+
+    fn drop_reference(&mut self, id: TreeId) {
+        self.reference_writes.retain(|(other, ..)| *other != id);
+        if let Some(work) = &mut self.ddl {
+            work.dropped_references.push(id);
+        }
+    }
+
+    /// The published version of a reference table, for the layouts' changes.
+    fn published_reference(&self, id: TreeId) -> Option<Arc<ReferenceTable>> {
+        self.shared.references.load().tables.get(&id).cloned()
+    }
+}

@@ -1,0 +1,324 @@
+//! Tables and indexes made, changed and dropped, under a claim of everything.
+
+use std::ops::ControlFlow;
+
+use super::{ColumnSource, DdlWork, TableRecord, table_key};
+use crate::cell::Cell;
+use crate::id::{GroupId, TreeId};
+use crate::log::redo;
+use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route};
+use crate::program::Stop;
+use crate::schema::{IndexDef, TableDef};
+use crate::storage::{KeyBuf, Row};
+use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
+use crate::txn::reference::SharedTree;
+use crate::txn::write::entry_bytes;
+use crate::txn::{Inserted, LockMode, LockWait, Place, Txn};
+
+impl Txn<'_> {
+    pub(super) fn create_table(&mut self, def: TableDef) -> Result<Inserted, Stop> {
+        let table = self.define(def)?;
+        self.make_roots(&table)?;
+        Ok(Inserted::Ok)
+    }
+
+    /// Enters a definition into the working schema, with a layout version never used before.
+    fn define(&mut self, def: TableDef) -> Result<std::sync::Arc<TableMeta>, Stop> {
+        let version = self.shared.next_table_version();
+        let work = self.work()?;
+        let table = work.schema.put_table(def, version);
+        work.note(table_key(table.def.id), Some(&TableRecord { def: table.def.clone(), version }));
+        Ok(table)
+    }
+
+    /// Empty roots for a table and all its indexes, in every partition of their groups.
+    fn make_roots(&mut self, table: &TableMeta) -> Result<(), Stop> {
+        let trees = std::iter::once((table.def.id, table.group, table.root))
+            .chain(table.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
+        for (id, group, position) in trees {
+            self.make_group(group)?;
+            for partition in self.partitions_of(group) {
+                self.replace_root(partition, position, Root::new(id, table.version))?;
+            }
+            if group == REFERENCE_GROUP {
+                self.put_reference(id, table.version, SharedTree::new());
+            }
+        }
+        Ok(())
+    }
+
+    /// A group not seen before gets one partition, held by this transaction.
+    fn make_group(&mut self, group: GroupId) -> Result<(), Stop> {
+        if !self.work()?.routing.routes(group).is_empty() {
+            return Ok(());
+        }
+        let mut data = PartitionData::new(KeyBuf::new(), None);
+        data.sequence = self.held.iter().map(|held| sequence(held)).max().unwrap_or(0);
+        let partition = self.shared.new_partition(group, data);
+        self.held.push(partition);
+        let work = self.work()?;
+        work.routing.put_group(group, vec![Route { low: KeyBuf::new(), partition }]);
+        work.note_group(group);
+        Ok(())
+    }
+
+    fn partitions_of(&self, group: GroupId) -> Vec<PartitionRef> {
+        match &self.ddl {
+            Some(work) => work.routing.routes(group).iter().map(|route| route.partition).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    pub(super) fn drop_table(&mut self, id: TreeId) -> Result<Inserted, Stop> {
+        let table = self.defined(id)?;
+        self.wait_for_locks(&table)?;
+        self.clear_roots(&table, |_| true)?;
+        let work = self.work()?;
+        work.schema.drop_table(id);
+        work.note(table_key(id), None::<&TableRecord>);
+        work.drop_empty_groups();
+        redo::drop_tree(&mut self.worker.scratch.redo, id, sequence_of_all(&self.held));
+        Ok(Inserted::Ok)
+    }
+
+    fn defined(&mut self, id: TreeId) -> Result<std::sync::Arc<TableMeta>, Stop> {
+        self.work()?.schema.tables.get(&id).cloned().ok_or(Stop::Recompile)
+    }
+
+    /// Takes the roots of a table's trees out of their partitions.
+    fn clear_roots(&mut self, table: &TableMeta, which: impl Fn(TreeId) -> bool) -> Result<(), Stop> {
+        let trees = std::iter::once((table.def.id, table.group, table.root))
+            .chain(table.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
+        for (id, group, position) in trees.filter(|(id, ..)| which(*id)) {
+            for partition in self.partitions_of(group) {
+                self.replace_root(partition, position, Root::empty())?;
+            }
+            if group == REFERENCE_GROUP {
+                self.drop_reference(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Interactive transactions hold locks on rows of the table: the change waits for them.
+    fn wait_for_locks(&mut self, table: &TableMeta) -> Result<(), Stop> {
+        let place = Place::of(table);
+        for partition in self.partitions_of(table.group) {
+            let locked = self.root(partition, place)?.overlay.keys().next().cloned();
+            if let Some(key) = locked {
+                self.check_lock(partition, place, &key, LockMode::Update, LockWait::Wait)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the roots that stay a new layout version. Undo puts the definitions back, and
+    /// with them the old version, so the roots go into the undo list as they are.
+    fn stamp_roots(&mut self, old: &TableMeta, new: &TableMeta) -> Result<(), Stop> {
+        let trees = std::iter::once((new.def.id, new.group, new.root))
+            .chain(new.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
+        for (id, group, position) in trees {
+            let stays = id == old.def.id || old.index(id).is_some();
+            if !stays {
+                continue;
+            }
+            for partition in self.partitions_of(group) {
+                // SAFETY: everything is held; the reference ends in this iteration.
+                let data = unsafe { partition.data_mut() };
+                if let Some(root) = data.roots.get_mut(usize::from(position)) {
+                    self.ddl_versions_note(partition, position, root.version);
+                    root.version = new.version;
+                }
+            }
+            if group == REFERENCE_GROUP {
+                let tree = self.reference_now(id)?;
+                self.put_reference(id, new.version, tree);
+            }
+        }
+        Ok(())
+    }
+
+    fn ddl_versions_note(&mut self, partition: PartitionRef, position: u16, version: u32) {
+        if let Some(work) = &mut self.ddl {
+            work.versions.push((partition, position, version));
+        }
+    }
+
+    /// A reference tree as this transaction sees it, whatever its layout version.
+    fn reference_now(&mut self, id: TreeId) -> Result<SharedTree, Stop> {
+        if let Some((.., tree)) = self.reference_writes.iter().find(|(other, ..)| *other == id) {
+            return Ok(tree.clone());
+        }
+        self.published_reference(id).map(|table| table.tree.clone()).ok_or(Stop::Recompile)
+    }
+
+    pub(super) fn create_index(&mut self, id: TreeId, index: IndexDef) -> Result<Inserted, Stop> {
+        let old = self.defined(id)?;
+        self.wait_for_locks(&old)?;
+        let index_id = index.id;
+        let mut def = old.def.clone();
+        def.indexes.push(index);
+        let new = self.define(def)?;
+        self.stamp_roots(&old, &new)?;
+        let Some(index) = new.index(index_id).cloned() else { return Err(Stop::Recompile) };
+        self.make_group(index.group)?;
+        for partition in self.partitions_of(index.group) {
+            self.replace_root(partition, index.root, Root::new(index_id, new.version))?;
+        }
+        if index.group == REFERENCE_GROUP {
+            self.put_reference(index_id, new.version, SharedTree::new());
+        }
+        self.fill_index(&new, &index)
+    }
+
+    /// Makes the entries of all rows. Straight into the new trees: undo drops them whole.
+    fn fill_index(&mut self, table: &TableMeta, index: &IndexMeta) -> Result<Inserted, Stop> {
+        let rows = self.all_rows(table)?;
+        let place = Place::of_index(table, index);
+        for (key, row) in rows {
+            let mut entry = KeyBuf::new();
+            table.index_key(index, &row, &key, &mut entry);
+            let partition = self.partition_for(index.group, &entry)?;
+            let stamp = sequence(&partition);
+            let mut tree = self.tree_for_write(partition, place)?;
+            if tree.insert_new(&entry, Row::from(&key[..]), stamp).is_err() {
+                return Ok(Inserted::DuplicateKey(Some(index.def.id)));
+            }
+            self.account(partition, entry_bytes(&entry, &key));
+        }
+        Ok(Inserted::Ok)
+    }
+
+    /// Copies of all rows, in key order within each partition.
+    fn all_rows(&mut self, table: &TableMeta) -> Result<Vec<(Row, Row)>, Stop> {
+        let mut rows = Vec::new();
+        self.scan(
+            table,
+            super::super::KeyRange::ALL,
+            super::super::Direction::Ascending,
+            &mut |key, row| {
+                rows.push((Row::from(key), Row::from(row)));
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(rows)
+    }
+
+    pub(super) fn drop_index(&mut self, id: TreeId, index: TreeId) -> Result<Inserted, Stop> {
+        let old = self.defined(id)?;
+        self.wait_for_locks(&old)?;
+        self.clear_roots(&old, |tree| tree == index)?;
+        let mut def = old.def.clone();
+        def.indexes.retain(|other| other.id != index);
+        let new = self.define(def)?;
+        self.stamp_roots(&old, &new)?;
+        self.work()?.drop_empty_groups();
+        Ok(Inserted::Ok)
+    }
+
+    pub(super) fn alter_table(&mut self, def: TableDef, columns: &[ColumnSource]) -> Result<Inserted, Stop> {
+        let old = self.defined(def.id)?;
+        self.wait_for_locks(&old)?;
+        let same_columns = columns.len() == old.def.columns.len()
+            && columns.iter().enumerate().all(
+                |(at, source)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at),
+            );
+        let same = same_columns
+            && def.columns == old.def.columns
+            && def.key == old.def.key
+            && def.placement == old.def.placement
+            && def.indexes == old.def.indexes;
+        if same {
+            let new = self.define(def)?;
+            self.stamp_roots(&old, &new)?;
+            return Ok(Inserted::Ok);
+        }
+        if columns.len() != def.columns.len() {
+            return Err(Stop::Abort);
+        }
+        let rows = self.all_rows(&old)?;
+        self.clear_roots(&old, |_| true)?;
+        // Old keys go in the log before new rows come; equal keys are put again.
+        for (key, _) in &rows {
+            let sequence = self.next_sequence_of_group(old.group, key);
+            redo::delete(&mut self.worker.scratch.redo, old.def.id, sequence, key);
+        }
+        let new = self.define(def)?;
+        debug_assert_eq!(group_of(&new.def.placement), new.group);
+        self.make_roots(&new)?;
+        self.level_sequences();
+        for (_, row) in rows {
+            let mut cells = Vec::with_capacity(columns.len());
+            for source in columns {
+                cells.push(match source {
+                    ColumnSource::Kept(column) => old.layout.get(&row, usize::from(*column)),
+                    ColumnSource::Constant(cell) => cell.as_cell(),
+                    ColumnSource::HiddenRowId => Cell::Int8(self.hidden_row_id()),
+                });
+            }
+            let image = new.layout.encode_row(&cells);
+            let mut key = KeyBuf::new();
+            new.storage_key(&image, &mut key);
+            match self.insert(&new, &key, &image)? {
+                Inserted::Ok => {}
+                refused => return Ok(refused),
+            }
+        }
+        self.work()?.drop_empty_groups();
+        Ok(Inserted::Ok)
+    }
+
+    fn next_sequence_of_group(&self, group: GroupId, key: &[u8]) -> u64 {
+        let partition = match &self.ddl {
+            Some(work) => work.routing.find(group, key),
+            None => None,
+        };
+        partition.map_or(0, |partition| {
+            // SAFETY: everything is held; the reference ends with the expression.
+            unsafe { partition.data_mut() }.next_sequence()
+        })
+    }
+
+    pub(super) fn truncate(&mut self, id: TreeId) -> Result<Inserted, Stop> {
+        let table = self.defined(id)?;
+        self.wait_for_locks(&table)?;
+        let rows = self.all_rows(&table)?;
+        let mut bytes = 0;
+        for (key, row) in &rows {
+            let sequence = self.next_sequence_of_group(table.group, key);
+            redo::delete(&mut self.worker.scratch.redo, id, sequence, key);
+            bytes += (key.len() + row.len()) as i64;
+        }
+        if let Some(partition) = self.partitions_of(table.group).first() {
+            self.account(partition, -bytes);
+        }
+        self.make_roots(&table)?;
+        Ok(Inserted::Ok)
+    }
+}
+
+impl DdlWork {
+    /// Logs the boundaries of a group.
+    pub(super) fn note_group(&mut self, group: GroupId) {
+        let lows = self.routing.routes(group).iter().map(|route| route.low.to_vec()).collect();
+        self.note(super::group_key(group), Some(&super::GroupRecord { lows }));
+    }
+
+    fn drop_empty_groups(&mut self) {
+        for group in self.schema.empty_groups() {
+            self.schema.groups.remove(&group);
+            self.routing.drop_group(group);
+            self.note(super::group_key(group), None::<&super::GroupRecord>);
+        }
+    }
+}
+
+fn sequence(partition: &PartitionRef) -> u64 {
+    let partition: &Partition = partition;
+    // SAFETY: callers hold everything; the reference ends with the expression.
+    unsafe { partition.data_mut() }.sequence
+}
+
+fn sequence_of_all(held: &[PartitionRef]) -> u64 {
+    held.iter().map(sequence).max().unwrap_or(0) + 1
+}

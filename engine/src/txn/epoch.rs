@@ -1,0 +1,113 @@
+//! Epochs: the unit of group commit and of snapshots.
+//!
+//! A thread is inside an epoch only for the nanoseconds of its commit point. It stores the
+//! global epoch in its own slot, fences, and re-reads the global epoch until both agree; then
+//! whoever advances the epoch afterwards sees the slot. An epoch is closed when the global
+//! epoch is beyond it and no slot holds it, so no further commit can join it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crossbeam::utils::{Backoff, CachePadded};
+use parking_lot::Mutex;
+
+use crate::id::Epoch;
+
+/// One thread's place inside an epoch; zero is outside.
+pub(crate) type EpochSlot = CachePadded<AtomicU64>;
+
+/// The global epoch and the threads that may be inside one.
+pub struct EpochClock {
+    global: CachePadded<AtomicU64>,
+    slots: Mutex<Vec<Arc<EpochSlot>>>,
+    /// The newest closed epoch; advancing is serialised by this lock.
+    closed: Mutex<u64>,
+}
+
+impl EpochClock {
+    /// Starts with `first` open; everything before it counts as closed.
+    pub fn new(first: Epoch) -> Self {
+        assert!(first.0 > 0, "epoch 0 means: outside, and: depends on nothing");
+        Self {
+            global: CachePadded::new(AtomicU64::new(first.0)),
+            slots: Mutex::new(Vec::new()),
+            closed: Mutex::new(first.0 - 1),
+        }
+    }
+
+    /// The epoch that a commit would enter now.
+    pub fn current(&self) -> Epoch {
+        Epoch(self.global.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn register(&self) -> Arc<EpochSlot> {
+        let slot = Arc::new(CachePadded::new(AtomicU64::new(0)));
+        self.slots.lock().push(slot.clone());
+        slot
+    }
+
+    /// Enters the current epoch. Sequentially consistent: a thread that read the global epoch
+    /// and one that advances it agree on who was first.
+    pub(crate) fn enter(&self, slot: &EpochSlot) -> Epoch {
+        loop {
+            let epoch = self.global.load(Ordering::Acquire);
+            slot.store(epoch, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            if self.global.load(Ordering::Acquire) == epoch {
+                return Epoch(epoch);
+            }
+        }
+    }
+
+    pub(crate) fn leave(&self, slot: &EpochSlot) {
+        slot.store(0, Ordering::Release);
+    }
+
+    /// Opens the next epoch, waits until the old one is closed, and returns it. The wait is for
+    /// commit points in progress: nanoseconds, unless such a thread is preempted.
+    pub fn advance(&self) -> Epoch {
+        let mut closed = self.closed.lock();
+        let old = self.global.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let slots: Vec<Arc<EpochSlot>> = self.slots.lock().clone();
+        for slot in &slots {
+            let backoff = Backoff::new();
+            loop {
+                let inside = slot.load(Ordering::Acquire);
+                if inside == 0 || inside > old {
+                    break;
+                }
+                if backoff.is_completed() {
+                    std::thread::yield_now();
+                } else {
+                    backoff.snooze();
+                }
+            }
+        }
+        *closed = (*closed).max(old);
+        Epoch(old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_closes_only_when_nobody_is_inside() {
+        let clock = Arc::new(EpochClock::new(Epoch(1)));
+        let slot = clock.register();
+        assert_eq!(clock.enter(&slot), Epoch(1));
+        let advancing = {
+            let clock = clock.clone();
+            std::thread::spawn(move || clock.advance())
+        };
+        while clock.current() == Epoch(1) {
+            std::hint::spin_loop();
+        }
+        assert!(!advancing.is_finished(), "the slot is still inside epoch 1");
+        clock.leave(&slot);
+        assert_eq!(advancing.join().expect("the advancing thread ends"), Epoch(1));
+        assert_eq!(clock.enter(&slot), Epoch(2));
+    }
+}

@@ -1,0 +1,308 @@
+//! BEGIN … COMMIT: statements as one-shot bodies under a transaction id.
+//!
+//! Each statement's writes stay beside the trees under row locks; this state remembers, by
+//! key, what was locked and written. COMMIT and ROLLBACK are programs that claim every
+//! partition of those keys at once, so nobody sees half of a transaction. Keys, not
+//! partitions, are remembered: a split between two statements moves the side tables along.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{OverlayUndo, Place, Txn};
+use crate::engine::Shared;
+use crate::id::{TreeId, TxnId};
+use crate::partition::{ClaimSet, RoutingTable};
+use crate::program::{Program, Stop};
+
+const ACTIVE: u8 = 0;
+const ENDED: u8 = 1;
+
+/// What the engine keeps of an interactive transaction.
+pub(crate) struct InteractiveState {
+    pub id: TxnId,
+    /// Microseconds since 2000-01-01 UTC: `now()` of the whole transaction.
+    pub started_at: i64,
+    phase: AtomicU8,
+    wrote_references: AtomicBool,
+    notes: Mutex<Vec<OverlayUndo>>,
+}
+
+impl InteractiveState {
+    pub fn new(id: TxnId, started_at: i64) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            started_at,
+            phase: AtomicU8::new(ACTIVE),
+            wrote_references: AtomicBool::new(false),
+            notes: Mutex::new(Vec::new()),
+        })
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == ACTIVE
+    }
+
+    /// Ends the transaction; false if it ended before.
+    fn end(&self) -> bool {
+        self.phase.compare_exchange(ACTIVE, ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub fn wrote_references(&self) -> bool {
+        self.wrote_references.load(Ordering::Relaxed)
+    }
+
+    pub fn set_wrote_references(&self) {
+        self.wrote_references.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes over what one statement did.
+    pub fn keep_notes(&self, notes: &mut Vec<OverlayUndo>) {
+        self.notes.lock().append(notes);
+    }
+
+    pub fn has_notes(&self) -> bool {
+        !self.notes.lock().is_empty()
+    }
+
+    fn claim_all(&self, from: usize, claims: &mut ClaimSet) {
+        let notes = self.notes.lock();
+        let mut seen: SmallVec<[(crate::id::GroupId, &[u8]); 8]> = SmallVec::new();
+        for note in notes.iter().skip(from) {
+            // Long transactions would compare every key with every other: cheap for the keys
+            // at hand, and duplicates beyond them cost only their resolution.
+            let entry = (note.place.group, &note.key[..]);
+            if !seen.iter().rev().take(8).any(|other| *other == entry) {
+                seen.push(entry);
+                claims.add_point(note.place.group, &note.key);
+            }
+        }
+    }
+}
+
+/// An open interactive transaction. Statements are submitted under it; dropping it without
+/// commit rolls it back.
+pub struct Interactive {
+    pub(crate) state: Arc<InteractiveState>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A SAVEPOINT of an interactive transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct InteractiveSavepoint(pub(crate) usize);
+
+impl Interactive {
+    pub fn id(&self) -> TxnId {
+        self.state.id
+    }
+
+    /// Microseconds since 2000-01-01 UTC, when the transaction began.
+    pub fn started_at(&self) -> i64 {
+        self.state.started_at
+    }
+
+    /// Whether it locked or wrote anything; an empty transaction ends without a program.
+    pub fn is_empty(&self) -> bool {
+        !self.state.has_notes()
+    }
+
+    /// Marks a point to return to between statements.
+    pub fn savepoint(&self) -> InteractiveSavepoint {
+        InteractiveSavepoint(self.state.notes.lock().len())
+    }
+}
+
+impl Drop for Interactive {
+    fn drop(&mut self) {
+        if self.state.is_active() {
+            if self.state.has_notes() {
+                // A client that disappeared: its locks and images go.
+                let rollback = Rollback { state: self.state.clone() };
+                drop(crate::engine::submit_on(&self.shared, rollback, Default::default()));
+            } else {
+                self.state.end();
+                self.shared.waits.forget(self.state.id);
+            }
+        }
+    }
+}
+
+/// Puts all images of an interactive transaction in place, in one commit.
+pub struct Commit {
+    pub(crate) state: Arc<InteractiveState>,
+}
+
+/// Drops all images and locks of an interactive transaction.
+pub struct Rollback {
+    pub(crate) state: Arc<InteractiveState>,
+}
+
+/// Takes an interactive transaction back to a savepoint; it stays open.
+pub struct RollbackTo {
+    pub(crate) state: Arc<InteractiveState>,
+    pub(crate) savepoint: InteractiveSavepoint,
+}
+
+impl Program for Commit {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(0, claims);
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        if !self.state.is_active() {
+            return Err(Stop::TransactionEnded);
+        }
+        txn.finish_interactive(&self.state, true)
+    }
+}
+
+impl Program for Rollback {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(0, claims);
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        if !self.state.is_active() {
+            return Err(Stop::TransactionEnded);
+        }
+        txn.finish_interactive(&self.state, false)
+    }
+}
+
+impl Program for RollbackTo {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.state.claim_all(self.savepoint.0, claims);
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        if !self.state.is_active() {
+            return Err(Stop::TransactionEnded);
+        }
+        // Nothing is taken back before every partition is held: the list must not be undone
+        // halfway.
+        let places: Vec<(Place, Box<[u8]>)> = {
+            let notes = self.state.notes.lock();
+            notes.iter().skip(self.savepoint.0).map(|note| (note.place, note.key.clone())).collect()
+        };
+        for (place, key) in &places {
+            txn.partition_for(place.group, key)?;
+        }
+        loop {
+            let note = {
+                let mut notes = self.state.notes.lock();
+                if notes.len() <= self.savepoint.0 { None } else { notes.pop() }
+            };
+            let Some(note) = note else { return Ok(()) };
+            let partition = txn.partition_for(note.place.group, &note.key)?;
+            txn.undo_overlay(partition, self.state.id, note);
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// COMMIT or ROLLBACK of an interactive transaction: settles its images, drops its locks.
+    fn finish_interactive(&mut self, state: &Arc<InteractiveState>, commit: bool) -> Result<(), Stop> {
+        self.finishing = Some(state.id);
+        let mut keys: Vec<(Place, Box<[u8]>)> =
+            state.notes.lock().iter().map(|note| (note.place, note.key.clone())).collect();
+        keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
+        keys.dedup_by(|a, b| a.0.id == b.0.id && a.1 == b.1);
+        // Everything is claimed before anything changes.
+        for (place, key) in &keys {
+            let partition = self.partition_for(place.group, key)?;
+            if commit {
+                self.root(partition, *place)?;
+            }
+        }
+        if commit {
+            for (place, key) in &keys {
+                let partition = self.partition_for(place.group, key)?;
+                let lock = self.root(partition, *place)?.overlay.get(key);
+                let image = lock.and_then(|lock| {
+                    lock.holders
+                        .iter()
+                        .any(|&(holder, _)| holder == state.id)
+                        .then(|| lock.image.clone())
+                        .flatten()
+                });
+                if let Some(image) = image {
+                    let row = self.is_table(place.id);
+                    self.settle(partition, *place, key, image, row)?;
+                }
+            }
+        }
+        // From here on nothing fails before the commit point but its own checks, which restart
+        // the program with the locks untouched: they go after it.
+        self.worker.scratch.finish = Some((state.clone(), keys));
+        Ok(())
+    }
+
+    /// After the commit point of COMMIT or ROLLBACK, before the release: drops the locks.
+    pub(super) fn drop_locks(&mut self) {
+        let Some((state, keys)) = self.worker.scratch.finish.take() else { return };
+        for (place, key) in keys {
+            if let Ok(partition) = self.partition_for(place.group, &key) {
+                self.drop_lock(partition, place, &key, state.id);
+            }
+        }
+        state.notes.lock().clear();
+        state.end();
+        self.shared.waits.forget(state.id);
+    }
+
+    fn is_table(&self, id: TreeId) -> bool {
+        self.worker.schema.tables.contains_key(&id)
+    }
+}
+
+/// Who waits for whom among interactive transactions, for the deadlock search. Entered only by
+/// statements that wait for a row, so never on a hot path.
+#[derive(Default)]
+pub(crate) struct WaitGraph {
+    blockers: Mutex<FxHashMap<TxnId, Vec<TxnId>>>,
+}
+
+impl WaitGraph {
+    /// Publishes what `waiter` waits for; false if that closes a cycle.
+    pub fn add(&self, waiter: TxnId, blockers: Vec<TxnId>) -> bool {
+        let mut graph = self.blockers.lock();
+        let mut to_visit = blockers.clone();
+        let mut visited: Vec<TxnId> = Vec::new();
+        while let Some(next) = to_visit.pop() {
+            if next == waiter {
+                return false;
+            }
+            if !visited.contains(&next) {
+                visited.push(next);
+                if let Some(more) = graph.get(&next) {
+                    to_visit.extend_from_slice(more);
+                }
+            }
+        }
+        graph.insert(waiter, blockers);
+        true
+    }
+
+    /// `waiter` waits no more, or is over.
+    pub fn forget(&self, waiter: TxnId) {
+        self.blockers.lock().remove(&waiter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_of_waiters_is_refused_and_a_chain_is_not() {
+        let graph = WaitGraph::default();
+        assert!(graph.add(TxnId(1), vec![TxnId(2)]));
+        assert!(graph.add(TxnId(2), vec![TxnId(3)]));
+        assert!(!graph.add(TxnId(3), vec![TxnId(1)]));
+        graph.forget(TxnId(1));
+        assert!(graph.add(TxnId(3), vec![TxnId(1)]));
+    }
+}

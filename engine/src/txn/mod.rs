@@ -1,0 +1,287 @@
+//! What a running program may do: read, scan, write, undo, commit.
+//!
+//! A one-shot runs over partitions it holds, so its reads and writes go straight to the trees:
+//! no latches, no locks, an undo list for errors. Every access checks its key against the
+//! bounds of the held partitions; a miss claims the missing partition on the spot, or notes it
+//! and restarts the program with the larger set.
+//!
+//! A statement of an interactive transaction is the same program under a transaction id. Its
+//! writes stay beside the trees as uncommitted images under row locks (`overlay`) until COMMIT,
+//! an action that claims every written partition, puts them in place.
+//!
+//! ```text
+//!  claims held ──────────────────────────────────────────────► released
+//!     run … run │ mark references │ enter epoch │ check │ keep │ redo │ publish │ leave
+//!               └──────────────── commit point ──────────────────────────────────┘
+//! ```
+//!
+//! - `access`      finding, or claiming, the partition of a key
+//! - `read`        get and scans        - `write`  insert, update, delete with their indexes
+//! - `overlay`     row locks and uncommitted images
+//! - `undo`        the undo list and savepoints   - `commit`  the commit point
+//! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
+//! - `ddl`         definitions changed under a claim of everything
+//! - `interactive` BEGIN … COMMIT       - `attempt`   running, restarting, waiting
+//! - `epoch`       epochs
+
+mod access;
+pub(crate) mod attempt;
+mod commit;
+mod ddl;
+mod epoch;
+mod interactive;
+mod overlay;
+mod past;
+mod read;
+mod reference;
+mod sequence;
+mod undo;
+mod write;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+pub use ddl::{ColumnSource, DdlOp, OwnedCell, PreSplit, SplitPartition};
+pub(crate) use ddl::{GroupRecord, TableRecord};
+pub use epoch::EpochClock;
+pub(crate) use epoch::EpochSlot;
+pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
+pub(crate) use interactive::{InteractiveState, WaitGraph};
+pub use overlay::LockMode;
+pub(crate) use overlay::RowWaiter;
+pub use read::Visit;
+pub(crate) use reference::{ReferenceTable, ReferenceVector, References, SharedTree};
+pub use sequence::{NextValue, Sequence};
+pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
+pub use undo::Savepoint;
+pub(crate) use undo::{OverlayUndo, Undo};
+pub(crate) use write::entry_bytes;
+
+use crate::engine::Shared;
+use crate::executor::Worker;
+use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
+use crate::partition::{HeldList, PartitionRef};
+use crate::program::Stop;
+use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta};
+
+/// A range of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRange<'k> {
+    pub low: Bound<&'k [u8]>,
+    pub high: Bound<&'k [u8]>,
+}
+
+impl KeyRange<'_> {
+    /// Every key.
+    pub const ALL: KeyRange<'static> = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
+}
+
+/// Which way a scan walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// What became of an insert or update. Nothing is changed unless it is `Ok`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Inserted {
+    Ok,
+    /// A row with an equal storage key (`None`) or an equal key in this unique index exists.
+    DuplicateKey(Option<TreeId>),
+    /// Update only: there is no such row.
+    Missing,
+}
+
+/// Whether a statement waits for a row that somebody else locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockWait {
+    #[default]
+    Wait,
+    /// Stop with [`Stop::LockNotAvailable`].
+    NoWait,
+}
+
+/// Where a tree is: its group, its root position, and what must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub group: GroupId,
+    pub root: u16,
+    pub id: TreeId,
+    pub version: u32,
+}
+
+impl Place {
+    pub fn of(table: &TableMeta) -> Self {
+        Self { group: table.group, root: table.root, id: table.def.id, version: table.version }
+    }
+
+    pub fn of_index(table: &TableMeta, index: &IndexMeta) -> Self {
+        Self { group: index.group, root: index.root, id: index.def.id, version: table.version }
+    }
+
+    pub fn is_reference(&self) -> bool {
+        self.group == REFERENCE_GROUP
+    }
+}
+
+/// A running transaction, or a statement of an interactive one.
+pub struct Txn<'w> {
+    shared: &'w Arc<Shared>,
+    worker: &'w mut Worker,
+    held: HeldList,
+    /// Set: the writes stay uncommitted, under this transaction's row locks.
+    interactive: Option<Arc<InteractiveState>>,
+    lock_wait: LockWait,
+    read_only: bool,
+    everything: bool,
+    /// The newest epoch seen in leaves, reference tables and sequences.
+    depends_on: Epoch,
+    started_at: Option<i64>,
+    started_nanos: u64,
+    /// The reference tables as of the first access to one.
+    references: Option<Arc<ReferenceVector>>,
+    references_read: smallvec::SmallVec<[TreeId; 4]>,
+    /// Reference tables this transaction writes, as it sees them.
+    reference_writes: Vec<(TreeId, u32, reference::SharedTree)>,
+    ddl: Option<Box<ddl::DdlWork>>,
+    /// The row waiter this program enqueued before [`Stop::Wait`].
+    waiting: Option<Arc<RowWaiter>>,
+    /// Waiters whose row lock this transaction dropped: woken after the commit.
+    woken: Vec<Arc<RowWaiter>>,
+    /// This is the commit or rollback of an interactive transaction, whose overlay entries it
+    /// may touch.
+    finishing: Option<TxnId>,
+}
+
+impl<'w> Txn<'w> {
+    pub(crate) fn new(
+        shared: &'w Arc<Shared>,
+        worker: &'w mut Worker,
+        held: HeldList,
+        interactive: Option<Arc<InteractiveState>>,
+        lock_wait: LockWait,
+        read_only: bool,
+        everything: bool,
+    ) -> Self {
+        debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
+        Self {
+            shared,
+            worker,
+            held,
+            interactive,
+            lock_wait,
+            read_only,
+            everything,
+            depends_on: Epoch(0),
+            started_at: None,
+            started_nanos: 0,
+            references: None,
+            references_read: smallvec::SmallVec::new(),
+            reference_writes: Vec::new(),
+            ddl: None,
+            waiting: None,
+            woken: Vec::new(),
+            finishing: None,
+        }
+    }
+
+    /// Microseconds since 2000-01-01 UTC, the same for the whole call.
+    pub fn started_at(&mut self) -> i64 {
+        match self.started_at {
+            Some(micros) => micros,
+            None => {
+                let micros = match &self.interactive {
+                    Some(interactive) => interactive.started_at,
+                    None => self.shared.clock.wall_micros(),
+                };
+                *self.started_at.insert(micros)
+            }
+        }
+    }
+
+    /// Uniform in `0.0 .. 1.0`.
+    pub fn random(&mut self) -> f64 {
+        self.worker.random.next_f64()
+    }
+
+    /// The interactive transaction this statement belongs to.
+    pub fn transaction_id(&self) -> Option<TxnId> {
+        self.interactive.as_ref().map(|interactive| interactive.id)
+    }
+
+    /// The executor whose thread runs this program.
+    pub fn executor(&self) -> Option<ExecutorId> {
+        self.worker.executor
+    }
+
+    /// Whether the program ran longer than `archipel.one_shot_budget`; looks at the clock, so
+    /// ask once per loop of some size. Always false for a statement of an interactive
+    /// transaction.
+    pub fn budget_exceeded(&mut self) -> bool {
+        if self.interactive.is_some() {
+            return false;
+        }
+        let now = self.shared.clock.monotonic_nanos();
+        if self.started_nanos == 0 {
+            self.started_nanos = now.max(1);
+            return false;
+        }
+        now - self.started_nanos > self.shared.config.one_shot_budget_micros * 1_000
+    }
+
+    /// The table as this transaction sees it (its own DDL included).
+    pub fn table(&self, id: TreeId) -> Option<Arc<TableMeta>> {
+        match &self.ddl {
+            Some(work) => work.schema.tables.get(&id).cloned(),
+            None => self.worker.schema.tables.get(&id).cloned(),
+        }
+    }
+
+    /// How many partitions it holds.
+    pub fn partitions_held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The partitions it holds, for EXPLAIN and the tests.
+    pub fn held_partitions(&self) -> Vec<crate::id::PartitionId> {
+        self.held.iter().map(|partition| partition.id).collect()
+    }
+
+    /// The ids of all tables, for checkpoints: index entries are rebuilt at recovery.
+    pub(crate) fn table_ids(&self) -> rustc_hash::FxHashSet<TreeId> {
+        self.worker.schema.tables.keys().copied().collect()
+    }
+
+    /// The reference tables as published now; current, if the reference partition is held.
+    pub(crate) fn published_references(&self) -> Arc<ReferenceVector> {
+        self.shared.references.load()
+    }
+
+    /// The data of the partition that covers a key, claimed if need be.
+    pub(crate) fn partition_data(
+        &mut self,
+        group: GroupId,
+        key: &[u8],
+    ) -> Result<&mut crate::partition::PartitionData, Stop> {
+        let partition = self.partition_for(group, key)?;
+        // SAFETY: held by this transaction, which the reference borrows mutably.
+        Ok(unsafe { partition.data_mut() })
+    }
+
+    pub(crate) fn depend(&mut self, epoch: Epoch) {
+        if self.depends_on < epoch {
+            self.depends_on = epoch;
+        }
+    }
+
+    /// Whether anything was written, so that there is something to commit.
+    fn wrote(&self) -> bool {
+        !self.worker.scratch.undo.is_empty() || self.ddl.is_some() || !self.reference_writes.is_empty()
+    }
+
+    fn held(&self) -> &[PartitionRef] {
+        &self.held
+    }
+}

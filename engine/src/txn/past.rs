@@ -1,0 +1,54 @@
+//! Reads at a snapshot's epoch.
+
+use std::ops::{Bound, ControlFlow};
+
+use super::{Place, Txn};
+use crate::id::Epoch;
+use crate::program::Stop;
+use crate::storage::KeyBuf;
+use crate::table::TableMeta;
+
+impl Txn<'_> {
+    /// Visits the rows of a table as of `epoch`, in one partition: that of `low`, or the whole
+    /// reference table. Returns where the partition ends, if the group goes on.
+    pub(crate) fn scan_at(
+        &mut self,
+        table: &TableMeta,
+        epoch: Epoch,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<KeyBuf>, Stop> {
+        let place = Place::of(table);
+        if place.is_reference() {
+            let published = self.shared.references.at(place.id, epoch).ok_or(Stop::Recompile)?;
+            if published.version != place.version {
+                return Err(Stop::Recompile);
+            }
+            published.tree.scan(low, high, |key, row| visit(key, row));
+            return Ok(None);
+        }
+        let start = match low {
+            Bound::Included(low) | Bound::Excluded(low) => low,
+            Bound::Unbounded => &[],
+        };
+        let partition = self.partition_for(place.group, start)?;
+        let root = self.root(partition, place)?;
+        root.versions.scan(&root.tree, epoch, low, high, |key, row| visit(key, row));
+        self.depend(epoch);
+        // SAFETY: held by this transaction; `root` is not used any more.
+        Ok(unsafe { partition.data_mut() }.high.clone())
+    }
+
+    /// Drops what no snapshot needs any more from the held partitions.
+    pub(crate) fn collect_versions(&mut self) {
+        for &partition in &self.held {
+            // Read under the claim: a snapshot that registers later needs nothing that is here.
+            let oldest = self.shared.snapshots.oldest();
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            if unsafe { partition.data_mut() }.collect_versions(oldest) {
+                self.shared.snapshots.note_versions(partition);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Reference tables: one partition for their writers, published versions for everybody.
+//!
+//! A published version is an immutable tree; the vector of all of them is replaced as a whole.
+//! A reader takes the vector once, without a claim, and its commit point checks that every
+//! table it read is still the current one and that no writer is between marking and
+//! publishing. A writer holds the reference partition, works on trees that share their nodes
+//! with the published ones, marks the vector as changing before it enters its epoch, and
+//! publishes before it leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use crossbeam::utils::CachePadded;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::{Place, Txn};
+use crate::id::{Epoch, TreeId};
+use crate::partition::PartitionRef;
+use crate::program::Stop;
+use crate::storage::tree::Shared as SharedNodes;
+use crate::storage::{Row, Tree};
+
+/// A tree whose versions share nodes.
+pub(crate) type SharedTree = Tree<SharedNodes>;
+
+/// One published version of a reference table or of one of its indexes.
+#[derive(Clone)]
+pub(crate) struct ReferenceTable {
+    /// Layout version of the table.
+    pub version: u32,
+    /// The epoch it was published in.
+    pub epoch: Epoch,
+    pub tree: SharedTree,
+}
+
+/// All reference tables, as of one commit.
+#[derive(Clone, Default)]
+pub(crate) struct ReferenceVector {
+    /// Even; grows by two with every publication.
+    pub version: u64,
+    pub tables: FxHashMap<TreeId, Arc<ReferenceTable>>,
+}
+
+/// The current vector and, for registered snapshots, past tables.
+pub(crate) struct References {
+    /// The current vector's version, plus one while a writer is between marking and publishing.
+    version: CachePadded<AtomicU64>,
+    current: ArcSwap<ReferenceVector>,
+    /// Tables as they were before a commit of the given epoch, oldest first.
+    past: Mutex<Vec<(TreeId, Epoch, Option<Arc<ReferenceTable>>)>>,
+}
+
+impl References {
+    pub fn new(vector: ReferenceVector) -> Self {
+        Self {
+            version: CachePadded::new(AtomicU64::new(vector.version)),
+            current: ArcSwap::from_pointee(vector),
+            past: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub fn load(&self) -> Arc<ReferenceVector> {
+        self.current.load_full()
+    }
+
+    /// The current version, odd while it is changing.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// Marks the vector as changing; the caller holds the reference partition.
+    pub fn mark(&self) {
+        let before = self.version.fetch_or(1, Ordering::SeqCst);
+        debug_assert!(before & 1 == 0, "one writer at a time");
+    }
+
+    pub fn unmark(&self) {
+        self.version.fetch_and(!1, Ordering::SeqCst);
+    }
+
+    /// Publishes the next version of the vector; the caller marked it.
+    pub fn publish(&self, mut vector: ReferenceVector, epoch: Epoch, keep_past: bool) {
+        let old = self.current.load_full();
+        vector.version = old.version + 2;
+        let version = vector.version;
+        if keep_past {
+            let mut past = self.past.lock();
+            let mut changed: Vec<TreeId> = vector
+                .tables
+                .iter()
+                .filter(|(id, table)| old.tables.get(id).is_none_or(|before| !Arc::ptr_eq(before, table)))
+                .map(|(id, _)| *id)
+                .chain(old.tables.keys().filter(|id| !vector.tables.contains_key(id)).copied())
+                .collect();
+            changed.sort_unstable();
+            for id in changed {
+                past.push((id, epoch, old.tables.get(&id).cloned()));
+            }
+        }
+        self.current.store(Arc::new(vector));
+        self.version.store(version, Ordering::SeqCst);
+    }
+
+    /// A table as of `epoch`.
+    pub fn at(&self, id: TreeId, epoch: Epoch) -> Option<Arc<ReferenceTable>> {
+        // The past is read before the present: a publication between the two is then missed in
+        // neither, for it adds to the past first.
+        let find = |past: &[(TreeId, Epoch, Option<Arc<ReferenceTable>>)]| {
+            past.iter()
+                .find(|(table, until, _)| *table == id && *until > epoch)
+                .map(|(_, _, before)| before.clone())
+        };
+        let past = self.past.lock();
+        match find(&past) {
+            Some(before) => before,
+            None => {
+                // Publishing takes the lock before it stores, so this is the table the past
+                // does not yet know a successor of.
+                self.current.load().tables.get(&id).cloned()
+            }
+        }
+    }
+
+    /// Forgets what no registered snapshot needs.
+    pub fn collect(&self, oldest: Option<Epoch>) {
+        let mut past = self.past.lock();
+        match oldest {
+            None => past.clear(),
+            Some(oldest) => past.retain(|(_, until, _)| *until > oldest),
+        }
+    }
+}
+
+/// A tree to write to: a partition's own, or a reference table's next version.
+pub(super) enum WriteTree<'t> {
+    Own(&'t mut Tree),
+    Reference(&'t mut SharedTree),
+}
+
+impl WriteTree<'_> {
+    #[inline]
+    pub fn insert(&mut self, key: &[u8], row: Row, stamp: u64) -> Option<Row> {
+        match self {
+            Self::Own(tree) => tree.insert(key, row, stamp),
+            Self::Reference(tree) => tree.insert(key, row, stamp),
+        }
+    }
+
+    #[inline]
+    pub fn insert_new(&mut self, key: &[u8], row: Row, stamp: u64) -> Result<(), Row> {
+        match self {
+            Self::Own(tree) => tree.insert_new(key, row, stamp),
+            Self::Reference(tree) => tree.insert_new(key, row, stamp),
+        }
+    }
+
+    #[inline]
+    pub fn update<R>(&mut self, key: &[u8], stamp: u64, change: impl FnOnce(&mut Row) -> R) -> Option<R> {
+        match self {
+            Self::Own(tree) => tree.update(key, stamp, change),
+            Self::Reference(tree) => tree.update(key, stamp, change),
+        }
+    }
+
+    #[inline]
+    pub fn remove(&mut self, key: &[u8], stamp: u64) -> Option<Row> {
+        match self {
+            Self::Own(tree) => tree.remove(key, stamp),
+            Self::Reference(tree) => tree.remove(key, stamp),
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// The vector this transaction reads from.
+    fn reference_vector(&mut self) -> &Arc<ReferenceVector> {
+        if self.references.is_none() {
+            self.references = Some(self.worker.references(self.shared));
+        }
+        self.references.as_ref().expect("set by the line above")
+    }
+
+    /// A reference table (or an index of one) as this transaction sees it.
+    pub(super) fn reference_tree(&mut self, place: Place) -> Result<&SharedTree, Stop> {
+        if let Some(at) = self.reference_writes.iter().position(|(id, ..)| *id == place.id) {
+            let (_, version, tree) = &self.reference_writes[at];
+            return if *version == place.version { Ok(tree) } else { Err(Stop::Recompile) };
+        }
+        if !self.references_read.contains(&place.id) {
+            self.references_read.push(place.id);
+        }
+        let epoch = match self.reference_vector().tables.get(&place.id) {
+            Some(table) if table.version == place.version => table.epoch,
+            _ => return Err(Stop::Recompile),
+        };
+        self.depend(epoch);
+        match self.references.as_ref().and_then(|vector| vector.tables.get(&place.id)) {
+            Some(table) => Ok(&table.tree),
+            None => Err(Stop::Recompile),
+        }
+    }
+
+    pub(super) fn reference_get(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        Ok(self.reference_tree(place)?.get(key).map(|row| &**row))
+    }
+
+    /// The tree to write to; the caller holds `partition`.
+    pub(super) fn tree_for_write(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+    ) -> Result<WriteTree<'_>, Stop> {
+        if !place.is_reference() {
+            return Ok(WriteTree::Own(&mut self.root(partition, place)?.tree));
+        }
+        let at = match self.reference_writes.iter().position(|(id, ..)| *id == place.id) {
+            Some(at) => at,
+            None => {
+                let tree = self.reference_tree(place)?.clone();
+                self.reference_writes.push((place.id, place.version, tree));
+                self.reference_writes.len() - 1
+            }
+        };
+        Ok(WriteTree::Reference(&mut self.reference_writes[at].2))
+    }
+
+    /// Whether what was read from reference tables is still current and unmarked. `marked`:
+    /// this transaction itself marked the vector.
+    pub(super) fn references_valid(&self, marked: bool) -> bool {
+        let Some(seen) = &self.references else { return true };
+        let now = self.shared.references.version();
+        if now == seen.version | u64::from(marked) {
+            return true;
+        }
+        if now & 1 == 1 && !marked {
+            return false;
+        }
+        let current = self.shared.references.load();
+        let read =
+            self.references_read.iter().all(|id| match (seen.tables.get(id), current.tables.get(id)) {
+                (Some(seen), Some(current)) => Arc::ptr_eq(seen, current),
+                (None, None) => true,
+                _ => false,
+            });
+        // A publication between the two loads shows in the version.
+        read && self.shared.references.version() == now
+    }
+}

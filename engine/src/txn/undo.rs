@@ -1,0 +1,121 @@
+//! The undo list, and savepoints inside one program.
+//!
+//! Keys and old images are copied into one arena per thread, so undo costs no allocation per
+//! write. The list also tells the commit point which before-images snapshots may need.
+
+use std::ops::Range;
+
+use super::write::entry_bytes;
+use super::{LockMode, Place, Txn};
+use crate::partition::PartitionRef;
+use crate::storage::Row;
+
+/// How to take back one write.
+pub(crate) struct Undo {
+    pub kind: UndoKind,
+    pub partition: PartitionRef,
+    pub place: Place,
+    /// In the arena.
+    pub key: Range<u32>,
+    /// In the arena: the row or entry as it was. Empty for an insertion.
+    pub image: Range<u32>,
+    /// A row of a table, which snapshots read; not an index entry.
+    pub row: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UndoKind {
+    Inserted,
+    Updated,
+    Removed,
+    /// The newest of the overlay's own list.
+    Overlay,
+}
+
+impl Undo {
+    pub fn overlay(partition: PartitionRef, place: Place) -> Self {
+        Self { kind: UndoKind::Overlay, partition, place, key: 0..0, image: 0..0, row: false }
+    }
+}
+
+/// How to take back one change of the overlay.
+pub(crate) struct OverlayUndo {
+    pub place: Place,
+    pub key: Box<[u8]>,
+    pub mode_before: Option<LockMode>,
+    /// Set if an image was written: what it replaced.
+    pub image_before: Option<Option<Option<Row>>>,
+}
+
+/// A point to return to inside one program: an EXCEPTION block's beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct Savepoint {
+    undo: usize,
+    redo: usize,
+}
+
+impl Txn<'_> {
+    /// Marks a point to return to.
+    pub fn savepoint(&mut self) -> Savepoint {
+        let scratch = &self.worker.scratch;
+        Savepoint { undo: scratch.undo.len(), redo: scratch.redo.len() }
+    }
+
+    /// Takes back every write since `savepoint`. Definitions changed by
+    /// [`Txn::ddl`] since then are not: a program that changes definitions aborts as a whole.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        while self.worker.scratch.undo.len() > savepoint.undo {
+            let Some(entry) = self.worker.scratch.undo.pop() else { break };
+            self.take_back(entry);
+        }
+        self.worker.scratch.redo.truncate(savepoint.redo);
+    }
+
+    /// Takes back everything.
+    pub(super) fn undo_all(&mut self) {
+        self.rollback_to(Savepoint { undo: 0, redo: 0 });
+        self.worker.scratch.arena.clear();
+        self.undo_ddl();
+        self.reference_writes.clear();
+    }
+
+    fn take_back(&mut self, entry: Undo) {
+        let Undo { kind, partition, place, key, image, .. } = entry;
+        if kind == UndoKind::Overlay {
+            if let Some(change) = self.worker.scratch.overlay_undo.pop()
+                && let Some(me) = self.transaction_id()
+            {
+                self.undo_overlay(partition, me, change);
+            }
+            return;
+        }
+        let arena = std::mem::take(&mut self.worker.scratch.arena);
+        let key_bytes = &arena[key.start as usize..key.end as usize];
+        let image_bytes = &arena[image.start as usize..image.end as usize];
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        let stamp = unsafe { partition.data_mut() }.sequence;
+        let mut bytes = 0;
+        match self.tree_for_write(partition, place) {
+            Ok(mut tree) => match kind {
+                UndoKind::Inserted => {
+                    let size = tree.remove(key_bytes, stamp).map_or(0, |row| entry_bytes(key_bytes, &row));
+                    bytes = -size;
+                }
+                UndoKind::Updated => {
+                    let new = tree.insert(key_bytes, Row::from(image_bytes), stamp);
+                    bytes = image_bytes.len() as i64 - new.map_or(0, |row| row.len() as i64);
+                }
+                UndoKind::Removed => {
+                    tree.insert(key_bytes, Row::from(image_bytes), stamp);
+                    bytes = entry_bytes(key_bytes, image_bytes);
+                }
+                UndoKind::Overlay => {}
+            },
+            Err(_) => debug_assert!(self.ddl.is_some(), "a root goes only with its table"),
+        }
+        self.account(partition, bytes);
+        // The arena shrinks with the list: entries were appended in the same order.
+        self.worker.scratch.arena = arena;
+        self.worker.scratch.arena.truncate(key.start as usize);
+    }
+}

@@ -1,0 +1,328 @@
+//! Writes: rows and the entries of their indexes, with undo and redo.
+//!
+//! A one-shot writes into the trees; a statement of an interactive transaction writes
+//! uncommitted images beside them. Both go through [`Txn::put_new`], [`Txn::replace`] and
+//! [`Txn::take_out`], so what a row means for its indexes is said once.
+
+use smallvec::SmallVec;
+
+use super::undo::UndoKind;
+use super::{Inserted, LockMode, LockWait, Place, Txn, Undo};
+use crate::cell::Cell;
+use crate::log::redo;
+use crate::partition::PartitionRef;
+use crate::program::Stop;
+use crate::storage::{KeyBuf, Row};
+use crate::table::{IndexMeta, TableMeta};
+
+/// What a write may touch of a row, for the row lock it needs.
+const WRITE: LockMode = LockMode::NoKeyUpdate;
+
+/// Bytes a row and its key cost beyond their own, about.
+const ENTRY_OVERHEAD_BYTES: i64 = 32;
+
+/// What an entry counts against `max_memory`.
+pub(crate) fn entry_bytes(key: &[u8], value: &[u8]) -> i64 {
+    (key.len() + value.len()) as i64 + ENTRY_OVERHEAD_BYTES
+}
+
+impl Txn<'_> {
+    /// Inserts a row, encoded by the table's layout, under its storage key, and the entries of
+    /// its indexes.
+    pub fn insert(&mut self, table: &TableMeta, key: &[u8], row: &[u8]) -> Result<Inserted, Stop> {
+        self.before_write()?;
+        let place = Place::of(table);
+        let savepoint = self.savepoint();
+        if !self.put_new(place, key, row, Some(table))? {
+            return Ok(Inserted::DuplicateKey(None));
+        }
+        for index in &table.indexes {
+            let mut entry = KeyBuf::new();
+            table.index_key(index, row, key, &mut entry);
+            if !self.put_new(Place::of_index(table, index), &entry, key, None)? {
+                self.rollback_to(savepoint);
+                return Ok(Inserted::DuplicateKey(Some(index.def.id)));
+            }
+        }
+        Ok(Inserted::Ok)
+    }
+
+    /// Changes columns of a row, none of them part of the storage key, and moves the entries
+    /// of the indexes that contain them.
+    pub fn update(
+        &mut self,
+        table: &TableMeta,
+        key: &[u8],
+        changes: &[(u16, Cell<'_>)],
+    ) -> Result<Inserted, Stop> {
+        debug_assert!(
+            changes.iter().all(|(column, _)| table.def.key.iter().all(|part| part.column != *column))
+        );
+        self.before_write()?;
+        let place = Place::of(table);
+        let partition = self.partition_for(place.group, key)?;
+        self.check_lock(partition, place, key, WRITE, LockWait::Wait)?;
+        let affected: SmallVec<[&IndexMeta; 4]> = table
+            .indexes
+            .iter()
+            .filter(|index| index.depends_on(changes.iter().map(|(column, _)| *column)))
+            .collect();
+        let savepoint = self.savepoint();
+        if affected.is_empty() && self.interactive.is_none() {
+            return self.update_in_place(partition, table, place, key, changes);
+        }
+        // The old and the new row are needed whole.
+        let Some(old) = self.read(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
+        let mut new = old.clone();
+        table.layout.apply(&mut new, changes);
+        if self.interactive.is_some() {
+            let mode = if affected.iter().any(|index| index.def.unique) { LockMode::Update } else { WRITE };
+            self.check_lock(partition, place, key, mode, LockWait::Wait)?;
+            self.write_image(partition, place, key, Some(new.clone()), mode)?;
+        } else {
+            let updated = self.update_in_place(partition, table, place, key, changes)?;
+            if updated != Inserted::Ok {
+                return Ok(updated);
+            }
+        }
+        for index in affected {
+            let place = Place::of_index(table, index);
+            let (mut before, mut after) = (KeyBuf::new(), KeyBuf::new());
+            table.index_key(index, &old, key, &mut before);
+            table.index_key(index, &new, key, &mut after);
+            if before == after {
+                continue;
+            }
+            self.take_out(place, &before, None)?;
+            if !self.put_new(place, &after, key, None)? {
+                self.rollback_to(savepoint);
+                return Ok(Inserted::DuplicateKey(Some(index.def.id)));
+            }
+        }
+        Ok(Inserted::Ok)
+    }
+
+    /// Deletes a row and the entries of its indexes; whether it was there.
+    pub fn delete(&mut self, table: &TableMeta, key: &[u8]) -> Result<bool, Stop> {
+        self.before_write()?;
+        let place = Place::of(table);
+        if table.indexes.is_empty() {
+            return self.take_out(place, key, Some(table));
+        }
+        let partition = self.partition_for(place.group, key)?;
+        self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
+        let Some(old) = self.read(place, key)?.map(Row::from) else { return Ok(false) };
+        if !self.take_out(place, key, Some(table))? {
+            return Ok(false);
+        }
+        for index in &table.indexes {
+            let mut entry = KeyBuf::new();
+            table.index_key(index, &old, key, &mut entry);
+            self.take_out(Place::of_index(table, index), &entry, None)?;
+        }
+        Ok(true)
+    }
+
+    /// What every write checks first.
+    #[inline]
+    fn before_write(&mut self) -> Result<(), Stop> {
+        debug_assert!(!self.read_only, "a read-only submission wrote");
+        self.worker.admit(self.shared)?;
+        if self.worker.memory.exceeded(&self.shared.memory) { Err(Stop::OutOfMemory) } else { Ok(()) }
+    }
+
+    /// Puts an entry that must not be there yet; false if it is. `table` is set for rows, whose
+    /// redo is captured; index entries are rebuilt at recovery.
+    pub(super) fn put_new(
+        &mut self,
+        place: Place,
+        key: &[u8],
+        value: &[u8],
+        table: Option<&TableMeta>,
+    ) -> Result<bool, Stop> {
+        let partition = self.partition_for(place.group, key)?;
+        self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
+        if self.interactive.is_some() {
+            if self.read(place, key)?.is_some() {
+                return Ok(false);
+            }
+            self.write_image(partition, place, key, Some(Row::from(value)), LockMode::Update)?;
+            return Ok(true);
+        }
+        let sequence = next_sequence(partition);
+        let mut tree = self.tree_for_write(partition, place)?;
+        if tree.insert_new(key, Row::from(value), sequence).is_err() {
+            // The refusal depends on what is there.
+            self.depend_on_leaf(partition, place, key)?;
+            return Ok(false);
+        }
+        self.account(partition, entry_bytes(key, value));
+        self.note(UndoKind::Inserted, partition, place, key, None, table.is_some());
+        if table.is_some() {
+            redo::put(&mut self.worker.scratch.redo, place.id, sequence, key, value);
+        }
+        Ok(true)
+    }
+
+    /// Takes an entry out; whether it was there.
+    pub(super) fn take_out(
+        &mut self,
+        place: Place,
+        key: &[u8],
+        table: Option<&TableMeta>,
+    ) -> Result<bool, Stop> {
+        let partition = self.partition_for(place.group, key)?;
+        self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
+        if self.interactive.is_some() {
+            if self.read(place, key)?.is_none() {
+                return Ok(false);
+            }
+            self.write_image(partition, place, key, None, LockMode::Update)?;
+            return Ok(true);
+        }
+        let sequence = next_sequence(partition);
+        let Some(old) = self.tree_for_write(partition, place)?.remove(key, sequence) else {
+            self.depend_on_leaf(partition, place, key)?;
+            return Ok(false);
+        };
+        self.account(partition, -entry_bytes(key, &old));
+        self.note(UndoKind::Removed, partition, place, key, Some(&old), table.is_some());
+        if table.is_some() {
+            redo::delete(&mut self.worker.scratch.redo, place.id, sequence, key);
+        }
+        Ok(true)
+    }
+
+    fn update_in_place(
+        &mut self,
+        partition: PartitionRef,
+        table: &TableMeta,
+        place: Place,
+        key: &[u8],
+        changes: &[(u16, Cell<'_>)],
+    ) -> Result<Inserted, Stop> {
+        // The old image goes to the arena while the leaf is at hand.
+        let mut arena = std::mem::take(&mut self.worker.scratch.arena);
+        let mut records = std::mem::take(&mut self.worker.scratch.redo);
+        let sequence = next_sequence(partition);
+        let key_at = append(&mut arena, key);
+        let image_start = arena.len();
+        let updated = match self.tree_for_write(partition, place) {
+            Ok(mut tree) => tree.update(key, sequence, |row| {
+                arena.extend_from_slice(row);
+                table.layout.apply(row, changes);
+                redo::update(&mut records, place.id, sequence, key, &arena[image_start..], row);
+                row.len()
+            }),
+            Err(stop) => {
+                arena.truncate(key_at.start as usize);
+                self.worker.scratch.arena = arena;
+                self.worker.scratch.redo = records;
+                return Err(stop);
+            }
+        };
+        self.worker.scratch.redo = records;
+        let image = image_start as u32..arena.len() as u32;
+        let Some(len) = updated else {
+            arena.truncate(key_at.start as usize);
+            self.worker.scratch.arena = arena;
+            self.depend_on_leaf(partition, place, key)?;
+            return Ok(Inserted::Missing);
+        };
+        let grown = len as i64 - i64::from(image.end - image.start);
+        self.worker.scratch.arena = arena;
+        self.worker.scratch.undo.push(Undo {
+            kind: UndoKind::Updated,
+            partition,
+            place,
+            key: key_at,
+            image,
+            row: true,
+        });
+        if grown != 0 {
+            self.account(partition, grown);
+        }
+        Ok(Inserted::Ok)
+    }
+
+    /// Puts a committed image in place of whatever is there: the commit of an interactive
+    /// transaction. `None` deletes.
+    pub(super) fn settle(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        image: Option<Row>,
+        row: bool,
+    ) -> Result<(), Stop> {
+        self.before_write()?;
+        let size = |row: &[u8]| entry_bytes(key, row);
+        let added = image.as_deref().map_or(0, size);
+        let sequence = next_sequence(partition);
+        if row {
+            match &image {
+                Some(image) => redo::put(&mut self.worker.scratch.redo, place.id, sequence, key, image),
+                None => redo::delete(&mut self.worker.scratch.redo, place.id, sequence, key),
+            }
+        }
+        let mut tree = self.tree_for_write(partition, place)?;
+        let old = match image {
+            Some(image) => tree.insert(key, image, sequence),
+            None => match tree.remove(key, sequence) {
+                Some(old) => Some(old),
+                None => return Ok(()),
+            },
+        };
+        let kind = match (&old, added) {
+            (Some(_), 0) => UndoKind::Removed,
+            (Some(_), _) => UndoKind::Updated,
+            (None, _) => UndoKind::Inserted,
+        };
+        self.account(partition, added - old.as_deref().map_or(0, size));
+        self.note(kind, partition, place, key, old.as_deref(), row);
+        Ok(())
+    }
+
+    /// An answer that depends on a row's absence, or presence, depends on its leaf.
+    fn depend_on_leaf(&mut self, partition: PartitionRef, place: Place, key: &[u8]) -> Result<(), Stop> {
+        if !place.is_reference() {
+            let stamp = self.root(partition, place)?.tree.lookup(key).stamp;
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
+            self.depend(epoch);
+        }
+        Ok(())
+    }
+
+    fn note(
+        &mut self,
+        kind: UndoKind,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        image: Option<&[u8]>,
+        row: bool,
+    ) {
+        let scratch = &mut self.worker.scratch;
+        let key = append(&mut scratch.arena, key);
+        let image = append(&mut scratch.arena, image.unwrap_or(&[]));
+        scratch.undo.push(Undo { kind, partition, place, key, image, row });
+    }
+
+    pub(super) fn account(&mut self, partition: PartitionRef, bytes: i64) {
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        unsafe { partition.data_mut() }.bytes += bytes;
+        self.worker.memory.add(bytes, &self.shared.memory);
+    }
+}
+
+fn append(arena: &mut Vec<u8>, bytes: &[u8]) -> std::ops::Range<u32> {
+    let start = arena.len() as u32;
+    arena.extend_from_slice(bytes);
+    start..arena.len() as u32
+}
+
+fn next_sequence(partition: PartitionRef) -> u64 {
+    // SAFETY: callers write to this partition, so they hold it; the reference ends here.
+    unsafe { partition.data_mut() }.next_sequence()
+}
