@@ -4,7 +4,9 @@
 //! Every operator produces rows of fixed width. An expression reads its operator's input row by
 //! position: `Column { depth: 0, index }`. Depth `n` is the input row of the operator `n`
 //! nestings further out; entering an [`ExprKind::Subquery`] or the right side of a lateral join
-//! adds one nesting. No names are left, and nothing below looks one up.
+//! adds one nesting. What stands in an operator without an input (Values, Function, the counts
+//! of a Limit) reads an empty row at depth 0, so that depths count nestings alone. No names are
+//! left, and nothing below looks one up.
 
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
@@ -462,6 +464,11 @@ pub struct BoundCall {
 /// A statement that reads or writes rows. Everything else stays an AST and is a utility.
 #[derive(Clone, Debug)]
 pub enum BoundStatement {
+    /// `WITH … INSERT | UPDATE | DELETE`: the statement scans the CTEs by their ids.
+    With {
+        ctes: Vec<Cte>,
+        statement: Box<BoundStatement>,
+    },
     Query(BoundQuery),
     Insert(BoundInsert),
     Update(BoundUpdate),

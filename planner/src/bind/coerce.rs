@@ -1,0 +1,567 @@
+//! Type conversion by PostgreSQL's rules (chapter 10; parse_coerce.c): which conversions exist,
+//! how they are spelled in the bound tree, and which type several expressions have in common.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
+use archipel_sql::io;
+use archipel_sql::type_table::{array_of, element_of, format_type, type_info};
+use archipel_sql::types::{Oid, Type};
+
+use super::Binder;
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Why a conversion is asked for; a wider reason allows more casts.
+pub use archipel_sql::function::CastContext as Coercion;
+
+/// The way from one type to another.
+enum Pathway {
+    Relabel,
+    Function(&'static function::ScalarFunction),
+    ThroughText,
+    /// Element by element.
+    Array(Oid, Oid),
+}
+
+/// pg_type.typcategory; arrays are 'A', unknown types 'U'.
+pub fn category(oid: Oid) -> u8 {
+    type_info(oid).map_or(b'U', |info| info.category)
+}
+
+/// pg_type.typispreferred.
+pub fn is_preferred(oid: Oid) -> bool {
+    type_info(oid).is_some_and(|info| info.preferred)
+}
+
+/// Whether the type stands for several in a declaration.
+pub fn is_polymorphic(oid: Oid) -> bool {
+    matches!(
+        oid,
+        Oid::ANY
+            | Oid::ANYELEMENT
+            | Oid::ANYARRAY
+            | Oid::ANYNONARRAY
+            | Oid::ANYCOMPATIBLE
+            | Oid::ANYCOMPATIBLEARRAY
+            | ANYCOMPATIBLENONARRAY
+            | ANYENUM
+            | ANYRANGE
+    )
+}
+
+const ANYCOMPATIBLENONARRAY: Oid = Oid(5079);
+const ANYENUM: Oid = Oid(3500);
+const ANYRANGE: Oid = Oid(3831);
+
+fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
+    if from == to {
+        return Some(Pathway::Relabel);
+    }
+    if let Some(cast) = function::cast(from, to) {
+        if cast.context < context {
+            return None;
+        }
+        return Some(match cast.method {
+            CastMethod::Binary => Pathway::Relabel,
+            CastMethod::Function(function) => Pathway::Function(function),
+            CastMethod::InOut => Pathway::ThroughText,
+        });
+    }
+    if let (Some(from_element), Some(to_element)) = (element_of(from), element_of(to))
+        && !matches!(to, Oid::INT2VECTOR | Oid::OIDVECTOR)
+        && pathway(from_element, to_element, context).is_some()
+    {
+        return Some(Pathway::Array(from_element, to_element));
+    }
+    // Any type goes to a string type in assignments, and from one on request, by way of text.
+    if context <= CastContext::Assignment && category(to) == b'S' {
+        return Some(Pathway::ThroughText);
+    }
+    if context == CastContext::Explicit && category(from) == b'S' && from != Oid::UNKNOWN {
+        return Some(Pathway::ThroughText);
+    }
+    None
+}
+
+/// Whether a value of one type may become one of the other (can_coerce_type). A polymorphic
+/// target accepts by its shape alone; consistency is checked after resolution.
+pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
+    if from == to || from == Oid::UNKNOWN {
+        return true;
+    }
+    match to {
+        Oid::ANY | Oid::ANYELEMENT | Oid::ANYCOMPATIBLE => return true,
+        Oid::ANYNONARRAY | ANYCOMPATIBLENONARRAY => return element_of(from).is_none(),
+        Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY => return element_of(from).is_some(),
+        ANYENUM | ANYRANGE => return false,
+        _ => {}
+    }
+    // A composite value fits wherever some record is wanted.
+    if to == Oid::RECORD && is_composite(from) {
+        return true;
+    }
+    if from == Oid::RECORD && is_composite(to) {
+        return context != CastContext::Implicit || type_info(to).is_none();
+    }
+    pathway(from, to, context).is_some()
+}
+
+/// Whether the type is a table's row type or another named composite.
+pub fn is_composite(oid: Oid) -> bool {
+    match type_info(oid) {
+        Some(info) => info.kind == b'c',
+        None => oid.0 >= 10_000,
+    }
+}
+
+impl Binder<'_, '_> {
+    /// Converts an expression (coerce_to_target_type): `None` if there is no such conversion in
+    /// this context. Unknown literals are read as the target type and may fail in doing so.
+    pub(crate) fn coerce(
+        &mut self,
+        expr: BoundExpr,
+        target: Type,
+        context: Coercion,
+    ) -> Result<Option<BoundExpr>> {
+        let Some(expr) = self.coerce_type(expr, target, context)? else {
+            return Ok(None);
+        };
+        self.coerce_typmod(expr, target, context).map(Some)
+    }
+
+    /// As [`Self::coerce`], where the caller has made sure that the conversion exists.
+    pub(crate) fn coerce_or_fail(
+        &mut self,
+        expr: BoundExpr,
+        target: Type,
+        context: Coercion,
+    ) -> Result<BoundExpr> {
+        let from = expr.ty;
+        self.coerce(expr, target, context)?.ok_or_else(|| cannot_cast(from, target))
+    }
+
+    fn coerce_type(
+        &mut self,
+        mut expr: BoundExpr,
+        target: Type,
+        context: Coercion,
+    ) -> Result<Option<BoundExpr>> {
+        let from = expr.ty.oid;
+        let to = target.oid;
+        if from == to {
+            return Ok(Some(expr));
+        }
+        if from == Oid::UNKNOWN {
+            return self.coerce_unknown(expr, target).map(Some);
+        }
+        if to == Oid::ANY || (to == Oid::RECORD && is_composite(from)) {
+            return Ok(Some(expr));
+        }
+        if (from == Oid::RECORD || is_composite(from)) && is_composite(to) {
+            return self.coerce_record(expr, target, context);
+        }
+        // A literal's conversions fold: `1` for a bigint column is the constant 1::bigint.
+        if let ExprKind::Const(value) = &expr.kind
+            && let Some(value) = fold_integer(value, to)
+            && pathway(from, to, context).is_some()
+        {
+            return Ok(Some(BoundExpr::constant(value, Type::of(to))));
+        }
+        let Some(path) = pathway(from, to, context) else {
+            return Ok(None);
+        };
+        let ty = Type::of(to);
+        let kind = match path {
+            Pathway::Relabel => {
+                if let ExprKind::Const(_) = expr.kind {
+                    expr.ty = ty;
+                    return Ok(Some(expr));
+                }
+                ExprKind::Relabel(Box::new(expr))
+            }
+            Pathway::Function(function) => {
+                let mut args = vec![expr];
+                // Cast functions may take the modifier and whether the cast is explicit.
+                if function.args.len() > 1 {
+                    args.push(BoundExpr::constant(Datum::Int4(target.typmod), Type::INT4));
+                }
+                if function.args.len() > 2 {
+                    let explicit = context == CastContext::Explicit;
+                    args.push(BoundExpr::constant(Datum::Bool(explicit), Type::BOOL));
+                }
+                let typmod = if args.len() > 1 { target.typmod } else { -1 };
+                let result = Type { oid: to, typmod };
+                return Ok(Some(BoundExpr::new(
+                    ExprKind::Call { function: ResolvedFunction { function, result }, args },
+                    result,
+                )));
+            }
+            Pathway::ThroughText => ExprKind::ConvertIo(Box::new(expr)),
+            Pathway::Array(from_element, to_element) => {
+                let element = BoundExpr::column(0, Type { oid: from_element, typmod: expr.ty.typmod });
+                let wanted = Type { oid: to_element, typmod: target.typmod };
+                let Some(element) = self.coerce(element, wanted, context)? else {
+                    return Ok(None);
+                };
+                let ty = Type { oid: to, typmod: element.ty.typmod };
+                let kind = ExprKind::ArrayConvert { array: Box::new(expr), element: Box::new(element) };
+                return Ok(Some(BoundExpr::new(kind, ty)));
+            }
+        };
+        Ok(Some(BoundExpr::new(kind, ty)))
+    }
+
+    /// An unknown literal becomes a constant of the type; a parameter takes the type on.
+    fn coerce_unknown(&mut self, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
+        let to = target.oid;
+        if to == Oid::ANY || is_polymorphic(to) {
+            return Ok(expr);
+        }
+        match &expr.kind {
+            ExprKind::Const(Datum::Null) => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
+            ExprKind::Const(Datum::Text(text)) => {
+                let text = text.clone();
+                self.literal(&text, target)
+            }
+            ExprKind::Param(number) => {
+                let number = *number;
+                self.set_parameter_type(number, Type::of(to))?;
+                Ok(BoundExpr::new(ExprKind::Param(number), Type::of(to)))
+            }
+            _ => Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(to))),
+        }
+    }
+
+    /// Reads a literal's text as a type. What depends on the session (time zone, names, `now`)
+    /// is noted, so that nobody shares the plan.
+    pub(crate) fn literal(&mut self, text: &str, target: Type) -> Result<BoundExpr> {
+        // The modifier belongs to a cast, except for intervals, where it says what `1` means.
+        let typmod = if target.oid == Oid::INTERVAL { target.typmod } else { -1 };
+        let ty = Type { oid: target.oid, typmod };
+        if target.oid == Oid::REGCLASS && !text.bytes().all(|byte| byte.is_ascii_digit()) && text != "-" {
+            self.env.session_dependent = true;
+            let relation = self.env.catalog.relation_by_text(text, self.env.search_path)?;
+            return Ok(BoundExpr::constant(Datum::Oid(relation.oid()), ty));
+        }
+        // The other names are looked up when the statement runs, by the session it runs in.
+        if matches!(
+            target.oid,
+            Oid::REGTYPE | Oid::REGPROC | Oid::REGPROCEDURE | Oid::REGOPER | Oid::REGROLE | Oid::REGNAMESPACE
+        ) {
+            let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
+            return Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
+        }
+        if matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
+            || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
+                && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
+        {
+            self.env.session_dependent = true;
+        }
+        let value = io::text_in(text, ty, self.env.context)?;
+        Ok(BoundExpr::constant(value, ty))
+    }
+
+    /// Applies a type modifier (length, scale, precision) by PostgreSQL's length functions.
+    fn coerce_typmod(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
+        if target.typmod < 0 || expr.ty.typmod == target.typmod {
+            return Ok(expr);
+        }
+        if matches!(expr.kind, ExprKind::Const(Datum::Null)) {
+            return Ok(BoundExpr { ty: target, ..expr });
+        }
+        if let Some(element) = element_of(target.oid) {
+            let inner = BoundExpr::column(0, Type { oid: element, typmod: expr.ty.typmod });
+            let element = self.coerce_typmod(inner, Type { oid: element, typmod: target.typmod }, context)?;
+            if matches!(element.kind, ExprKind::Column { .. }) {
+                return Ok(expr);
+            }
+            let kind = ExprKind::ArrayConvert { array: Box::new(expr), element: Box::new(element) };
+            return Ok(BoundExpr::new(kind, target));
+        }
+        let Some(cast) = function::cast(target.oid, target.oid) else {
+            return Ok(expr);
+        };
+        let CastMethod::Function(function) = cast.method else {
+            return Ok(expr);
+        };
+        let explicit = context == CastContext::Explicit;
+        let mut args = vec![expr, BoundExpr::constant(Datum::Int4(target.typmod), Type::INT4)];
+        if function.args.len() > 2 {
+            args.push(BoundExpr::constant(Datum::Bool(explicit), Type::BOOL));
+        }
+        let function = ResolvedFunction { function, result: target };
+        Ok(BoundExpr::new(ExprKind::Call { function, args }, target))
+    }
+
+    /// A row value becomes a named composite field by field.
+    fn coerce_record(
+        &mut self,
+        expr: BoundExpr,
+        target: Type,
+        context: Coercion,
+    ) -> Result<Option<BoundExpr>> {
+        let wanted = self.composite_fields(target.oid);
+        match (expr.kind, wanted) {
+            (ExprKind::Row(items), Some(fields)) if items.len() == fields.len() => {
+                let mut converted = Vec::with_capacity(items.len());
+                for (item, (_, ty)) in items.into_iter().zip(fields) {
+                    match self.coerce(item, ty, context)? {
+                        Some(item) => converted.push(item),
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(BoundExpr::new(ExprKind::Row(converted), target)))
+            }
+            (ExprKind::Row(_), Some(_)) => Ok(None),
+            (kind, _) => {
+                let expr = BoundExpr::new(kind, expr.ty);
+                Ok(Some(BoundExpr::new(ExprKind::Relabel(Box::new(expr)), target)))
+            }
+        }
+    }
+
+    /// The type several expressions have in common (select_common_type). `what` opens the error
+    /// message: "CASE", "UNION".
+    pub(crate) fn common_type(&self, types: &[Type], what: &str) -> Result<Type> {
+        let mut common = types.first().map_or(Oid::UNKNOWN, |ty| ty.oid);
+        if common != Oid::UNKNOWN && types.iter().all(|ty| ty.oid == common) {
+            let typmod = types[0].typmod;
+            let same = types.iter().all(|ty| ty.typmod == typmod);
+            return Ok(Type { oid: common, typmod: if same { typmod } else { -1 } });
+        }
+        for ty in types.iter().skip(1) {
+            let next = ty.oid;
+            if next == Oid::UNKNOWN || next == common {
+                continue;
+            }
+            if common == Oid::UNKNOWN {
+                common = next;
+            } else if category(next) != category(common) {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "{what} types {} and {} cannot be matched",
+                        format_type(Type::of(common)),
+                        format_type(Type::of(next))
+                    ),
+                ));
+            } else if !is_preferred(common)
+                && can_coerce(common, next, CastContext::Implicit)
+                && !can_coerce(next, common, CastContext::Implicit)
+            {
+                common = next;
+            }
+        }
+        if common == Oid::UNKNOWN {
+            common = Oid::TEXT;
+        }
+        // The modifier survives if all that have this type agree and none is another type.
+        let mut typmods = types.iter().filter(|ty| ty.oid != Oid::UNKNOWN);
+        let typmod = match typmods.next() {
+            Some(first) if first.oid == common && typmods.all(|ty| ty == first) => first.typmod,
+            _ => -1,
+        };
+        Ok(Type { oid: common, typmod })
+    }
+
+    /// Converts to a common type found before (coerce_to_common_type). The modifier is not
+    /// forced: a common type has one only if all inputs have it.
+    pub(crate) fn coerce_common(&mut self, expr: BoundExpr, common: Type, what: &str) -> Result<BoundExpr> {
+        let from = expr.ty;
+        self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
+            SqlError::new(
+                SqlState::CANNOT_COERCE,
+                format!(
+                    "{what} could not convert type {} to {}",
+                    format_type(Type::of(from.oid)),
+                    format_type(Type::of(common.oid))
+                ),
+            )
+        })
+    }
+
+    /// Unifies a list of expressions and answers their type.
+    pub(crate) fn unify(&mut self, exprs: Vec<BoundExpr>, what: &str) -> Result<(Vec<BoundExpr>, Type)> {
+        let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
+        let common = self.common_type(&types, what)?;
+        let exprs = exprs
+            .into_iter()
+            .map(|expr| self.coerce_common(expr, common, what))
+            .collect::<Result<Vec<_>>>()?;
+        Ok((exprs, common))
+    }
+
+    /// An expression that must be boolean (coerce_to_boolean): WHERE, AND, CASE WHEN.
+    pub(crate) fn boolean(&mut self, expr: BoundExpr, what: &str) -> Result<BoundExpr> {
+        let from = expr.ty;
+        self.coerce(expr, Type::BOOL, CastContext::Assignment)?.ok_or_else(|| {
+            SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "argument of {what} must be type boolean, not type {}",
+                    format_type(Type::of(from.oid))
+                ),
+            )
+        })
+    }
+
+    /// What is still unknown becomes text (resolveTargetListUnknowns).
+    pub(crate) fn resolve_unknown(&mut self, expr: BoundExpr) -> Result<BoundExpr> {
+        if expr.ty.oid == Oid::UNKNOWN {
+            self.coerce_or_fail(expr, Type::TEXT, CastContext::Implicit)
+        } else {
+            Ok(expr)
+        }
+    }
+
+    /// A value for a column or variable, converted as by assignment; 42804 as PostgreSQL words it.
+    pub(crate) fn assign(&mut self, expr: BoundExpr, target: Type, column: &str) -> Result<BoundExpr> {
+        let from = expr.ty;
+        self.coerce(expr, target, CastContext::Assignment)?.ok_or_else(|| {
+            SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "column \"{column}\" is of type {} but expression is of type {}",
+                    format_type(Type::of(target.oid)),
+                    format_type(Type::of(from.oid))
+                ),
+            )
+            .with_hint("You will need to rewrite or cast the expression.")
+        })
+    }
+
+    /// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
+    /// the concrete argument types and the concrete result type.
+    pub(crate) fn resolve_polymorphic(
+        &self,
+        declared: &[Oid],
+        actual: &[Type],
+        result: Oid,
+    ) -> Result<(Vec<Oid>, Oid)> {
+        if !declared.iter().any(|&oid| is_polymorphic(oid)) {
+            return Ok((declared.to_vec(), result));
+        }
+        let mismatch = |message: String| SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+        let mut element: Option<Oid> = None;
+        let mut array: Option<Oid> = None;
+        let mut compatible: Vec<Type> = Vec::new();
+        for (&wanted, ty) in declared.iter().zip(actual) {
+            if ty.oid == Oid::UNKNOWN {
+                continue;
+            }
+            match wanted {
+                Oid::ANYELEMENT | Oid::ANYNONARRAY => match element {
+                    Some(known) if known != ty.oid => {
+                        return Err(mismatch(
+                            "arguments declared \"anyelement\" are not all alike".to_owned(),
+                        )
+                        .with_detail(format!(
+                            "{} versus {}",
+                            format_type(Type::of(known)),
+                            format_type(Type::of(ty.oid))
+                        )));
+                    }
+                    _ => element = Some(ty.oid),
+                },
+                Oid::ANYARRAY => match array {
+                    Some(known) if known != ty.oid => {
+                        return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
+                            .with_detail(format!(
+                                "{} versus {}",
+                                format_type(Type::of(known)),
+                                format_type(Type::of(ty.oid))
+                            )));
+                    }
+                    _ => array = Some(ty.oid),
+                },
+                Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible.push(Type::of(ty.oid)),
+                Oid::ANYCOMPATIBLEARRAY => match element_of(ty.oid) {
+                    Some(element) => compatible.push(Type::of(element)),
+                    None => {
+                        return Err(mismatch(format!(
+                            "argument declared anycompatiblearray is not an array but type {}",
+                            format_type(Type::of(ty.oid))
+                        )));
+                    }
+                },
+                _ => {}
+            }
+        }
+        if let Some(array) = array {
+            let of = element_of(array).ok_or_else(|| {
+                mismatch(format!(
+                    "argument declared anyarray is not an array but type {}",
+                    format_type(Type::of(array))
+                ))
+            })?;
+            match element {
+                Some(known) if known != of => {
+                    return Err(mismatch(
+                        "argument declared anyarray is not consistent with argument declared anyelement"
+                            .to_owned(),
+                    )
+                    .with_detail(format!(
+                        "{} versus {}",
+                        format_type(Type::of(array)),
+                        format_type(Type::of(known))
+                    )));
+                }
+                _ => element = Some(of),
+            }
+        } else if let Some(element) = element {
+            array = array_of(element);
+        }
+        let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
+        if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY]) && element.is_none() {
+            return Err(mismatch(
+                "could not determine polymorphic type because input has type unknown".to_owned(),
+            ));
+        }
+        let mut compatible_element = None;
+        if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
+            compatible_element = Some(self.common_type(&compatible, "anycompatible")?.oid);
+        }
+        let concrete = |oid: Oid| -> Result<Oid> {
+            let missing = || {
+                mismatch(format!(
+                    "could not find array type for data type {}",
+                    element.map_or_else(String::new, |e| format_type(Type::of(e)))
+                ))
+            };
+            Ok(match oid {
+                Oid::ANYELEMENT | Oid::ANYNONARRAY => element.ok_or_else(missing)?,
+                Oid::ANYARRAY => array.ok_or_else(missing)?,
+                Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
+                Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,
+                other => other,
+            })
+        };
+        let args = declared.iter().map(|&oid| concrete(oid)).collect::<Result<Vec<_>>>()?;
+        Ok((args, concrete(result)?))
+    }
+}
+
+/// 42846 as PostgreSQL words it.
+pub fn cannot_cast(from: Type, to: Type) -> SqlError {
+    SqlError::new(
+        SqlState::CANNOT_COERCE,
+        format!("cannot cast type {} to {}", format_type(Type::of(from.oid)), format_type(Type::of(to.oid))),
+    )
+}
+
+/// Integer constants change width without a call, as PostgreSQL's planner would fold them.
+fn fold_integer(value: &Datum, to: Oid) -> Option<Datum> {
+    let value = match *value {
+        Datum::Int2(value) => i64::from(value),
+        Datum::Int4(value) => i64::from(value),
+        Datum::Int8(value) => value,
+        _ => return None,
+    };
+    match to {
+        Oid::INT2 => i16::try_from(value).ok().map(Datum::Int2),
+        Oid::INT4 => i32::try_from(value).ok().map(Datum::Int4),
+        Oid::INT8 => Some(Datum::Int8(value)),
+        Oid::FLOAT8 if value.unsigned_abs() <= 1 << 53 => Some(Datum::Float8(value as f64)),
+        _ => None,
+    }
+}

@@ -1,0 +1,452 @@
+//! Comparisons beyond a single operator: rows, lists, ANY and ALL, BETWEEN, DISTINCT FROM, and
+//! the subqueries in expressions.
+
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{CastContext, ResolvedFunction};
+use archipel_sql::type_table::{array_of, element_of, format_type};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{BinaryOperator, Expr, Query, Spanned};
+
+use super::Binder;
+use super::expr::{operator_name, record_field, unnest};
+use super::visit::is_correlated;
+use crate::bound::*;
+
+/// Whether the operator orders or equates values, so that it applies to rows.
+pub(crate) fn is_comparison(name: &str) -> bool {
+    matches!(name, "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=")
+}
+
+fn all_of(mut list: Vec<BoundExpr>) -> BoundExpr {
+    match list.len() {
+        1 => list.swap_remove(0),
+        _ => BoundExpr::new(ExprKind::And(list), Type::BOOL),
+    }
+}
+
+fn any_of(mut list: Vec<BoundExpr>) -> BoundExpr {
+    match list.len() {
+        1 => list.swap_remove(0),
+        _ => BoundExpr::new(ExprKind::Or(list), Type::BOOL),
+    }
+}
+
+fn negate(expr: BoundExpr) -> BoundExpr {
+    BoundExpr::new(ExprKind::Not(Box::new(expr)), Type::BOOL)
+}
+
+impl Binder<'_, '_> {
+    /// Two bound values, rows included.
+    pub(crate) fn compare_values(
+        &mut self,
+        left: BoundExpr,
+        name: &str,
+        right: BoundExpr,
+    ) -> Result<BoundExpr> {
+        let (ExprKind::Row(_), true) = (&right.kind, is_comparison(name)) else {
+            return self.binary_operator(name, left, right);
+        };
+        let ExprKind::Row(right) = right.kind else {
+            return Err(SqlError::internal("a row that is none"));
+        };
+        let left = match left.kind {
+            ExprKind::Row(items) => items,
+            kind => {
+                let left = BoundExpr::new(kind, left.ty);
+                let fields = self
+                    .record_fields(&left)
+                    .ok_or_else(|| SqlError::unsupported("comparing a record of unknown shape"))?;
+                fields.iter().enumerate().map(|(i, (_, ty))| record_field(left.clone(), i, *ty)).collect()
+            }
+        };
+        self.compare_rows(left, name, right)
+    }
+
+    /// `(a, b) op right`, where the right side is a row or a subquery of as many columns.
+    pub(crate) fn row_comparison(&mut self, left: BoundExpr, name: &str, right: &Expr) -> Result<BoundExpr> {
+        let ExprKind::Row(items) = left.kind else {
+            return Err(SqlError::internal("a row comparison without a row"));
+        };
+        if !is_comparison(name) {
+            let right = self.expr(right)?;
+            return self.binary_operator(name, BoundExpr::new(ExprKind::Row(items), left.ty), right);
+        }
+        let right = match unnest(right) {
+            Expr::Subquery(query) => {
+                let (rel, columns) = self.subquery(query)?;
+                if columns.len() != items.len() {
+                    let few = if columns.len() < items.len() { "few" } else { "many" };
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("subquery has too {few} columns"),
+                    ));
+                }
+                let record = self.record_subquery(rel);
+                columns
+                    .iter()
+                    .enumerate()
+                    .map(|(i, column)| record_field(record.clone(), i, column.ty))
+                    .collect()
+            }
+            other => {
+                let right = self.expr(other)?;
+                match right.kind {
+                    ExprKind::Row(items) => items,
+                    kind => {
+                        let right = BoundExpr::new(kind, right.ty);
+                        match self.record_fields(&right) {
+                            Some(fields) => fields
+                                .iter()
+                                .enumerate()
+                                .map(|(i, (_, ty))| record_field(right.clone(), i, *ty))
+                                .collect(),
+                            None => {
+                                return Err(SqlError::new(
+                                    SqlState::UNDEFINED_FUNCTION,
+                                    format!("operator does not exist: record {name} {}", format_type(Type::of(right.ty.oid))),
+                                )
+                                .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts."));
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        self.compare_rows(items, name, right)
+    }
+
+    /// Rows compare field by field; the orderings decide at the first field that differs.
+    pub(crate) fn compare_rows(
+        &mut self,
+        left: Vec<BoundExpr>,
+        name: &str,
+        right: Vec<BoundExpr>,
+    ) -> Result<BoundExpr> {
+        if left.len() != right.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            ));
+        }
+        if left.is_empty() {
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length"));
+        }
+        let pairs = left.into_iter().zip(right);
+        match name {
+            "=" => {
+                let tests = pairs
+                    .map(|(left, right)| self.compare_values(left, "=", right))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(all_of(tests))
+            }
+            "<>" | "!=" => {
+                let tests = pairs
+                    .map(|(left, right)| self.compare_values(left, "<>", right))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(any_of(tests))
+            }
+            _ => {
+                // a < c OR (a = c AND (b < d OR …)): NULLs answer as PostgreSQL's row comparison.
+                let strict = &name[..1];
+                let mut pairs: Vec<(BoundExpr, BoundExpr)> = pairs.collect();
+                let Some((left, right)) = pairs.pop() else {
+                    return Err(SqlError::internal("a row comparison without fields"));
+                };
+                let mut test = self.compare_values(left, name, right)?;
+                for (left, right) in pairs.into_iter().rev() {
+                    let equal = self.compare_values(left.clone(), "=", right.clone())?;
+                    let before = self.compare_values(left, strict, right)?;
+                    test = any_of(vec![before, all_of(vec![equal, test])]);
+                }
+                Ok(test)
+            }
+        }
+    }
+
+    pub(crate) fn between(
+        &mut self,
+        expr: &Expr,
+        low: &Expr,
+        high: &Expr,
+        negated: bool,
+    ) -> Result<BoundExpr> {
+        let position = self.position(expr.span());
+        let value = self.expr(expr)?;
+        let low = self.expr(low)?;
+        let high = self.expr(high)?;
+        let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
+        let low = self.compare_values(value.clone(), first, low).map_err(|error| error.at(position))?;
+        let high = self.compare_values(value, second, high).map_err(|error| error.at(position))?;
+        Ok(if negated { any_of(vec![low, high]) } else { all_of(vec![low, high]) })
+    }
+
+    pub(crate) fn distinct_from(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<BoundExpr> {
+        let position = self.position(left.span());
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        let test = self.distinct_values(left, right).map_err(|error| error.at(position))?;
+        Ok(match (test, negated) {
+            (BoundExpr { kind: ExprKind::IsDistinctFrom { left, right, equality, .. }, ty }, true) => {
+                BoundExpr::new(ExprKind::IsDistinctFrom { left, right, equality, negated: true }, ty)
+            }
+            (test, true) => negate(test),
+            (test, false) => test,
+        })
+    }
+
+    fn distinct_values(&mut self, left: BoundExpr, right: BoundExpr) -> Result<BoundExpr> {
+        let (left, right) = match (left.kind, right.kind) {
+            (ExprKind::Row(left), ExprKind::Row(right)) => {
+                if left.len() != right.len() {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "unequal number of entries in row expressions",
+                    ));
+                }
+                let pairs = left.into_iter().zip(right);
+                let tests = pairs
+                    .map(|(left, right)| self.distinct_values(left, right))
+                    .collect::<Result<Vec<_>>>()?;
+                return Ok(any_of(tests));
+            }
+            (left_kind, right_kind) => {
+                (BoundExpr::new(left_kind, left.ty), BoundExpr::new(right_kind, right.ty))
+            }
+        };
+        let (operator, args, result) = self.find_binary("=", left, right)?;
+        let [left, right] = pair(args)?;
+        let equality = ResolvedFunction { function: operator.function, result };
+        Ok(BoundExpr::new(
+            ExprKind::IsDistinctFrom {
+                left: Box::new(left),
+                right: Box::new(right),
+                equality,
+                negated: false,
+            },
+            Type::BOOL,
+        ))
+    }
+
+    pub(crate) fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<BoundExpr> {
+        let position = self.position(expr.span());
+        let left = self.expr(expr)?;
+        let items = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        self.in_values(left, items, negated).map_err(|error| error.at(position))
+    }
+
+    fn in_values(&mut self, left: BoundExpr, items: Vec<BoundExpr>, negated: bool) -> Result<BoundExpr> {
+        let rows = matches!(left.kind, ExprKind::Row(_))
+            || items.iter().any(|item| matches!(item.kind, ExprKind::Row(_)));
+        let mut types = vec![left.ty];
+        types.extend(items.iter().map(|item| item.ty));
+        let common = if rows { None } else { self.common_type(&types, "IN").ok() };
+        let Some(common) = common.filter(|common| array_of(common.oid).is_some() && !items.is_empty()) else {
+            let name = if negated { "<>" } else { "=" };
+            let tests = items
+                .into_iter()
+                .map(|item| self.compare_values(left.clone(), name, item))
+                .collect::<Result<Vec<_>>>()?;
+            return Ok(if negated { all_of(tests) } else { any_of(tests) });
+        };
+        // One `=` for all: between the left side's type and the items' common type.
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            list.push(self.coerce_common(item, common, "IN")?);
+        }
+        let probe = list[0].clone();
+        let (operator, args, result) = self.find_binary("=", left, probe)?;
+        let [left, first] = pair(args)?;
+        let target = first.ty;
+        let list = list
+            .into_iter()
+            .map(|item| self.coerce_or_fail(item, Type::of(target.oid), CastContext::Implicit))
+            .collect::<Result<Vec<_>>>()?;
+        let equality = ResolvedFunction { function: operator.function, result };
+        Ok(BoundExpr::new(ExprKind::InList { left: Box::new(left), list, equality, negated }, Type::BOOL))
+    }
+
+    /// `left op ANY (right)`, `left op ALL (right)`: over a subquery or an array.
+    pub(crate) fn quantified(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+        all: bool,
+    ) -> Result<BoundExpr> {
+        let position = self.operator_position(left, op);
+        let name = operator_name(op)?;
+        if let Expr::Subquery(query) = unnest(right) {
+            return self.quantified_subquery(left, &name, query, all).map_err(|error| error.at(position));
+        }
+        let left = self.expr(left)?;
+        let right = self.expr(right)?;
+        self.quantified_array(left, &name, right, all).map_err(|error| error.at(position))
+    }
+
+    fn quantified_array(
+        &mut self,
+        left: BoundExpr,
+        name: &str,
+        right: BoundExpr,
+        all: bool,
+    ) -> Result<BoundExpr> {
+        // The operator is chosen between the left side and the array's element type; an unknown
+        // array is one of the left side's type.
+        let element = match right.ty.oid {
+            Oid::UNKNOWN => Oid::UNKNOWN,
+            oid => element_of(oid).ok_or_else(|| {
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, "op ANY/ALL (array) requires array on right side")
+            })?,
+        };
+        let probe = BoundExpr::column(0, Type { oid: element, typmod: right.ty.typmod });
+        let probe = if element == Oid::UNKNOWN {
+            BoundExpr::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN)
+        } else {
+            probe
+        };
+        let (operator, args, result) = self.find_binary(name, left, probe)?;
+        if result.oid != Oid::BOOL {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "op ANY/ALL (array) requires operator to yield boolean",
+            ));
+        }
+        let [left, probe] = pair(args)?;
+        let target = array_of(probe.ty.oid).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("could not find array type for data type {}", format_type(Type::of(probe.ty.oid))),
+            )
+        })?;
+        let array = self.coerce_or_fail(right, Type::of(target), CastContext::Implicit)?;
+        let operator = ResolvedFunction { function: operator.function, result };
+        Ok(BoundExpr::new(
+            ExprKind::ArrayOp { left: Box::new(left), array: Box::new(array), operator, all },
+            Type::BOOL,
+        ))
+    }
+
+    pub(crate) fn in_subquery(&mut self, expr: &Expr, query: &Query, negated: bool) -> Result<BoundExpr> {
+        let position = self.position(expr.span());
+        let test = self.quantified_subquery(expr, "=", query, false).map_err(|error| error.at(position))?;
+        Ok(if negated { negate(test) } else { test })
+    }
+
+    fn quantified_subquery(
+        &mut self,
+        left: &Expr,
+        name: &str,
+        query: &Query,
+        all: bool,
+    ) -> Result<BoundExpr> {
+        let left = self.expr(left)?;
+        let left = match left.kind {
+            ExprKind::Row(items) => items,
+            kind => vec![BoundExpr::new(kind, left.ty)],
+        };
+        let (mut rel, columns) = self.subquery(query)?;
+        if columns.len() != left.len() {
+            let few = if columns.len() < left.len() { "few" } else { "many" };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns")));
+        }
+        // Rows differ if any field does: `<>` is the negation of `=` with the other quantifier.
+        let (name, all, negated) = match name {
+            "<>" | "!=" if left.len() > 1 => ("=", !all, true),
+            _ => (name, all, false),
+        };
+        if left.len() > 1 && name != "=" {
+            return Err(SqlError::unsupported(format_args!("{name} between rows of a subquery")));
+        }
+        let mut converted = Vec::with_capacity(left.len());
+        let mut operators = Vec::with_capacity(left.len());
+        let mut outputs = Vec::with_capacity(left.len());
+        let mut changed = false;
+        for (i, (left, column)) in left.into_iter().zip(&columns).enumerate() {
+            let (operator, args, result) = self.find_binary(name, left, BoundExpr::column(i, column.ty))?;
+            if result.oid != Oid::BOOL {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("operator {name} must return type boolean, not type {}", format_type(result)),
+                ));
+            }
+            let [left, output] = pair(args)?;
+            changed |= !matches!(output.kind, ExprKind::Column { .. });
+            converted.push(left);
+            outputs.push(output);
+            operators.push(ResolvedFunction { function: operator.function, result });
+        }
+        if changed {
+            rel = Rel::Project { input: Box::new(rel), exprs: outputs };
+        }
+        let kind = if all {
+            SubqueryKind::All { left: converted, operators }
+        } else {
+            SubqueryKind::Any { left: converted, operators }
+        };
+        let test = self.subquery_expr(kind, rel, Type::BOOL);
+        Ok(if negated { negate(test) } else { test })
+    }
+
+    /// A subquery's rows, bound one nesting in, with no unknown columns.
+    pub(crate) fn subquery(&mut self, query: &Query) -> Result<(Rel, Vec<OutputColumn>)> {
+        let bound = self.nested(|binder| binder.query(query, true))?;
+        Ok((bound.rel, bound.columns))
+    }
+
+    pub(crate) fn subquery_expr(&self, kind: SubqueryKind, rel: Rel, ty: Type) -> BoundExpr {
+        let correlated = is_correlated(&rel);
+        BoundExpr::new(ExprKind::Subquery(Box::new(Subquery { kind, rel, correlated })), ty)
+    }
+
+    /// A subquery's only row as one record.
+    pub(crate) fn record_subquery(&self, rel: Rel) -> BoundExpr {
+        let items = rel.types().into_iter().enumerate().map(|(i, ty)| BoundExpr::column(i, ty)).collect();
+        let row = BoundExpr::new(ExprKind::Row(items), Type::RECORD);
+        let rel = Rel::Project { input: Box::new(rel), exprs: vec![row] };
+        self.subquery_expr(SubqueryKind::Scalar, rel, Type::RECORD)
+    }
+
+    pub(crate) fn scalar_subquery(&mut self, query: &Query) -> Result<BoundExpr> {
+        let (rel, columns) = self.subquery(query)?;
+        let [column] = &columns[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
+                .at(self.position(query.span())));
+        };
+        let ty = column.ty;
+        Ok(self.subquery_expr(SubqueryKind::Scalar, rel, ty))
+    }
+
+    pub(crate) fn exists(&mut self, query: &Query, negated: bool) -> Result<BoundExpr> {
+        let (rel, _) = self.subquery(query)?;
+        let exists = self.subquery_expr(SubqueryKind::Exists, rel, Type::BOOL);
+        Ok(if negated { negate(exists) } else { exists })
+    }
+
+    /// `ARRAY(SELECT …)`.
+    pub(crate) fn array_subquery(&mut self, query: &Query) -> Result<BoundExpr> {
+        let (rel, columns) = self.subquery(query)?;
+        let [column] = &columns[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column"));
+        };
+        let element = column.ty;
+        // An array column gives an array of one more dimension.
+        let (element, array) = match element_of(element.oid) {
+            Some(inner) => (inner, element.oid),
+            None => {
+                let array = array_of(element.oid).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!("could not find array type for data type {}", format_type(element)),
+                    )
+                })?;
+                (element.oid, array)
+            }
+        };
+        Ok(self.subquery_expr(SubqueryKind::Array { element }, rel, Type::of(array)))
+    }
+}
+
+/// The two operands of a resolved binary operator.
+pub(crate) fn pair(args: Vec<BoundExpr>) -> Result<[BoundExpr; 2]> {
+    <[BoundExpr; 2]>::try_from(args).map_err(|_| SqlError::internal("a binary operator without two operands"))
+}

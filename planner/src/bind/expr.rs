@@ -1,0 +1,742 @@
+//! Expressions: the dispatch over syntax, names, operators, casts.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::type_table::{array_of, element_of, format_type};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, Spanned, UnaryOperator};
+use sqlparser::tokenizer::Span;
+
+use super::coerce::cannot_cast;
+use super::name::{ident_name, object_name_parts};
+use super::scope::FoundColumn;
+use super::{Binder, VariableConflict};
+use crate::bound::{BoundExpr, ExprKind, Subscript};
+
+/// A chain of operators may be this long before the tree is too deep to walk.
+const CHAIN_MAX: usize = 1000;
+
+impl Binder<'_, '_> {
+    /// Binds an expression.
+    pub(crate) fn expr(&mut self, expr: &Expr) -> Result<BoundExpr> {
+        self.nested(|binder| binder.expr_inner(expr))
+    }
+
+    fn expr_inner(&mut self, expr: &Expr) -> Result<BoundExpr> {
+        match expr {
+            Expr::Identifier(ident) => self.column_reference(std::slice::from_ref(ident)),
+            Expr::CompoundIdentifier(parts) => self.column_reference(parts),
+            Expr::CompoundFieldAccess { root, access_chain } => self.field_access(root, access_chain),
+            Expr::Value(value) => {
+                let position = self.position(value.span);
+                self.value(&value.value).map_err(|error| error.at(position))
+            }
+            Expr::Nested(inner) => self.expr(inner),
+            Expr::BinaryOp { .. } => self.operator_chain(expr),
+            Expr::UnaryOp { op, expr: operand } => self.unary(*op, operand),
+            Expr::Cast { kind, expr: operand, data_type, array, format } => {
+                if *array
+                    || format.is_some()
+                    || !matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon)
+                {
+                    return Err(SqlError::unsupported(format_args!("the cast {expr}")));
+                }
+                self.cast(operand, data_type)
+            }
+            Expr::TypedString(typed) => {
+                if typed.uses_odbc_syntax {
+                    return Err(SqlError::unsupported("an ODBC literal"));
+                }
+                let target = self.data_type(&typed.data_type)?;
+                let position = self.position(typed.value.span);
+                let value = self.value(&typed.value.value)?;
+                self.coerce_or_fail(value, target, CastContext::Explicit).map_err(|error| error.at(position))
+            }
+            Expr::Interval(interval) => {
+                let position = self.position(interval.value.span());
+                self.interval(interval).map_err(|error| error.at(position))
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::IsNull(operand) => self.null_test(operand, false),
+            Expr::IsNotNull(operand) => self.null_test(operand, true),
+            Expr::IsTrue(operand) => self.boolean_test(operand, Some(true), false),
+            Expr::IsNotTrue(operand) => self.boolean_test(operand, Some(true), true),
+            Expr::IsFalse(operand) => self.boolean_test(operand, Some(false), false),
+            Expr::IsNotFalse(operand) => self.boolean_test(operand, Some(false), true),
+            Expr::IsUnknown(operand) => self.boolean_test(operand, None, false),
+            Expr::IsNotUnknown(operand) => self.boolean_test(operand, None, true),
+            Expr::IsDistinctFrom(left, right) => self.distinct_from(left, right, false),
+            Expr::IsNotDistinctFrom(left, right) => self.distinct_from(left, right, true),
+            Expr::Between { expr, negated, low, high } => self.between(expr, low, high, *negated),
+            Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Expr::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated),
+            Expr::AnyOp { left, compare_op, right, is_some: _ } => {
+                self.quantified(left, compare_op, right, false)
+            }
+            Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
+            Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Expr::Subquery(query) => self.scalar_subquery(query),
+            Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::Array(array) => self.array(&array.elem, None),
+            Expr::Tuple(items) => {
+                let items = items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+                self.row(items)
+            }
+            Expr::Like { negated, any, expr, pattern, escape_char } => {
+                let operator = if *negated { "!~~" } else { "~~" };
+                self.like(operator, *any, expr, pattern, escape_char.as_ref())
+            }
+            Expr::ILike { negated, any, expr, pattern, escape_char } => {
+                let operator = if *negated { "!~~*" } else { "~~*" };
+                self.like(operator, *any, expr, pattern, escape_char.as_ref())
+            }
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar_to(expr, pattern, escape_char.as_ref(), *negated)
+            }
+            Expr::Extract { field, syntax, expr } => self.extract(field, syntax, expr),
+            Expr::Ceil { expr, field } => self.ceil_floor("ceil", expr, field),
+            Expr::Floor { expr, field } => self.ceil_floor("floor", expr, field),
+            Expr::Position { expr, r#in } => self.special_function("position", &[r#in, expr]),
+            Expr::Substring { expr, substring_from, substring_for, special: _, shorthand } => {
+                self.substring(expr, substring_from.as_deref(), substring_for.as_deref(), *shorthand)
+            }
+            Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+                self.trim(*trim_where, trim_what.as_deref(), expr, trim_characters.as_deref())
+            }
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut args: Vec<&Expr> = vec![expr, overlay_what, overlay_from];
+                args.extend(overlay_for.as_deref());
+                self.special_function("overlay", &args)
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                self.special_function("timezone", &[time_zone, timestamp])
+            }
+            Expr::Collate { expr, collation } => self.collate(expr, collation),
+            Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"")
+                    .at(self.position(expr.span())))
+            }
+            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => {
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, "grouping sets are allowed in GROUP BY only"))
+            }
+            Expr::JsonAccess { .. }
+            | Expr::IsNormalized { .. }
+            | Expr::InUnnest { .. }
+            | Expr::RLike { .. }
+            | Expr::Convert { .. }
+            | Expr::Prefixed { .. }
+            | Expr::Struct { .. }
+            | Expr::Named { .. }
+            | Expr::Dictionary(_)
+            | Expr::Map(_)
+            | Expr::MatchAgainst { .. }
+            | Expr::OuterJoin(_)
+            | Expr::Prior(_)
+            | Expr::Lambda(_)
+            | Expr::MemberOf(_) => {
+                Err(SqlError::unsupported(format_args!("the expression {expr}"))
+                    .at(self.position(expr.span())))
+            }
+        }
+    }
+
+    /// A dotted name: column, variable, whole row (transformColumnRef).
+    fn column_reference(&mut self, parts: &[Ident]) -> Result<BoundExpr> {
+        self.named_value(parts).map(|found| found.expr)
+    }
+
+    /// As [`Self::column_reference`], with the table column behind it.
+    pub(crate) fn named_value(&mut self, parts: &[Ident]) -> Result<FoundColumn> {
+        let span = parts.first().map_or_else(Span::empty, |ident| ident.span);
+        let names: Vec<String> = parts.iter().map(ident_name).collect();
+        let variable = match self.env.variables {
+            Some(variables) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                variables.resolve(&names).map(|expr| (expr, variables.conflict()))
+            }
+            None => None,
+        };
+        if let Some((expr, VariableConflict::Variable)) = variable {
+            return Ok(FoundColumn { expr, source: None });
+        }
+        let column = match (self.find_name(&names, span), &variable) {
+            (Ok(column), _) => column,
+            // An unknown column may still be a variable.
+            (Err(error), Some(_))
+                if error.state() == SqlState::UNDEFINED_COLUMN
+                    || error.state() == SqlState::UNDEFINED_TABLE =>
+            {
+                None
+            }
+            (Err(error), _) => return Err(error),
+        };
+        match (column, variable) {
+            (Some(_), Some((_, VariableConflict::Error))) => Err(SqlError::new(
+                SqlState::AMBIGUOUS_COLUMN,
+                format!("column reference \"{}\" is ambiguous", names.join(".")),
+            )
+            .with_detail("It could refer to either a PL/pgSQL variable or a table column.")
+            .at(self.position(span))),
+            (Some(column), _) => Ok(column),
+            (None, Some((expr, _))) => Ok(FoundColumn { expr, source: None }),
+            (None, None) => Err(self.undefined_column(&names, span)),
+        }
+    }
+
+    fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
+        let message = match names {
+            [name] => format!("column \"{name}\" does not exist"),
+            _ => format!("column {} does not exist", names.join(".")),
+        };
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(self.position(span))
+    }
+
+    /// Looks a name up among the columns; `None` for a bare name that is nowhere.
+    fn find_name(&mut self, names: &[String], span: Span) -> Result<Option<FoundColumn>> {
+        let position = self.position(span);
+        match names {
+            [name] => {
+                if let Some(found) = self.find_column(name, span)? {
+                    return Ok(Some(found));
+                }
+                // A relation's name alone is its whole row.
+                match self.find_relation(None, name, span)? {
+                    Some(place) => self.whole_row(place, span).map(Some),
+                    None => Ok(None),
+                }
+            }
+            [relation, name] => {
+                let Some(place) = self.find_relation(None, relation, span)? else {
+                    return Err(self.missing_relation(relation, position));
+                };
+                match self.find_in_relation(place, name, span)? {
+                    Some(found) => Ok(Some(found)),
+                    None => Err(self.undefined_column(names, span)),
+                }
+            }
+            [schema, relation, name] | [_, schema, relation, name] => {
+                let Some(place) = self.find_relation(Some(schema), relation, span)? else {
+                    return Err(self.missing_relation(relation, position));
+                };
+                match self.find_in_relation(place, name, span)? {
+                    Some(found) => Ok(Some(found)),
+                    None => Err(self.undefined_column(names, span)),
+                }
+            }
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper qualified name (too many dotted names): {}", names.join(".")),
+            )
+            .at(position)),
+        }
+    }
+
+    /// 42P01 for a qualifier that is no FROM entry.
+    pub(crate) fn missing_relation(&self, name: &str, position: Option<u32>) -> SqlError {
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{name}\""))
+            .at(position)
+    }
+
+    /// A relation's row as one composite value; a scalar function's is its one column.
+    fn whole_row(&mut self, (place, relation): (usize, usize), span: Span) -> Result<FoundColumn> {
+        let width = self.levels[place].relations[relation].columns.len();
+        if self.levels[place].relations[relation].scalar_function && width > 0 {
+            return Ok(self.reference(place, relation, 0, span));
+        }
+        let items: Vec<BoundExpr> =
+            (0..width).map(|column| self.reference(place, relation, column, span).expr).collect();
+        let oid = self.levels[place].relations[relation]
+            .table
+            .as_ref()
+            .map_or(Oid::RECORD, |table| table.row_type());
+        Ok(FoundColumn { expr: BoundExpr::new(ExprKind::Row(items), Type::of(oid)), source: None })
+    }
+
+    /// `ROW(…)`, `(a, b)`.
+    pub(crate) fn row(&mut self, items: Vec<BoundExpr>) -> Result<BoundExpr> {
+        let items = items.into_iter().map(|item| self.resolve_unknown(item)).collect::<Result<Vec<_>>>()?;
+        Ok(BoundExpr::new(ExprKind::Row(items), Type::RECORD))
+    }
+
+    /// `a.b.c[1].d`: the longest dotted prefix is a name, the rest subscripts and fields.
+    fn field_access(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<BoundExpr> {
+        let mut chain = chain;
+        let mut value = match root {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+                let mut parts: Vec<Ident> = match root {
+                    Expr::Identifier(ident) => vec![ident.clone()],
+                    Expr::CompoundIdentifier(parts) => parts.clone(),
+                    _ => Vec::new(),
+                };
+                while let [AccessExpr::Dot(Expr::Identifier(ident)), rest @ ..] = chain {
+                    parts.push(ident.clone());
+                    chain = rest;
+                }
+                self.column_reference(&parts)?
+            }
+            other => self.expr(other)?,
+        };
+        let mut subscripts = Vec::new();
+        for access in chain {
+            match access {
+                AccessExpr::Subscript(subscript) => subscripts.push(self.subscript(subscript)?),
+                AccessExpr::Dot(Expr::Identifier(field)) => {
+                    value = self.apply_subscripts(value, std::mem::take(&mut subscripts))?;
+                    value = self.field(value, &ident_name(field), field.span)?;
+                }
+                AccessExpr::Dot(other) => {
+                    return Err(SqlError::unsupported(format_args!("field access {other}"))
+                        .at(self.position(other.span())));
+                }
+            }
+        }
+        self.apply_subscripts(value, subscripts)
+    }
+
+    fn subscript(&mut self, subscript: &ast::Subscript) -> Result<Subscript> {
+        Ok(match subscript {
+            ast::Subscript::Index { index } => Subscript::Index(self.subscript_value(index)?),
+            ast::Subscript::Slice { lower_bound, upper_bound, stride } => {
+                if stride.is_some() {
+                    return Err(SqlError::unsupported("an array slice with a stride"));
+                }
+                Subscript::Slice {
+                    lower: lower_bound.as_ref().map(|bound| self.subscript_value(bound)).transpose()?,
+                    upper: upper_bound.as_ref().map(|bound| self.subscript_value(bound)).transpose()?,
+                }
+            }
+        })
+    }
+
+    fn subscript_value(&mut self, expr: &Expr) -> Result<BoundExpr> {
+        let position = self.position(expr.span());
+        let bound = self.expr(expr)?;
+        self.coerce(bound, Type::INT4, CastContext::Assignment)?.ok_or_else(|| {
+            SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer").at(position)
+        })
+    }
+
+    fn apply_subscripts(&mut self, array: BoundExpr, subscripts: Vec<Subscript>) -> Result<BoundExpr> {
+        if subscripts.is_empty() {
+            return Ok(array);
+        }
+        let Some(element) = element_of(array.ty.oid) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    format_type(Type::of(array.ty.oid))
+                ),
+            ));
+        };
+        let slices = subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. }));
+        let ty = if slices { array.ty } else { Type { oid: element, typmod: array.ty.typmod } };
+        Ok(BoundExpr::new(ExprKind::Subscript { array: Box::new(array), subscripts }, ty))
+    }
+
+    /// Names and types of a record expression's fields, if they are known.
+    pub(crate) fn record_fields(&self, expr: &BoundExpr) -> Option<Vec<(String, Type)>> {
+        if let Some(fields) = self.composite_fields(expr.ty.oid) {
+            return Some(fields);
+        }
+        match &expr.kind {
+            ExprKind::Row(items) => {
+                Some(items.iter().enumerate().map(|(i, item)| (format!("f{}", i + 1), item.ty)).collect())
+            }
+            ExprKind::Routine { routine, .. } => {
+                let columns = super::call::output_arguments(routine);
+                (!columns.is_empty()).then_some(columns)
+            }
+            ExprKind::Relabel(inner) => self.record_fields(inner),
+            _ => None,
+        }
+    }
+
+    /// `(record).field`.
+    fn field(&mut self, record: BoundExpr, name: &str, span: Span) -> Result<BoundExpr> {
+        let position = self.position(span);
+        let Some(fields) = self.record_fields(&record) else {
+            if record.ty.oid == Oid::RECORD {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("could not identify column \"{name}\" in record data type"),
+                )
+                .at(position));
+            }
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "column notation .{name} applied to type {}, which is not a composite type",
+                    format_type(Type::of(record.ty.oid))
+                ),
+            )
+            .at(position));
+        };
+        let Some(index) = fields.iter().position(|(field, _)| field == name) else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" not found in data type {}", format_type(Type::of(record.ty.oid))),
+            )
+            .at(position));
+        };
+        Ok(record_field(record, index, fields[index].1))
+    }
+
+    /// All fields of a record, for `(record).*`.
+    pub(crate) fn all_fields(&mut self, record: BoundExpr, span: Span) -> Result<Vec<(String, BoundExpr)>> {
+        let Some(fields) = self.record_fields(&record) else {
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
+                .at(self.position(span)));
+        };
+        Ok(fields
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, ty))| (name, record_field(record.clone(), i, ty)))
+            .collect())
+    }
+
+    /// A left-leaning chain of binary operators, walked without recursion: long AND and OR
+    /// lists are common in generated SQL.
+    fn operator_chain(&mut self, expr: &Expr) -> Result<BoundExpr> {
+        let mut links: Vec<(&Expr, &BinaryOperator, &Expr)> = Vec::new();
+        let mut first = expr;
+        while let Expr::BinaryOp { left, op, right } = first {
+            links.push((left, op, right));
+            first = left;
+        }
+        let mut depth = 0;
+        // The first link sees both syntax trees: row values and subqueries compare specially.
+        let mut value: Option<BoundExpr> = None;
+        for (left, op, right) in links.into_iter().rev() {
+            let bound = match value.take() {
+                Some(bound) => bound,
+                None => self.expr(left)?,
+            };
+            match op {
+                BinaryOperator::And | BinaryOperator::Or => {
+                    let name = if *op == BinaryOperator::And { "AND" } else { "OR" };
+                    let position = self.position(right.span());
+                    let bound =
+                        self.boolean(bound, name).map_err(|error| error.at(self.position(left.span())))?;
+                    let right = self.expr(right)?;
+                    let right = self.boolean(right, name).map_err(|error| error.at(position))?;
+                    value = Some(match (bound.kind, *op == BinaryOperator::And) {
+                        // Parentheses around a left operand do not matter to AND and OR.
+                        (ExprKind::And(mut list), true) => {
+                            list.push(right);
+                            BoundExpr::new(ExprKind::And(list), Type::BOOL)
+                        }
+                        (ExprKind::Or(mut list), false) => {
+                            list.push(right);
+                            BoundExpr::new(ExprKind::Or(list), Type::BOOL)
+                        }
+                        (kind, true) => BoundExpr::new(
+                            ExprKind::And(vec![BoundExpr::new(kind, Type::BOOL), right]),
+                            Type::BOOL,
+                        ),
+                        (kind, false) => BoundExpr::new(
+                            ExprKind::Or(vec![BoundExpr::new(kind, Type::BOOL), right]),
+                            Type::BOOL,
+                        ),
+                    });
+                }
+                _ => {
+                    depth += 1;
+                    if depth > CHAIN_MAX {
+                        return Err(SqlError::new(
+                            SqlState::STATEMENT_TOO_COMPLEX,
+                            "stack depth limit exceeded",
+                        ));
+                    }
+                    let result = self.binary(bound, op, right);
+                    value = Some(result.map_err(|error| error.at(self.operator_position(left, op)))?);
+                }
+            }
+        }
+        value.ok_or_else(|| SqlError::internal("an operator chain without operators"))
+    }
+
+    fn binary(&mut self, left: BoundExpr, op: &BinaryOperator, right: &Expr) -> Result<BoundExpr> {
+        let name = operator_name(op)?;
+        if let ExprKind::Row(items) = left.kind {
+            if matches!(op, BinaryOperator::Overlaps) {
+                return self.overlaps(items, right);
+            }
+            let left = BoundExpr::new(ExprKind::Row(items), left.ty);
+            return self.row_comparison(left, &name, right);
+        }
+        let right = self.expr(right)?;
+        if let (ExprKind::Row(_), true) = (&right.kind, super::compare::is_comparison(&name)) {
+            return self.compare_values(left, &name, right);
+        }
+        self.binary_operator(&name, left, right)
+    }
+
+    /// PostgreSQL points at the operator; the tree only knows the operands, so the text after
+    /// the left one tells.
+    pub(crate) fn operator_position(&self, left: &Expr, op: &BinaryOperator) -> Option<u32> {
+        let end = super::name::position_of(self.env.text, left.span().end)? as usize;
+        let name = op.to_string();
+        let start = end.saturating_sub(1);
+        let rest: String = self.env.text.chars().skip(start).take(200).collect();
+        let at = rest.to_uppercase().find(&name.to_uppercase())?;
+        u32::try_from(start + rest[..at].chars().count() + 1).ok()
+    }
+
+    fn unary(&mut self, op: UnaryOperator, operand: &Expr) -> Result<BoundExpr> {
+        let position = self.position(operand.span());
+        match op {
+            UnaryOperator::Not => {
+                let bound = self.expr(operand)?;
+                let bound = self.boolean(bound, "NOT").map_err(|error| error.at(position))?;
+                Ok(BoundExpr::new(ExprKind::Not(Box::new(bound)), Type::BOOL))
+            }
+            // The sign belongs to a number: -2147483648 is an int4.
+            UnaryOperator::Minus if matches!(operand, Expr::Value(value) if matches!(value.value, ast::Value::Number(_, false))) =>
+            {
+                let Expr::Value(value) = operand else {
+                    return Err(SqlError::internal("a number that is none"));
+                };
+                self.number(&format!("-{}", value.value)).map_err(|error| error.at(position))
+            }
+            _ => {
+                let bound = self.expr(operand)?;
+                self.prefix_operator(&op.to_string(), bound).map_err(|error| {
+                    error.at(position.map(|position| position.saturating_sub(op.to_string().len() as u32)))
+                })
+            }
+        }
+    }
+
+    fn cast(&mut self, operand: &Expr, data_type: &ast::DataType) -> Result<BoundExpr> {
+        let position = self.position(operand.span());
+        let target = self.data_type(data_type).map_err(|error| error.at(position))?;
+        // An array constructor takes the element type from the cast around it.
+        if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {
+            let array = self.array(&array.elem, Some(Type { oid: element, typmod: target.typmod }))?;
+            return self
+                .coerce_or_fail(array, target, CastContext::Explicit)
+                .map_err(|error| error.at(position));
+        }
+        let bound = self.expr(operand)?;
+        let from = bound.ty;
+        self.coerce(bound, target, CastContext::Explicit)
+            .map_err(|error| error.at(position))?
+            .ok_or_else(|| cannot_cast(from, target).at(position))
+    }
+
+    /// `ARRAY[…]`; with `element`, as if cast to an array of it.
+    pub(crate) fn array(&mut self, items: &[Expr], element: Option<Type>) -> Result<BoundExpr> {
+        let mut bound = Vec::with_capacity(items.len());
+        for item in items {
+            bound.push(match unnest(item) {
+                Expr::Array(inner) => self.array(&inner.elem, element)?,
+                _ => self.expr(item)?,
+            });
+        }
+        let nested = bound
+            .iter()
+            .any(|item| element_of(item.ty.oid).is_some() && matches!(item.kind, ExprKind::Array { .. }));
+        let (items, common) = match element {
+            Some(element) if !nested => {
+                let items = bound
+                    .into_iter()
+                    .map(|item| {
+                        let from = item.ty;
+                        self.coerce(item, element, CastContext::Explicit)?
+                            .ok_or_else(|| cannot_cast(from, element))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                (items, element)
+            }
+            _ if bound.is_empty() => {
+                return Err(SqlError::new(
+                    SqlState::INDETERMINATE_DATATYPE,
+                    "cannot determine type of empty array",
+                )
+                .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+            }
+            _ => self.unify(bound, "ARRAY")?,
+        };
+        // ARRAY of arrays is one array of more dimensions.
+        if let Some(inner) = element_of(common.oid) {
+            return Ok(BoundExpr::new(ExprKind::Array { element: inner, items }, Type::of(common.oid)));
+        }
+        let Some(array) = array_of(common.oid) else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("could not find array type for data type {}", format_type(Type::of(common.oid))),
+            ));
+        };
+        let ty = Type { oid: array, typmod: common.typmod };
+        Ok(BoundExpr::new(ExprKind::Array { element: common.oid, items }, ty))
+    }
+
+    fn null_test(&mut self, operand: &Expr, negated: bool) -> Result<BoundExpr> {
+        let operand = self.expr(operand)?;
+        Ok(self.null_test_of(operand, negated))
+    }
+
+    /// `IS [NOT] NULL`: of a row, whether all its fields are (not) NULL.
+    fn null_test_of(&mut self, operand: BoundExpr, negated: bool) -> BoundExpr {
+        let fields = match operand.kind {
+            ExprKind::Row(items) => items,
+            kind => {
+                let operand = BoundExpr::new(kind, operand.ty);
+                let composite = operand.ty.oid == Oid::RECORD || super::coerce::is_composite(operand.ty.oid);
+                match composite.then(|| self.record_fields(&operand)).flatten() {
+                    Some(fields) if !fields.is_empty() => fields
+                        .iter()
+                        .enumerate()
+                        .map(|(i, (_, ty))| record_field(operand.clone(), i, *ty))
+                        .collect(),
+                    _ => {
+                        let operand = Box::new(operand);
+                        let kind =
+                            if negated { ExprKind::IsNotNull(operand) } else { ExprKind::IsNull(operand) };
+                        return BoundExpr::new(kind, Type::BOOL);
+                    }
+                }
+            }
+        };
+        let tests = fields
+            .into_iter()
+            .map(|field| {
+                let field = Box::new(field);
+                let kind = if negated { ExprKind::IsNotNull(field) } else { ExprKind::IsNull(field) };
+                BoundExpr::new(kind, Type::BOOL)
+            })
+            .collect();
+        BoundExpr::new(ExprKind::And(tests), Type::BOOL)
+    }
+
+    fn boolean_test(&mut self, operand: &Expr, value: Option<bool>, negated: bool) -> Result<BoundExpr> {
+        let what = match value {
+            Some(true) => "IS TRUE",
+            Some(false) => "IS FALSE",
+            None => "IS UNKNOWN",
+        };
+        let position = self.position(operand.span());
+        let bound = self.expr(operand)?;
+        let expr = Box::new(self.boolean(bound, what).map_err(|error| error.at(position))?);
+        let kind = match (value, negated) {
+            (Some(value), negated) => ExprKind::IsBool { expr, value, negated },
+            (None, false) => ExprKind::IsNull(expr),
+            (None, true) => ExprKind::IsNotNull(expr),
+        };
+        Ok(BoundExpr::new(kind, Type::BOOL))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<BoundExpr> {
+        let operand = match operand {
+            Some(operand) => {
+                let bound = self.expr(operand)?;
+                Some(self.resolve_unknown(bound)?)
+            }
+            None => None,
+        };
+        let mut tests = Vec::with_capacity(conditions.len());
+        // PostgreSQL looks at ELSE first when it settles the type.
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for ast::CaseWhen { condition, result } in conditions {
+            let position = self.position(condition.span());
+            let test = self.expr(condition)?;
+            let test = match &operand {
+                Some(operand) => {
+                    self.compare_values(operand.clone(), "=", test).map_err(|error| error.at(position))?
+                }
+                None => self.boolean(test, "CASE/WHEN").map_err(|error| error.at(position))?,
+            };
+            tests.push(test);
+            results.push(self.expr(result)?);
+        }
+        let otherwise = match otherwise {
+            Some(otherwise) => self.expr(otherwise)?,
+            None => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
+        };
+        results.insert(0, otherwise);
+        let (mut results, ty) = self.unify(results, "CASE")?;
+        let otherwise = results.remove(0);
+        let arms = tests.into_iter().zip(results).collect();
+        Ok(BoundExpr::new(ExprKind::Case { arms, otherwise: Some(Box::new(otherwise)) }, ty))
+    }
+
+    /// Text compares by its bytes: the C collation is the only one.
+    fn collate(&mut self, expr: &Expr, collation: &ast::ObjectName) -> Result<BoundExpr> {
+        let parts = object_name_parts(collation)?;
+        let bound = self.expr(expr)?;
+        let bound = self.resolve_unknown(bound)?;
+        if !matches!(bound.ty.oid, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR | Oid::NAME) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("collations are not supported by type {}", format_type(Type::of(bound.ty.oid))),
+            ));
+        }
+        let name = match &parts[..] {
+            [name] => name,
+            [schema, name] if schema == "pg_catalog" => name,
+            _ => return Err(undefined_collation(&parts.join("."))),
+        };
+        match name.as_str() {
+            "C" | "POSIX" | "default" | "ucs_basic" => Ok(bound),
+            other => Err(undefined_collation(other)),
+        }
+    }
+}
+
+fn undefined_collation(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+    )
+}
+
+/// A field of a record; of a row constructor, the very item.
+pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
+    match record.kind {
+        ExprKind::Row(mut items) if index < items.len() => items.swap_remove(index),
+        kind => {
+            let record = Box::new(BoundExpr::new(kind, record.ty));
+            BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)
+        }
+    }
+}
+
+/// Takes parentheses away.
+pub(crate) fn unnest(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// The operator's name for lookup; `OPERATOR(pg_catalog.~)` is `~`.
+pub(crate) fn operator_name(op: &BinaryOperator) -> Result<String> {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) => match &parts[..] {
+            [name] => Ok(name.clone()),
+            [schema, name] if schema.eq_ignore_ascii_case("pg_catalog") => Ok(name.clone()),
+            _ => Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("operator does not exist: {}", parts.join(".")),
+            )),
+        },
+        BinaryOperator::Xor
+        | BinaryOperator::DuckIntegerDivide
+        | BinaryOperator::MyIntegerDivide
+        | BinaryOperator::Match
+        | BinaryOperator::Regexp
+        | BinaryOperator::Assignment => {
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{op}\"")))
+        }
+        other => Ok(other.to_string()),
+    }
+}

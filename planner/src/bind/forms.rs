@@ -1,0 +1,193 @@
+//! SQL's special call syntaxes, which PostgreSQL's grammar turns into ordinary functions.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::types::Type;
+use sqlparser::ast::{
+    CeilFloorKind, DateTimeField, Expr, ExtractSyntax, Spanned, TrimWhereField, ValueWithSpan,
+};
+
+use super::Binder;
+use super::compare::pair;
+use super::literal::field_name;
+use crate::bound::{BoundExpr, ExprKind};
+
+impl Binder<'_, '_> {
+    /// A call of a catalog function by syntax of its own.
+    pub(crate) fn special_function(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
+        let position = args.first().and_then(|arg| self.position(arg.span()));
+        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        self.builtin_call(name, args).map_err(|error| error.at(position))
+    }
+
+    pub(crate) fn extract(
+        &mut self,
+        field: &DateTimeField,
+        syntax: &ExtractSyntax,
+        expr: &Expr,
+    ) -> Result<BoundExpr> {
+        if *syntax != ExtractSyntax::From {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\""));
+        }
+        let position = self.position(expr.span());
+        let value = self.expr(expr)?;
+        let field = BoundExpr::constant(Datum::text(&field_name(field)), Type::UNKNOWN);
+        self.builtin_call("extract", vec![field, value]).map_err(|error| error.at(position))
+    }
+
+    pub(crate) fn ceil_floor(&mut self, name: &str, expr: &Expr, field: &CeilFloorKind) -> Result<BoundExpr> {
+        match field {
+            CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) => self.special_function(name, &[expr]),
+            CeilFloorKind::DateTimeField(_) | CeilFloorKind::Scale(_) => {
+                Err(SqlError::unsupported(format_args!("{name} with a field or scale")))
+            }
+        }
+    }
+
+    pub(crate) fn substring(
+        &mut self,
+        expr: &Expr,
+        from: Option<&Expr>,
+        length: Option<&Expr>,
+        shorthand: bool,
+    ) -> Result<BoundExpr> {
+        let name = if shorthand { "substr" } else { "substring" };
+        let position = self.position(expr.span());
+        let mut args = vec![self.expr(expr)?];
+        match (from, length) {
+            (Some(from), length) => {
+                args.push(self.expr(from)?);
+                if let Some(length) = length {
+                    args.push(self.expr(length)?);
+                }
+            }
+            // SUBSTRING(x FOR n) starts at 1.
+            (None, Some(length)) => {
+                args.push(BoundExpr::constant(Datum::Int4(1), Type::INT4));
+                let length = self.expr(length)?;
+                args.push(self.coerce_or_fail(length, Type::INT4, CastContext::Explicit)?);
+            }
+            (None, None) => {}
+        }
+        self.builtin_call(name, args).map_err(|error| error.at(position))
+    }
+
+    pub(crate) fn trim(
+        &mut self,
+        side: Option<TrimWhereField>,
+        what: Option<&Expr>,
+        expr: &Expr,
+        characters: Option<&[Expr]>,
+    ) -> Result<BoundExpr> {
+        let name = match side {
+            None | Some(TrimWhereField::Both) => "btrim",
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+        };
+        let mut args = vec![expr];
+        args.extend(what);
+        args.extend(characters.into_iter().flatten());
+        self.special_function(name, &args)
+    }
+
+    /// LIKE and ILIKE are operators; ESCAPE rewrites the pattern first.
+    pub(crate) fn like(
+        &mut self,
+        operator: &str,
+        any: bool,
+        expr: &Expr,
+        pattern: &Expr,
+        escape: Option<&ValueWithSpan>,
+    ) -> Result<BoundExpr> {
+        if any {
+            return Err(SqlError::unsupported("LIKE ANY without parentheses"));
+        }
+        let position = self.position(expr.span());
+        let value = self.expr(expr)?;
+        let mut pattern = self.expr(pattern)?;
+        if let Some(escape) = escape {
+            let escape = self.value(&escape.value)?;
+            pattern = self.builtin_call("like_escape", vec![pattern, escape])?;
+        }
+        self.binary_operator(operator, value, pattern).map_err(|error| error.at(position))
+    }
+
+    pub(crate) fn similar_to(
+        &mut self,
+        expr: &Expr,
+        pattern: &Expr,
+        escape: Option<&ValueWithSpan>,
+        negated: bool,
+    ) -> Result<BoundExpr> {
+        let value = self.expr(expr)?;
+        let mut args = vec![self.expr(pattern)?];
+        if let Some(escape) = escape {
+            args.push(self.value(&escape.value)?);
+        }
+        let pattern = self.builtin_call("similar_to_escape", args)?;
+        self.binary_operator(if negated { "!~" } else { "~" }, value, pattern)
+    }
+
+    /// `(a, b) OVERLAPS (c, d)` is a function of four arguments.
+    pub(crate) fn overlaps(&mut self, left: Vec<BoundExpr>, right: &Expr) -> Result<BoundExpr> {
+        let right = self.expr(right)?;
+        let ExprKind::Row(right) = right.kind else {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "wrong number of parameters on right side of OVERLAPS expression",
+            ));
+        };
+        for (side, items) in [("left", &left), ("right", &right)] {
+            if items.len() != 2 {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression"),
+                ));
+            }
+        }
+        let args = left.into_iter().chain(right).collect();
+        self.builtin_call("overlaps", args)
+    }
+
+    /// COALESCE, NULLIF, GREATEST, LEAST: grammar of their own in PostgreSQL, calls in the tree.
+    pub(crate) fn conditional_form(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
+        let position = args.first().and_then(|arg| self.position(arg.span()));
+        let upper = name.to_uppercase();
+        if args.is_empty() || (name == "nullif" && args.len() != 2) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of arguments to {upper}"),
+            ));
+        }
+        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        self.conditional(name, &upper, args).map_err(|error| error.at(position))
+    }
+
+    fn conditional(&mut self, name: &str, upper: &str, args: Vec<BoundExpr>) -> Result<BoundExpr> {
+        match name {
+            "nullif" => {
+                let [left, right] = pair(args)?;
+                let (operator, args, result) = self.find_binary("=", left, right)?;
+                let [left, right] = pair(args)?;
+                // The result is the left operand as the operator takes it.
+                let ty = left.ty;
+                let equality =
+                    archipel_sql::function::ResolvedFunction { function: operator.function, result };
+                Ok(BoundExpr::new(
+                    ExprKind::NullIf { left: Box::new(left), right: Box::new(right), equality },
+                    ty,
+                ))
+            }
+            "coalesce" => {
+                let (args, ty) = self.unify(args, upper)?;
+                Ok(BoundExpr::new(ExprKind::Coalesce(args), ty))
+            }
+            _ => {
+                let (args, ty) = self.unify(args, upper)?;
+                let less = self.operator_of("<", ty.oid, ty.oid)?;
+                Ok(BoundExpr::new(ExprKind::Extreme { greatest: name == "greatest", args, less }, ty))
+            }
+        }
+    }
+}

@@ -1,0 +1,708 @@
+//! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
+//! (transformFromClause).
+
+use archipel_sql::ast::{RowLockStrength, RowLockWait};
+use archipel_sql::catalog::TableRef;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{
+    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    TableWithJoins,
+};
+use sqlparser::tokenizer::Span;
+
+use super::call::{Argument, Resolved, output_arguments};
+use super::name::{ident_name, object_name_parts, object_name_span, schema_and_name};
+use super::scope::{COLUMNS_MAX, Level, LevelKind, Relation, ScopeColumn};
+use super::visit::remove_outer_nesting;
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// An operator and the names of its row.
+pub(crate) type Source = (Rel, Vec<Relation>);
+
+/// Whether a FROM entry may refer to entries on its left.
+fn may_be_lateral(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Function { .. } | TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } => true,
+        TableFactor::NestedJoin { table_with_joins, .. } => any_lateral(table_with_joins),
+        _ => false,
+    }
+}
+
+fn any_lateral(item: &TableWithJoins) -> bool {
+    may_be_lateral(&item.relation) || item.joins.iter().any(|join| may_be_lateral(&join.relation))
+}
+
+impl Binder<'_, '_> {
+    /// A whole FROM list: comma means cross join, and lateral entries see what is left of them.
+    pub(crate) fn from_clause(&mut self, items: &[TableWithJoins]) -> Result<Source> {
+        let mut result: Option<Source> = None;
+        for item in items {
+            result = Some(match result {
+                None => self.table_with_joins(item)?,
+                Some((left, relations)) => {
+                    let ((right, more), lateral) =
+                        self.right_side(&relations, any_lateral(item), |binder| {
+                            binder.table_with_joins(item)
+                        })?;
+                    let relations = combine(relations, more, left.width())?;
+                    let join = Rel::Join {
+                        kind: JoinKind::Inner,
+                        left: Box::new(left),
+                        right: Box::new(right),
+                        on: None,
+                        lateral,
+                    };
+                    (join, relations)
+                }
+            });
+        }
+        let (rel, relations) = result.unwrap_or((Rel::Unit, Vec::new()));
+        if rel.width() > COLUMNS_MAX {
+            return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, "too many columns in a FROM clause"));
+        }
+        Ok((rel, relations))
+    }
+
+    /// Binds the right side of a join. If it may be lateral, the left row is a level while it is
+    /// bound; the level's nesting stays only if something referred to it.
+    fn right_side(
+        &mut self,
+        left: &[Relation],
+        lateral: bool,
+        bind: impl FnOnce(&mut Self) -> Result<Source>,
+    ) -> Result<(Source, bool)> {
+        if !lateral {
+            return Ok((bind(self)?, false));
+        }
+        let ((mut rel, relations), level) =
+            self.with_level(Level::new(LevelKind::Lateral, left.to_vec()), bind)?;
+        if !level.used {
+            remove_outer_nesting(&mut rel);
+        }
+        Ok(((rel, relations), level.used))
+    }
+
+    /// Runs `work` with the lateral levels of this FROM clause out of sight.
+    fn without_lateral<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let mut hidden = Vec::new();
+        for (place, level) in self.levels.iter_mut().enumerate().rev() {
+            if level.kind != LevelKind::Lateral {
+                break;
+            }
+            if !level.hidden {
+                level.hidden = true;
+                hidden.push(place);
+            }
+        }
+        let result = work(self);
+        for place in hidden {
+            if let Some(level) = self.levels.get_mut(place) {
+                level.hidden = false;
+            }
+        }
+        result
+    }
+
+    fn table_with_joins(&mut self, item: &TableWithJoins) -> Result<Source> {
+        let mut source = self.table_factor(&item.relation)?;
+        for join in &item.joins {
+            source = self.nested(|binder| binder.join(source, join))?;
+        }
+        Ok(source)
+    }
+
+    fn join(&mut self, (left, relations): Source, join: &Join) -> Result<Source> {
+        let Join { relation, global, join_operator } = join;
+        let (kind, constraint) = match join_operator {
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::CrossJoin(constraint) => (JoinKind::Inner, constraint),
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                (JoinKind::Left, constraint)
+            }
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                (JoinKind::Right, constraint)
+            }
+            JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
+            _ => return Err(SqlError::unsupported(format_args!("the join {join}"))),
+        };
+        if *global {
+            return Err(SqlError::unsupported("GLOBAL JOIN"));
+        }
+        let ((right, more), lateral) =
+            self.right_side(&relations, may_be_lateral(relation), |binder| binder.table_factor(relation))?;
+        if lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "invalid reference to FROM-clause entry",
+            )
+            .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."));
+        }
+        let width = left.width();
+        let left_columns = visible_columns(&relations, 0);
+        let right_columns = visible_columns(&more, width);
+        let mut relations = combine(relations, more, width)?;
+        let join_of = |on: Option<BoundExpr>| Rel::Join {
+            kind,
+            left: Box::new(left),
+            right: Box::new(right),
+            on,
+            lateral,
+        };
+        let names: Vec<(String, Span)> = match constraint {
+            JoinConstraint::None if matches!(join_operator, JoinOperator::CrossJoin(_)) => {
+                return Ok((join_of(None), relations));
+            }
+            JoinConstraint::None => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a join other than CROSS JOIN takes ON, USING or NATURAL",
+                ));
+            }
+            JoinConstraint::On(expr) => {
+                let on = self.join_condition(expr, &relations)?;
+                return Ok((join_of(Some(on)), relations));
+            }
+            JoinConstraint::Using(columns) => columns
+                .iter()
+                .map(|column| {
+                    let mut parts = object_name_parts(column)?;
+                    match (parts.pop(), parts.is_empty()) {
+                        (Some(name), true) => Ok((name, object_name_span(column))),
+                        _ => Err(SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            format!("syntax error at or near \"{column}\""),
+                        )),
+                    }
+                })
+                .collect::<Result<_>>()?,
+            JoinConstraint::Natural => left_columns
+                .iter()
+                .filter(|column| right_columns.iter().any(|other| other.name == column.name))
+                .map(|column| (column.name.clone(), Span::empty()))
+                .collect(),
+        };
+        let (on, merged) = self.using(kind, &names, left_columns, right_columns)?;
+        for relation in &mut relations {
+            relation.unqualified = false;
+        }
+        let mut relation = Relation::new(None, merged);
+        relation.qualified = false;
+        relations.push(relation);
+        Ok((join_of(on), relations))
+    }
+
+    fn join_condition(&mut self, expr: &Expr, relations: &[Relation]) -> Result<BoundExpr> {
+        self.without_lateral(|binder| {
+            let position = binder.position(sqlparser::ast::Spanned::span(expr));
+            let level = Level::new(LevelKind::Query, relations.to_vec());
+            let (on, _) = binder.with_level(level, |binder| {
+                let bound = binder.clause_expr(expr, Clause::JoinOn)?;
+                binder.boolean(bound, "JOIN/ON").map_err(|error| error.at(position))
+            })?;
+            Ok(on)
+        })
+    }
+
+    /// JOIN … USING: the condition, and the join's columns with the merged ones first.
+    fn using(
+        &mut self,
+        kind: JoinKind,
+        names: &[(String, Span)],
+        mut left: Vec<ScopeColumn>,
+        mut right: Vec<ScopeColumn>,
+    ) -> Result<(Option<BoundExpr>, Vec<ScopeColumn>)> {
+        let mut tests = Vec::with_capacity(names.len());
+        let mut merged = Vec::with_capacity(left.len() + right.len());
+        for (i, (name, span)) in names.iter().enumerate() {
+            let position = self.position(*span);
+            if names[..i].iter().any(|(known, _)| known == name) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column name \"{name}\" appears more than once in USING clause"),
+                )
+                .at(position));
+            }
+            let take = |columns: &mut Vec<ScopeColumn>, side: &str| -> Result<ScopeColumn> {
+                let places: Vec<usize> = columns
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, column)| column.name == *name)
+                    .map(|(i, _)| i)
+                    .collect();
+                match places[..] {
+                    [] => Err(SqlError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+                    )
+                    .at(position)),
+                    [only] => Ok(columns.remove(only)),
+                    _ => Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!("common column name \"{name}\" appears more than once in {side} table"),
+                    )
+                    .at(position)),
+                }
+            };
+            let left = take(&mut left, "left")?;
+            let right = take(&mut right, "right")?;
+            let test = self
+                .binary_operator("=", left.expr.clone(), right.expr.clone())
+                .map_err(|error| error.at(position))?;
+            tests.push(test);
+            let common = self
+                .common_type(&[left.expr.ty, right.expr.ty], "JOIN/USING")
+                .map_err(|error| error.at(position))?;
+            let (expr, source) = match kind {
+                JoinKind::Inner if left.expr.ty.oid != common.oid && right.expr.ty.oid == common.oid => {
+                    (right.expr, right.source)
+                }
+                JoinKind::Inner | JoinKind::Left => {
+                    (self.coerce_common(left.expr, common, "JOIN/USING")?, left.source)
+                }
+                JoinKind::Right => (self.coerce_common(right.expr, common, "JOIN/USING")?, right.source),
+                JoinKind::Full => {
+                    let left = self.coerce_common(left.expr, common, "JOIN/USING")?;
+                    let right = self.coerce_common(right.expr, common, "JOIN/USING")?;
+                    (BoundExpr::new(ExprKind::Coalesce(vec![left, right]), common), None)
+                }
+            };
+            merged.push(ScopeColumn { name: name.clone(), expr, source, hidden: false });
+        }
+        merged.extend(left);
+        merged.extend(right);
+        let on = match tests.len() {
+            0 => None,
+            1 => tests.pop(),
+            _ => Some(BoundExpr::new(ExprKind::And(tests), Type::BOOL)),
+        };
+        Ok((on, merged))
+    }
+
+    fn table_factor(&mut self, factor: &TableFactor) -> Result<Source> {
+        self.nested(|binder| binder.table_factor_inner(factor))
+    }
+
+    fn table_factor_inner(&mut self, factor: &TableFactor) -> Result<Source> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                with_hints,
+                version,
+                with_ordinality,
+                partitions,
+                json_path,
+                sample,
+                index_hints,
+            } => {
+                if !with_hints.is_empty()
+                    || version.is_some()
+                    || !partitions.is_empty()
+                    || json_path.is_some()
+                    || !index_hints.is_empty()
+                {
+                    return Err(SqlError::unsupported(format_args!("the table expression {factor}")));
+                }
+                if sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE"));
+                }
+                if let Some(args) = args {
+                    if args.settings.is_some() {
+                        return Err(SqlError::unsupported("SETTINGS"));
+                    }
+                    return self.from_function(name, &args.args, *with_ordinality, alias.as_ref());
+                }
+                if *with_ordinality {
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH ORDINALITY takes a function"));
+                }
+                self.table(name, alias.as_ref())
+            }
+            TableFactor::Derived { lateral, subquery, alias, sample } => {
+                if sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE"));
+                }
+                let Some(alias) = alias else {
+                    let what = match subquery.body.as_ref() {
+                        sqlparser::ast::SetExpr::Values(_) => "VALUES",
+                        _ => "subquery",
+                    };
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("{what} in FROM must have an alias"),
+                    )
+                    .with_hint(match what {
+                        "VALUES" => "For example, FROM (VALUES ...) [AS] foo.",
+                        _ => "For example, FROM (SELECT ...) [AS] foo.",
+                    }));
+                };
+                let name = ident_name(&alias.name);
+                // A lock on a subquery reaches the tables in it.
+                let locks: Vec<_> = self
+                    .locks
+                    .iter()
+                    .filter(|lock| lock.of.as_ref().is_none_or(|of| *of == name))
+                    .map(|lock| archipel_sql::ast::RowLockClause { of: None, ..lock.clone() })
+                    .collect();
+                let bound = if *lateral {
+                    self.query_with_locks(subquery, locks)?
+                } else {
+                    self.without_lateral(|binder| binder.query_with_locks(subquery, locks))?
+                };
+                let mut relation = Relation::of_output(None, &bound.columns);
+                self.apply_alias(&mut relation, Some(alias), None)?;
+                Ok((bound.rel, vec![relation]))
+            }
+            TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
+                self.from_function(name, args, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_offset, with_offset_alias, with_ordinality } => {
+                if *with_offset || with_offset_alias.is_some() {
+                    return Err(SqlError::unsupported("UNNEST WITH OFFSET"));
+                }
+                let [array] = &array_exprs[..] else {
+                    return Err(SqlError::unsupported("unnest() of several arrays"));
+                };
+                let level = Level::new(LevelKind::Plain, Vec::new());
+                let (array, _) =
+                    self.with_level(level, |binder| binder.clause_expr(array, Clause::FromFunction))?;
+                let resolved =
+                    self.resolve_function(None, "unnest", vec![Argument::positional(array)], false)?;
+                self.function_source("unnest", resolved, *with_ordinality, alias.as_ref())
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let (rel, relations) = self.table_with_joins(table_with_joins)?;
+                let Some(alias) = alias else {
+                    return Ok((rel, relations));
+                };
+                let mut relation = Relation::new(None, visible_columns(&relations, 0));
+                self.apply_alias(&mut relation, Some(alias), None)?;
+                Ok((rel, vec![relation]))
+            }
+            TableFactor::TableFunction { .. }
+            | TableFactor::JsonTable { .. }
+            | TableFactor::OpenJsonTable { .. }
+            | TableFactor::Pivot { .. }
+            | TableFactor::Unpivot { .. }
+            | TableFactor::MatchRecognize { .. }
+            | TableFactor::XmlTable { .. }
+            | TableFactor::SemanticView { .. } => {
+                Err(SqlError::unsupported(format_args!("the table expression {factor}")))
+            }
+        }
+    }
+
+    fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
+        let (schema, table_name) = schema_and_name(name)?;
+        if schema.is_none()
+            && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
+        {
+            let (id, returns) = (cte.id, cte.returns);
+            let columns = cte.columns.clone();
+            if !returns {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("WITH query \"{table_name}\" does not have a RETURNING clause"),
+                )
+                .at(self.position(object_name_span(name))));
+            }
+            let types = columns.iter().map(|column| column.ty).collect();
+            let mut relation = Relation::of_output(Some(table_name), &columns);
+            self.apply_alias(&mut relation, alias, None)?;
+            return Ok((Rel::CteScan { id, types }, vec![relation]));
+        }
+        let table = self.require_table(name)?;
+        let relation = self.table_relation(&table, alias, Some(&table.schema))?;
+        let lock = self.lock_of(relation.name.as_deref());
+        Ok((Rel::Scan { table, lock }, vec![relation]))
+    }
+
+    /// The table a name means, or 42P01.
+    pub(crate) fn require_table(&self, name: &ObjectName) -> Result<TableRef> {
+        let (schema, table_name) = schema_and_name(name)?;
+        let position = self.position(object_name_span(name));
+        if let Some(table) = self.env.catalog.table(schema.as_deref(), &table_name, self.env.search_path) {
+            return Ok(table);
+        }
+        let name = match &schema {
+            Some(schema) => format!("{schema}.{table_name}"),
+            None => table_name,
+        };
+        if self
+            .env
+            .catalog
+            .relation(schema.as_deref(), name.rsplit('.').next().unwrap_or(&name), self.env.search_path)
+            .is_some()
+        {
+            return Err(
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")).at(position)
+            );
+        }
+        Err(SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+            .at(position))
+    }
+
+    /// The names a table offers under an alias.
+    pub(crate) fn table_relation(
+        &self,
+        table: &TableRef,
+        alias: Option<&TableAlias>,
+        schema: Option<&str>,
+    ) -> Result<Relation> {
+        let columns = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| ScopeColumn {
+                name: column.name.clone(),
+                expr: BoundExpr::column(i, column.ty),
+                source: Some((table.oid, i as u16 + 1)),
+                hidden: false,
+            })
+            .collect();
+        let mut relation = Relation::new(Some(table.name.clone()), columns);
+        relation.table = Some(table.clone());
+        relation.schema = schema.map(str::to_owned);
+        self.apply_alias(&mut relation, alias, None)?;
+        Ok(relation)
+    }
+
+    /// The strongest lock this query asks for on a table; the strictest way of waiting.
+    fn lock_of(&self, name: Option<&str>) -> Option<RowLock> {
+        let mut result: Option<RowLock> = None;
+        for lock in &self.locks {
+            if lock.of.is_some() && lock.of.as_deref() != name {
+                continue;
+            }
+            let strength = match lock.strength {
+                RowLockStrength::KeyShare => LockStrength::KeyShare,
+                RowLockStrength::Share => LockStrength::Share,
+                RowLockStrength::NoKeyUpdate => LockStrength::NoKeyUpdate,
+                RowLockStrength::Update => LockStrength::Update,
+            };
+            let wait = match lock.wait {
+                RowLockWait::Block => LockWait::Block,
+                RowLockWait::NoWait => LockWait::NoWait,
+                RowLockWait::SkipLocked => LockWait::SkipLocked,
+            };
+            result = Some(match result {
+                None => RowLock { strength, wait },
+                Some(known) => RowLock {
+                    strength: known.strength.max(strength),
+                    wait: match (known.wait, wait) {
+                        (LockWait::NoWait, _) | (_, LockWait::NoWait) => LockWait::NoWait,
+                        (LockWait::SkipLocked, _) | (_, LockWait::SkipLocked) => LockWait::SkipLocked,
+                        _ => LockWait::Block,
+                    },
+                },
+            });
+        }
+        result
+    }
+
+    /// Renames a relation and its columns. `function` is the name of a function in FROM.
+    fn apply_alias(
+        &self,
+        relation: &mut Relation,
+        alias: Option<&TableAlias>,
+        function: Option<&str>,
+    ) -> Result<()> {
+        let Some(TableAlias { explicit: _, name, columns, at }) = alias else {
+            if relation.name.is_none() {
+                relation.name = function.map(str::to_owned);
+            }
+            return Ok(());
+        };
+        if at.is_some() {
+            return Err(SqlError::unsupported("AT in an alias"));
+        }
+        let name_text = ident_name(name);
+        if columns.len() > relation.columns.len() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!(
+                    "table \"{name_text}\" has {} columns available but {} columns specified",
+                    relation.columns.len(),
+                    columns.len()
+                ),
+            )
+            .at(self.position(name.span)));
+        }
+        for (column, alias) in relation.columns.iter_mut().zip(columns) {
+            column.name = ident_name(&alias.name);
+        }
+        relation.name = Some(name_text);
+        relation.schema = None;
+        Ok(())
+    }
+
+    fn from_function(
+        &mut self,
+        name: &ObjectName,
+        args: &[FunctionArg],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let position = self.position(object_name_span(name));
+        let (schema, function) = schema_and_name(name)?;
+        let level = Level::new(LevelKind::Plain, Vec::new());
+        let (args, _) = self.with_level(level, |binder| {
+            binder.level()?.clause = Clause::FromFunction;
+            binder.call_arguments(args)
+        })?;
+        let resolved = self
+            .resolve_function(schema.as_deref(), &function, args, false)
+            .map_err(|error| error.at(position))?;
+        self.function_source(&function, resolved, ordinality, alias).map_err(|error| error.at(position))
+    }
+
+    fn function_source(
+        &mut self,
+        function: &str,
+        resolved: Resolved,
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let alias_name = alias.map(|alias| ident_name(&alias.name));
+        // One scalar column is named by the alias, else by the function.
+        let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
+        let mut scalar = false;
+        let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
+            Resolved::Set { function: set, args, columns: types } => {
+                let columns = match (set.columns, &types[..]) {
+                    ([(name, _)], [ty]) if *name == set.name => {
+                        scalar = true;
+                        vec![(own_name(), *ty)]
+                    }
+                    (columns, types) => {
+                        columns.iter().zip(types).map(|((name, _), ty)| ((*name).to_owned(), *ty)).collect()
+                    }
+                };
+                (SetCall::Builtin { function: set, args }, columns)
+            }
+            Resolved::Routine { routine, args, result } => {
+                let mut columns = output_arguments(&routine);
+                if columns.is_empty() {
+                    columns = match self.composite_fields(result.oid) {
+                        Some(fields) => fields,
+                        None if result.oid == Oid::RECORD => self.defined_columns(alias)?,
+                        None => {
+                            scalar = true;
+                            vec![(own_name(), result)]
+                        }
+                    };
+                } else if let [(name, _)] = &mut columns[..] {
+                    scalar = true;
+                    if routine.output_args().all(|arg| arg.name.is_none()) {
+                        *name = own_name();
+                    }
+                }
+                (SetCall::Routine { routine, args }, columns)
+            }
+            Resolved::Scalar { function: scalar_function, args } => {
+                scalar = true;
+                let ty = scalar_function.result;
+                let expr = BoundExpr::new(ExprKind::Call { function: scalar_function, args }, ty);
+                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
+            }
+            Resolved::Cast(expr) => {
+                scalar = true;
+                let ty = expr.ty;
+                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
+            }
+            Resolved::Aggregate { .. } => {
+                return Err(SqlError::new(
+                    SqlState::GROUPING_ERROR,
+                    "aggregate functions are not allowed in functions in FROM",
+                ));
+            }
+            Resolved::Ranking { .. } => {
+                return Err(SqlError::new(
+                    SqlState::WINDOWING_ERROR,
+                    "window functions are not allowed in functions in FROM",
+                ));
+            }
+        };
+        let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
+        if ordinality {
+            columns.push(("ordinality".to_owned(), Type::INT8));
+        }
+        let columns = columns
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, ty))| ScopeColumn {
+                name,
+                expr: BoundExpr::column(i, ty),
+                source: None,
+                hidden: false,
+            })
+            .collect();
+        let mut relation = Relation::new(None, columns);
+        relation.scalar_function = scalar && !ordinality;
+        self.apply_alias(&mut relation, alias, Some(function))?;
+        Ok((Rel::Function { call, ordinality, types }, vec![relation]))
+    }
+
+    /// `AS t(a int, b text)`, which a function returning record needs.
+    fn defined_columns(&self, alias: Option<&TableAlias>) -> Result<Vec<(String, Type)>> {
+        let missing = || {
+            SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is required for functions returning \"record\"",
+            )
+        };
+        let columns = alias
+            .map(|alias| &alias.columns[..])
+            .filter(|columns| !columns.is_empty())
+            .ok_or_else(missing)?;
+        columns
+            .iter()
+            .map(|column| {
+                let ty = self.data_type(column.data_type.as_ref().ok_or_else(missing)?)?;
+                Ok((ident_name(&column.name), ty))
+            })
+            .collect()
+    }
+}
+
+/// The columns a bare name finds, in order, moved right by `offset`.
+fn visible_columns(relations: &[Relation], offset: usize) -> Vec<ScopeColumn> {
+    relations
+        .iter()
+        .filter(|relation| relation.unqualified)
+        .flat_map(|relation| relation.columns.iter().cloned())
+        .map(|mut column| {
+            super::visit::shift_columns(&mut column.expr, offset as u16);
+            column
+        })
+        .collect()
+}
+
+/// The names of both sides of a join; a name may stand for one relation only.
+pub(crate) fn combine(mut left: Vec<Relation>, right: Vec<Relation>, width: usize) -> Result<Vec<Relation>> {
+    for mut relation in right {
+        if let Some(name) = &relation.name
+            && relation.qualified
+            && left.iter().any(|other| {
+                other.qualified
+                    && other.name.as_ref() == Some(name)
+                    && (other.schema == relation.schema
+                        || other.schema.is_none()
+                        || relation.schema.is_none())
+            })
+        {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_ALIAS,
+                format!("table name \"{name}\" specified more than once"),
+            ));
+        }
+        relation.shift(width);
+        left.push(relation);
+    }
+    Ok(left)
+}

@@ -1,0 +1,365 @@
+//! GROUP BY: the grouping sets it asks for, and the rewriting of everything above it
+//! (parse_agg.c).
+//!
+//! Expressions of a grouped query are bound against the FROM row like any other; aggregates in
+//! them are placeholders. Once all are known, each is rewritten to read the Aggregate's row: a
+//! part equal to a grouping expression becomes its column, a placeholder becomes the
+//! aggregate's column, and any FROM column left over is 42803.
+
+use archipel_sql::error::{Result, SqlError, SqlState};
+use sqlparser::ast::{Expr, GroupByExpr, Spanned};
+
+use super::expr::unnest;
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
+use super::select::Target;
+use super::visit::{raise_depth, same_expr, visit_expr_mut};
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// PostgreSQL's limit on what CUBE and ROLLUP multiply to.
+const SETS_MAX: usize = 4096;
+
+/// A GROUP BY clause, and afterwards the row of the Aggregate.
+#[derive(Default)]
+pub(crate) struct Grouping {
+    pub exprs: Vec<BoundExpr>,
+    pub sets: Vec<Vec<u16>>,
+    /// Whether the clause has grouping sets rather than a plain list.
+    pub explicit_sets: bool,
+}
+
+impl Binder<'_, '_> {
+    /// Binds a GROUP BY clause.
+    pub(crate) fn group_by(&mut self, clause: &GroupByExpr, targets: &mut [Target]) -> Result<Grouping> {
+        let (exprs, modifiers) = match clause {
+            GroupByExpr::Expressions(exprs, modifiers) => (exprs, modifiers),
+            GroupByExpr::All(_) => return Err(SqlError::unsupported("GROUP BY ALL")),
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("GROUP BY … WITH"));
+        }
+        let mut grouping = Grouping { sets: vec![Vec::new()], ..Grouping::default() };
+        for expr in exprs {
+            let sets = self.grouping_element(expr, targets, &mut grouping)?;
+            // Elements multiply: (a), ROLLUP(b) is (a, b), (a).
+            let mut product = Vec::with_capacity(grouping.sets.len() * sets.len());
+            for left in &grouping.sets {
+                for right in &sets {
+                    let mut set = left.clone();
+                    set.extend(right.iter().filter(|index| !left.contains(index)));
+                    product.push(set);
+                }
+            }
+            if product.len() > SETS_MAX {
+                return Err(SqlError::new(
+                    SqlState::STATEMENT_TOO_COMPLEX,
+                    "too many grouping sets present (maximum 4096)",
+                ));
+            }
+            grouping.sets = product;
+        }
+        Ok(grouping)
+    }
+
+    fn grouping_element(
+        &mut self,
+        expr: &Expr,
+        targets: &mut [Target],
+        grouping: &mut Grouping,
+    ) -> Result<Vec<Vec<u16>>> {
+        match expr {
+            Expr::Tuple(items) => {
+                let set = self.grouping_list(items, targets, grouping)?;
+                Ok(vec![set])
+            }
+            Expr::Rollup(elements) => {
+                grouping.explicit_sets = true;
+                let parts = self.grouping_parts(elements, targets, grouping)?;
+                Ok((0..=parts.len()).rev().map(|length| union(&parts[..length])).collect())
+            }
+            Expr::Cube(elements) => {
+                grouping.explicit_sets = true;
+                let parts = self.grouping_parts(elements, targets, grouping)?;
+                if parts.len() > 12 {
+                    return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, "CUBE is limited to 12 elements"));
+                }
+                let whole = 1usize << parts.len();
+                Ok((0..whole)
+                    .rev()
+                    .map(|mask| {
+                        let last = parts.len() - 1;
+                        let chosen: Vec<Vec<u16>> = parts
+                            .iter()
+                            .enumerate()
+                            .filter(|(i, _)| mask & (1 << (last - i)) != 0)
+                            .map(|(_, part)| part.clone())
+                            .collect();
+                        union(&chosen)
+                    })
+                    .collect())
+            }
+            Expr::GroupingSets(elements) => {
+                grouping.explicit_sets = true;
+                let mut sets = Vec::new();
+                for element in elements {
+                    match &element[..] {
+                        [nested @ (Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_))] => {
+                            let nested =
+                                self.nested(|binder| binder.grouping_element(nested, targets, grouping))?;
+                            sets.extend(nested);
+                        }
+                        list => sets.push(self.grouping_list(list, targets, grouping)?),
+                    }
+                }
+                Ok(sets)
+            }
+            _ => {
+                let index = self.grouping_expr(expr, targets, grouping)?;
+                Ok(vec![vec![index]])
+            }
+        }
+    }
+
+    fn grouping_parts(
+        &mut self,
+        elements: &[Vec<Expr>],
+        targets: &mut [Target],
+        grouping: &mut Grouping,
+    ) -> Result<Vec<Vec<u16>>> {
+        elements.iter().map(|element| self.grouping_list(element, targets, grouping)).collect()
+    }
+
+    fn grouping_list(
+        &mut self,
+        list: &[Expr],
+        targets: &mut [Target],
+        grouping: &mut Grouping,
+    ) -> Result<Vec<u16>> {
+        let mut set = Vec::with_capacity(list.len());
+        for expr in list {
+            match expr {
+                Expr::Tuple(items) => set.extend(self.grouping_list(items, targets, grouping)?),
+                _ => set.push(self.grouping_expr(expr, targets, grouping)?),
+            }
+        }
+        Ok(union(&[set]))
+    }
+
+    /// One expression: an input column before an output name, an ordinal, or any expression.
+    fn grouping_expr(&mut self, expr: &Expr, targets: &mut [Target], grouping: &mut Grouping) -> Result<u16> {
+        let position = self.position(expr.span());
+        let target = match unnest(expr) {
+            Expr::Identifier(ident) => {
+                let name = super::name::ident_name(ident);
+                let level = self.level()?;
+                let input = level
+                    .relations
+                    .iter()
+                    .filter(|relation| relation.unqualified)
+                    .any(|relation| relation.columns.iter().any(|column| column.name == name));
+                if input {
+                    None
+                } else {
+                    output_target(targets, &name, "GROUP BY").map_err(|error| error.at(position))?
+                }
+            }
+            other => self.ordinal(other, targets.iter().filter(|target| !target.junk).count(), "GROUP BY")?,
+        };
+        let bound = match target {
+            Some(target) => {
+                let expr =
+                    std::mem::replace(&mut targets[target].expr, Self::null(archipel_sql::types::Type::TEXT));
+                let expr = self.resolve_unknown(expr)?;
+                targets[target].expr = expr.clone();
+                expr
+            }
+            None => {
+                let references = self.level()?.references.len();
+                let bound = self.clause_expr(expr, Clause::GroupBy)?;
+                let bound = self.resolve_unknown(bound)?;
+                self.level()?.references.truncate(references);
+                bound
+            }
+        };
+        let mut refused = None;
+        super::visit::visit_expr(&bound, 0, &mut |expr, nesting| {
+            if let ExprKind::Column { depth, index } = expr.kind
+                && depth == nesting
+            {
+                match index {
+                    WINDOW_BASE..super::scope::SET_BASE => {
+                        refused = Some(SqlError::new(
+                            SqlState::WINDOWING_ERROR,
+                            "window functions are not allowed in GROUP BY",
+                        ));
+                    }
+                    AGGREGATE_BASE..WINDOW_BASE => {
+                        refused = Some(SqlError::new(
+                            SqlState::GROUPING_ERROR,
+                            "aggregate functions are not allowed in GROUP BY",
+                        ));
+                    }
+                    super::scope::SET_BASE.. => {
+                        refused = Some(SqlError::unsupported("a set-returning function in GROUP BY"));
+                    }
+                    _ => {}
+                }
+            }
+            true
+        });
+        if let Some(error) = refused {
+            return Err(error.at(position));
+        }
+        self.require_equality(bound.ty).map_err(|error| error.at(position))?;
+        if let Some(known) = grouping.exprs.iter().position(|known| same_expr(known, &bound)) {
+            return Ok(known as u16);
+        }
+        grouping.exprs.push(bound);
+        Ok((grouping.exprs.len() - 1) as u16)
+    }
+
+    /// Columns of a table whose whole primary key is grouped by may stand ungrouped
+    /// (check_functional_grouping): they join the grouping expressions.
+    pub(crate) fn add_dependent_columns(&self, level: &Level, grouping: &mut Grouping) {
+        if grouping.explicit_sets || grouping.sets.len() != 1 {
+            return;
+        }
+        for relation in &level.relations {
+            let Some(key) = relation.table.as_ref().and_then(|table| table.primary_key.as_ref()) else {
+                continue;
+            };
+            let grouped = |column: &u16| {
+                relation
+                    .columns
+                    .get(usize::from(*column))
+                    .is_some_and(|column| grouping.exprs.iter().any(|expr| same_expr(expr, &column.expr)))
+            };
+            if !key.columns.iter().all(grouped) {
+                continue;
+            }
+            let missing: Vec<BoundExpr> = relation
+                .columns
+                .iter()
+                .filter(|column| {
+                    let referenced = |reference: &Reference| {
+                        matches!(column.expr.kind, ExprKind::Column { index, .. } if index == reference.index)
+                    };
+                    level.references.iter().any(referenced) && !grouping.exprs.iter().any(|expr| same_expr(expr, &column.expr))
+                })
+                .map(|column| column.expr.clone())
+                .collect();
+            for expr in missing {
+                grouping.exprs.push(expr);
+                grouping.sets[0].push((grouping.exprs.len() - 1) as u16);
+            }
+        }
+    }
+
+    /// Rewrites an expression to read the Aggregate's row.
+    pub(crate) fn regroup(&self, expr: &mut BoundExpr, grouping: &Grouping, level: &Level) -> Result<()> {
+        let groups = grouping.exprs.len() as u16;
+        let aggregates = level.aggregates.len() as u16;
+        let mut raised: Vec<Vec<BoundExpr>> = vec![grouping.exprs.clone()];
+        let mut failure = None;
+        visit_expr_mut(expr, 0, &mut |part, nesting| {
+            while raised.len() <= usize::from(nesting) {
+                let mut next = grouping.exprs.clone();
+                let levels = raised.len() as u16;
+                next.iter_mut().for_each(|expr| raise_depth(expr, levels));
+                raised.push(next);
+            }
+            if let Some(group) = raised[usize::from(nesting)].iter().position(|group| same_expr(group, part))
+            {
+                part.kind = ExprKind::Column { depth: nesting, index: group as u16 };
+                return false;
+            }
+            if let ExprKind::Column { depth, index } = &mut part.kind
+                && *depth == nesting
+            {
+                match *index {
+                    WINDOW_BASE.. => {}
+                    GROUPING_BASE.. => *index = groups + aggregates + (*index - GROUPING_BASE),
+                    AGGREGATE_BASE.. => *index = groups + (*index - AGGREGATE_BASE),
+                    plain => {
+                        if failure.is_none() {
+                            failure = Some((plain, nesting > 0));
+                        }
+                    }
+                }
+                return false;
+            }
+            true
+        });
+        match failure {
+            None => Ok(()),
+            Some((index, nested)) => Err(self.ungrouped(level, index, nested)),
+        }
+    }
+
+    fn ungrouped(&self, level: &Level, index: u16, nested: bool) -> SqlError {
+        let reference = level
+            .references
+            .iter()
+            .find(|reference| reference.index == index && reference.nested == nested)
+            .or_else(|| level.references.iter().find(|reference| reference.index == index));
+        let name = reference.map_or_else(|| "?".to_owned(), |reference| reference.name.clone());
+        let message = if nested {
+            format!("subquery uses ungrouped column \"{name}\" from outer query")
+        } else {
+            format!(
+                "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+            )
+        };
+        SqlError::new(SqlState::GROUPING_ERROR, message)
+            .at(reference.and_then(|reference| self.position(reference.span)))
+    }
+
+    /// The Aggregate's `groupings`: each GROUPING argument as a grouping expression.
+    pub(crate) fn grouping_bits(&self, level: &Level, grouping: &Grouping) -> Result<Vec<Vec<u16>>> {
+        level
+            .groupings
+            .iter()
+            .map(|args| {
+                args.iter()
+                    .map(|arg| {
+                        grouping.exprs.iter().position(|expr| same_expr(expr, arg)).map(|index| index as u16).ok_or_else(|| {
+                            SqlError::new(
+                                SqlState::GROUPING_ERROR,
+                                "arguments to GROUPING must be grouping expressions of the associated query level",
+                            )
+                        })
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// The only output column of a name; two that differ are ambiguous.
+pub(crate) fn output_target(targets: &[Target], name: &str, clause: &str) -> Result<Option<usize>> {
+    let mut found: Option<usize> = None;
+    for (i, target) in targets.iter().enumerate().filter(|(_, target)| !target.junk && target.name == name) {
+        match found {
+            Some(known) if !same_expr(&targets[known].expr, &target.expr) => {
+                return Err(SqlError::new(
+                    SqlState::AMBIGUOUS_COLUMN,
+                    format!("{clause} \"{name}\" is ambiguous"),
+                ));
+            }
+            Some(_) => {}
+            None => found = Some(i),
+        }
+    }
+    Ok(found)
+}
+
+/// The members of several lists, once each, in order.
+fn union(lists: &[Vec<u16>]) -> Vec<u16> {
+    let mut all: Vec<u16> = Vec::new();
+    for &index in lists.iter().flatten() {
+        if !all.contains(&index) {
+            all.push(index);
+        }
+    }
+    all
+}

@@ -1,0 +1,132 @@
+//! Constants and parameters.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
+
+use super::Binder;
+use super::name::ident_name;
+use crate::bound::{BoundExpr, ExprKind};
+
+impl Binder<'_, '_> {
+    pub(crate) fn value(&mut self, value: &Value) -> Result<BoundExpr> {
+        let unknown = |text: &str| BoundExpr::constant(Datum::text(text), Type::UNKNOWN);
+        Ok(match value {
+            Value::Number(digits, false) => self.number(digits)?,
+            Value::Number(_, true) => return Err(SqlError::unsupported("a number with the suffix L")),
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text) => unknown(text),
+            Value::DollarQuotedString(quoted) => unknown(&quoted.value),
+            Value::NationalStringLiteral(text) => BoundExpr::constant(Datum::text(text), Type::BPCHAR),
+            Value::Boolean(value) => BoundExpr::constant(Datum::Bool(*value), Type::BOOL),
+            Value::Null => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
+            Value::Placeholder(name) => self.parameter(name)?,
+            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_) => {
+                return Err(SqlError::unsupported("a bit string constant"));
+            }
+            other => return Err(SqlError::unsupported(format_args!("the literal {other}"))),
+        })
+    }
+
+    /// Integers take the narrowest of int4 and int8; everything else is numeric.
+    pub(crate) fn number(&mut self, digits: &str) -> Result<BoundExpr> {
+        if let Ok(value) = digits.parse::<i32>() {
+            return Ok(BoundExpr::constant(Datum::Int4(value), Type::INT4));
+        }
+        if let Ok(value) = digits.parse::<i64>() {
+            return Ok(BoundExpr::constant(Datum::Int8(value), Type::INT8));
+        }
+        self.literal(digits, Type::NUMERIC)
+    }
+
+    fn parameter(&mut self, name: &str) -> Result<BoundExpr> {
+        let missing =
+            || SqlError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter {name}"));
+        let number: u16 =
+            name.strip_prefix('$').and_then(|digits| digits.parse().ok()).ok_or_else(missing)?;
+        let number = number.checked_sub(1).ok_or_else(missing)?;
+        if let Some(expr) = self.env.variables.and_then(|variables| variables.parameter(number)) {
+            return Ok(expr);
+        }
+        let place = usize::from(number);
+        if place >= self.env.param_types.len() {
+            if self.env.params_fixed {
+                return Err(missing());
+            }
+            self.env.param_types.resize(place + 1, None);
+        }
+        let ty = self.env.param_types[place].unwrap_or(Type::UNKNOWN);
+        Ok(BoundExpr::new(ExprKind::Param(number), ty))
+    }
+
+    /// `INTERVAL '1' DAY`, `INTERVAL '1 day'`.
+    pub(crate) fn interval(&mut self, interval: &Interval) -> Result<BoundExpr> {
+        let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
+            interval;
+        let value = match value.as_ref() {
+            Expr::Value(value) => self.value(&value.value)?,
+            _ => return Err(SqlError::new(SqlState::SYNTAX_ERROR, "an interval literal takes a string")),
+        };
+        let precision = match (leading_precision, fractional_seconds_precision) {
+            (None, None) => FULL_PRECISION,
+            (Some(precision), None) | (None, Some(precision)) => (*precision).min(6) as i32,
+            (Some(_), Some(_)) => {
+                return Err(SqlError::unsupported("an interval literal with two precisions"));
+            }
+        };
+        let range = match (leading_field, last_field) {
+            (None, None) => FULL_RANGE,
+            (Some(field), None) => field_bit(field)?,
+            (Some(first), Some(last)) => {
+                // From one field to a finer one: all the bits between.
+                let (first, last) = (field_place(first)?, field_place(last)?);
+                FIELD_BITS
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| (first..=last).contains(i))
+                    .map(|(_, bit)| bit)
+                    .sum()
+            }
+            (None, Some(_)) => {
+                return Err(SqlError::unsupported("an interval literal without a leading field"));
+            }
+        };
+        let typmod =
+            if range == FULL_RANGE && precision == FULL_PRECISION { -1 } else { (range << 16) | precision };
+        self.coerce_or_fail(value, Type { oid: Oid::INTERVAL, typmod }, CastContext::Explicit)
+    }
+}
+
+const FULL_RANGE: i32 = 0x7FFF;
+const FULL_PRECISION: i32 = 0xFFFF;
+/// PostgreSQL's INTERVAL_MASK bits: year, month, day, hour, minute, second.
+const FIELD_BITS: [i32; 6] = [1 << 2, 1 << 1, 1 << 3, 1 << 10, 1 << 11, 1 << 12];
+
+fn field_place(field: &DateTimeField) -> Result<usize> {
+    Ok(match field {
+        DateTimeField::Year | DateTimeField::Years => 0,
+        DateTimeField::Month | DateTimeField::Months => 1,
+        DateTimeField::Day | DateTimeField::Days => 2,
+        DateTimeField::Hour | DateTimeField::Hours => 3,
+        DateTimeField::Minute | DateTimeField::Minutes => 4,
+        DateTimeField::Second | DateTimeField::Seconds => 5,
+        other => {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{other}\"")));
+        }
+    })
+}
+
+fn field_bit(field: &DateTimeField) -> Result<i32> {
+    field_place(field).map(|place| FIELD_BITS[place])
+}
+
+/// The name of a date field, as `extract` takes it.
+pub(crate) fn field_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(ident) => ident_name(ident),
+        other => other.to_string().to_lowercase(),
+    }
+}

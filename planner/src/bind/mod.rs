@@ -1,0 +1,337 @@
+//! The binder: from syntax to the typed bound tree, as PostgreSQL's analyser does it.
+//!
+//! Binding settles everything that depends on names and types, so that nothing below asks
+//! again: which column, which overload, which casts, which output name. A statement passes
+//! through in this order:
+//!
+//! - [`query`]     WITH, set operations, ORDER BY and LIMIT of a whole query, row locks
+//! - [`from`]      tables, subqueries, functions and joins: the row a query reads
+//! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
+//! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
+//! - [`window`]    OVER and WINDOW
+//! - [`modify`]    INSERT, UPDATE, DELETE, CALL
+//! - [`scope`]     names in scope
+//! - [`expr`], [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - [`resolve`]   overloads of operators and functions
+//! - [`coerce`]    casts and common types
+//! - [`name`]      identifiers, positions, output column names
+//! - [`visit`]     walks over the bound tree
+//! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
+//!
+//! Every field of the syntax tree is looked at; what nobody consumes is refused with 0A000,
+//! never ignored.
+
+pub mod call;
+pub mod coerce;
+pub mod compare;
+pub mod display;
+pub mod expr;
+pub mod forms;
+pub mod from;
+pub mod grouping;
+pub mod literal;
+pub mod modify;
+pub mod name;
+pub mod query;
+pub mod resolve;
+pub mod scope;
+pub mod select;
+pub mod visit;
+pub mod window;
+
+#[cfg(test)]
+mod tests;
+
+use archipel_sql::ast::{self, RowLockClause};
+use archipel_sql::catalog::Catalog;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
+
+use crate::bound::{BoundExpr, BoundStatement};
+use scope::{Level, LevelKind};
+
+/// What a statement is bound against, and what binding finds out about it.
+pub struct BindEnv<'a> {
+    pub catalog: &'a Catalog,
+    pub search_path: &'a [String],
+    /// The text the syntax tree's positions refer to; empty: errors carry no position.
+    pub text: &'a str,
+    /// For reading literals: time zone, date style.
+    pub context: &'a FunctionContext<'a>,
+    /// Types of `$1`, `$2`, …: declared ones on the way in, inferred ones on the way out.
+    pub param_types: Vec<Option<Type>>,
+    /// Whether `param_types` is all there is, so that `$n` beyond it is 42P02.
+    pub params_fixed: bool,
+    /// PL/pgSQL variables, or a SQL function's arguments.
+    pub variables: Option<&'a dyn VariableScope>,
+    /// Set when the tree holds what only this session may use: literals read with its time
+    /// zone, names looked up in its search path as values. Such a plan is not shared.
+    pub session_dependent: bool,
+}
+
+impl<'a> BindEnv<'a> {
+    /// An environment without parameters and variables.
+    pub fn new(
+        catalog: &'a Catalog,
+        search_path: &'a [String],
+        context: &'a FunctionContext<'a>,
+    ) -> BindEnv<'a> {
+        BindEnv {
+            catalog,
+            search_path,
+            text: "",
+            context,
+            param_types: Vec::new(),
+            params_fixed: false,
+            variables: None,
+            session_dependent: false,
+        }
+    }
+
+    /// The parameters' types after binding; 42P18 for one that nothing gave a type.
+    pub fn parameter_types(&self) -> Result<Vec<Type>> {
+        self.param_types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| {
+                ty.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INDETERMINATE_DATATYPE,
+                        format!("could not determine data type of parameter ${}", i + 1),
+                    )
+                })
+            })
+            .collect()
+    }
+}
+
+/// Who wins when a name is a column and a variable (plpgsql.variable_conflict).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableConflict {
+    /// 42702.
+    Error,
+    Column,
+    Variable,
+}
+
+/// Names of a surrounding routine.
+pub trait VariableScope {
+    /// The variable a (possibly qualified, folded) name means: `x`, `block.x`, `record.field`.
+    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr>;
+
+    /// The fields of a record variable, for `record.*`.
+    fn fields(&self, _parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
+        None
+    }
+
+    /// What `$n` (zero-based) means, where arguments can be named so.
+    fn parameter(&self, _number: u16) -> Option<BoundExpr> {
+        None
+    }
+
+    fn conflict(&self) -> VariableConflict {
+        VariableConflict::Error
+    }
+}
+
+/// Binds a statement that reads or writes rows. Utilities are refused: they stay syntax.
+pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Result<BoundStatement> {
+    let mut binder = Binder::new(env);
+    match statement {
+        ast::Statement::Query(query) => binder.statement_query(query),
+        ast::Statement::Insert(insert) => binder.insert(insert).map(BoundStatement::Insert),
+        ast::Statement::Update(update) => binder.update(update).map(BoundStatement::Update),
+        ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
+        ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
+        ast::Statement::Merge(_) => Err(SqlError::unsupported("MERGE")),
+        other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
+    }
+}
+
+/// Binds one expression over variables and parameters; with a target, as by assignment to it.
+pub fn bind_expression(
+    expr: &sqlparser::ast::Expr,
+    env: &mut BindEnv<'_>,
+    target: Option<Type>,
+) -> Result<BoundExpr> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let bound = binder.clause_expr(expr, Clause::Expression)?;
+    match target {
+        Some(target) => {
+            let from = bound.ty;
+            binder
+                .coerce(bound, target, archipel_sql::function::CastContext::Assignment)?
+                .ok_or_else(|| coerce::cannot_cast(from, target))
+        }
+        None => binder.resolve_unknown(bound),
+    }
+}
+
+/// Where an expression stands (ParseExprKind), which decides what calls it may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clause {
+    Select,
+    Where,
+    JoinOn,
+    FromFunction,
+    GroupBy,
+    Having,
+    OrderBy,
+    DistinctOn,
+    WindowDefinition,
+    Filter,
+    Limit,
+    Offset,
+    Values,
+    UpdateSet,
+    Returning,
+    Check,
+    Default,
+    CallArgument,
+    Expression,
+}
+
+impl Clause {
+    /// As PostgreSQL names it in "… are not allowed in …".
+    fn describe(self) -> &'static str {
+        match self {
+            Clause::Select => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::JoinOn => "JOIN conditions",
+            Clause::FromFunction => "functions in FROM",
+            Clause::GroupBy => "GROUP BY",
+            Clause::Having => "HAVING",
+            Clause::OrderBy => "ORDER BY",
+            Clause::DistinctOn => "DISTINCT ON",
+            Clause::WindowDefinition => "window definitions",
+            Clause::Filter => "FILTER",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+            Clause::Values => "VALUES",
+            Clause::UpdateSet => "UPDATE",
+            Clause::Returning => "RETURNING",
+            Clause::Check => "check constraints",
+            Clause::Default => "DEFAULT expressions",
+            Clause::CallArgument => "CALL arguments",
+            Clause::Expression => "this expression",
+        }
+    }
+
+    fn allows_aggregates(self) -> bool {
+        matches!(
+            self,
+            Clause::Select | Clause::Having | Clause::OrderBy | Clause::DistinctOn | Clause::WindowDefinition
+        )
+    }
+
+    fn allows_windows(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn)
+    }
+
+    fn allows_sets(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy | Clause::DistinctOn | Clause::GroupBy)
+    }
+}
+
+/// Expressions may nest this deep: bounded stack use, here and in whatever walks the tree later.
+const NESTING_MAX: u32 = 250;
+
+/// The state of binding one statement.
+pub(crate) struct Binder<'e, 'a> {
+    pub(crate) env: &'e mut BindEnv<'a>,
+    /// Scopes, outermost first.
+    pub(crate) levels: Vec<Level>,
+    /// CTEs in sight, innermost last.
+    pub(crate) ctes: Vec<query::VisibleCte>,
+    pub(crate) cte_count: u32,
+    /// Row locks the FROM clause being bound has to take.
+    pub(crate) locks: Vec<RowLockClause>,
+    nesting: u32,
+}
+
+impl<'e, 'a> Binder<'e, 'a> {
+    fn new(env: &'e mut BindEnv<'a>) -> Self {
+        Binder { env, levels: Vec::new(), ctes: Vec::new(), cte_count: 0, locks: Vec::new(), nesting: 0 }
+    }
+
+    /// Runs `work` one nesting deeper, or refuses with 54001.
+    pub(crate) fn nested<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.nesting >= NESTING_MAX {
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+                .with_hint("Simplify the statement: its expressions or subqueries nest too deeply."));
+        }
+        self.nesting += 1;
+        let result = work(self);
+        self.nesting -= 1;
+        result
+    }
+
+    /// Runs `work` with a scope level, and gives the level back.
+    pub(crate) fn with_level<T>(
+        &mut self,
+        level: Level,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Level)> {
+        self.levels.push(level);
+        let result = work(self);
+        let level = self.levels.pop();
+        match (result, level) {
+            (Ok(value), Some(level)) => Ok((value, level)),
+            (Err(error), _) => Err(error),
+            (Ok(_), None) => Err(SqlError::internal("scope levels do not match")),
+        }
+    }
+
+    /// Binds an expression as part of a clause.
+    pub(crate) fn clause_expr(&mut self, expr: &sqlparser::ast::Expr, clause: Clause) -> Result<BoundExpr> {
+        let outer = std::mem::replace(&mut self.level()?.clause, clause);
+        let result = self.expr(expr);
+        self.level()?.clause = outer;
+        result
+    }
+
+    /// The innermost level.
+    pub(crate) fn level(&mut self) -> Result<&mut Level> {
+        self.levels.last_mut().ok_or_else(|| SqlError::internal("an expression outside of any scope"))
+    }
+
+    /// Where a span starts, as an error position.
+    pub(crate) fn position(&self, span: Span) -> Option<u32> {
+        name::position_of(self.env.text, span.start)
+    }
+
+    /// Gives an inferred type to a parameter (variable_coerce_param_hook).
+    pub(crate) fn set_parameter_type(&mut self, number: u16, ty: Type) -> Result<()> {
+        match self.env.param_types.get_mut(usize::from(number)) {
+            Some(Some(known)) if known.oid != ty.oid => {
+                let message = format!("inconsistent types deduced for parameter ${}", number + 1);
+                Err(SqlError::new(SqlState::AMBIGUOUS_PARAMETER, message).with_detail(format!(
+                    "{} versus {}",
+                    format_type(*known),
+                    format_type(ty)
+                )))
+            }
+            Some(slot) => {
+                *slot = Some(ty);
+                Ok(())
+            }
+            None => Err(SqlError::internal("a parameter without a slot")),
+        }
+    }
+
+    /// Field names and types of a composite type: a table's columns.
+    pub(crate) fn composite_fields(&self, oid: Oid) -> Option<Vec<(String, Type)>> {
+        let table = self.env.catalog.table_of_row_type(oid)?;
+        Some(table.columns.iter().map(|column| (column.name.clone(), column.ty)).collect())
+    }
+
+    /// The type a syntax tree names, row types of tables included.
+    pub(crate) fn data_type(&self, data_type: &sqlparser::ast::DataType) -> Result<Type> {
+        let name = ast::data_type_name(data_type)?;
+        self.env.catalog.resolve_type(&name, self.env.search_path)
+    }
+}

@@ -1,0 +1,787 @@
+//! Whole queries: WITH, set operations, VALUES, and the ORDER BY, LIMIT and locks around them.
+
+use std::ops::ControlFlow;
+
+use archipel_sql::ast::{RowLockClause, row_lock};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{
+    self, Expr, LimitClause, LockClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, Spanned, Visit, Visitor,
+};
+
+use super::expr::unnest;
+use super::name::{ident_name, schema_and_name};
+use super::scope::{Level, LevelKind};
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// A CTE in sight.
+pub(crate) struct VisibleCte {
+    pub name: String,
+    pub id: u32,
+    pub columns: Vec<OutputColumn>,
+    /// Whether it has rows: not so for INSERT, UPDATE, DELETE without RETURNING.
+    pub returns: bool,
+}
+
+/// What stands around a query's body.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Options<'s> {
+    pub order_by: &'s [OrderByExpr],
+    pub limit: Option<&'s Expr>,
+    pub offset: Option<&'s Expr>,
+    /// FETCH FIRST without a number.
+    pub fetch_one: bool,
+    pub with_ties: bool,
+    pub locks: &'s [LockClause],
+}
+
+impl Options<'_> {
+    fn limits(&self) -> bool {
+        self.limit.is_some() || self.offset.is_some() || self.fetch_one
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order_by.is_empty() && !self.limits() && self.locks.is_empty()
+    }
+}
+
+fn syntax(message: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// Reads the parts of a query around its body.
+fn options(query: &Query) -> Result<Options<'_>> {
+    let Query {
+        with: _,
+        body: _,
+        order_by,
+        limit_clause,
+        fetch,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        pipe_operators,
+    } = query;
+    if for_clause.is_some() || settings.is_some() || format_clause.is_some() || !pipe_operators.is_empty() {
+        return Err(SqlError::unsupported("a clause of another dialect after a query"));
+    }
+    let mut options = Options { locks, ..Options::default() };
+    if let Some(OrderBy { kind, interpolate }) = order_by {
+        match kind {
+            OrderByKind::Expressions(keys) if interpolate.is_none() => options.order_by = keys,
+            _ => return Err(SqlError::unsupported("this form of ORDER BY")),
+        }
+    }
+    match limit_clause {
+        None => {}
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
+            if !limit_by.is_empty() {
+                return Err(SqlError::unsupported("LIMIT BY"));
+            }
+            options.limit = limit.as_ref();
+            options.offset = offset.as_ref().map(|offset| &offset.value);
+        }
+        Some(LimitClause::OffsetCommaLimit { .. }) => {
+            return Err(syntax("LIMIT #,# syntax is not supported")
+                .with_hint("Use separate LIMIT and OFFSET clauses."));
+        }
+    }
+    if let Some(ast::Fetch { with_ties, percent, quantity }) = fetch {
+        if *percent {
+            return Err(SqlError::unsupported("FETCH … PERCENT"));
+        }
+        if options.limit.is_some() {
+            return Err(syntax("multiple LIMIT clauses not allowed"));
+        }
+        if *with_ties && options.order_by.is_empty() {
+            return Err(syntax("WITH TIES cannot be specified without ORDER BY clause"));
+        }
+        options.limit = quantity.as_ref();
+        options.fetch_one = quantity.is_none();
+        options.with_ties = *with_ties;
+    }
+    Ok(options)
+}
+
+impl Binder<'_, '_> {
+    /// The outermost query: its body may also change data.
+    pub(crate) fn statement_query(&mut self, query: &Query) -> Result<BoundStatement> {
+        let statement = match query.body.as_ref() {
+            SetExpr::Insert(statement)
+            | SetExpr::Update(statement)
+            | SetExpr::Delete(statement)
+            | SetExpr::Merge(statement) => statement,
+            _ => return self.top_query(query).map(BoundStatement::Query),
+        };
+        if !options(query)?.is_empty() {
+            return Err(syntax("ORDER BY, LIMIT and locks belong to a SELECT"));
+        }
+        let ctes = self.with_clause(query.with.as_ref(), true)?;
+        let statement = self.data_change(statement)?;
+        Ok(if ctes.is_empty() {
+            statement
+        } else {
+            BoundStatement::With { ctes, statement: Box::new(statement) }
+        })
+    }
+
+    fn data_change(&mut self, statement: &ast::Statement) -> Result<BoundStatement> {
+        match statement {
+            ast::Statement::Insert(insert) => self.insert(insert).map(BoundStatement::Insert),
+            ast::Statement::Update(update) => self.update(update).map(BoundStatement::Update),
+            ast::Statement::Delete(delete) => self.delete(delete).map(BoundStatement::Delete),
+            _ => Err(SqlError::unsupported("MERGE")),
+        }
+    }
+
+    fn top_query(&mut self, query: &Query) -> Result<BoundQuery> {
+        let visible = self.ctes.len();
+        let ctes = self.with_clause(query.with.as_ref(), true)?;
+        let bound = self.body(&query.body, options(query)?, true, Vec::new())?;
+        self.ctes.truncate(visible);
+        Ok(with_ctes(ctes, bound))
+    }
+
+    /// A query anywhere below the top. Output columns of unknown type become text unless the
+    /// caller gives them a type.
+    pub(crate) fn query(&mut self, query: &Query, resolve_unknowns: bool) -> Result<BoundQuery> {
+        // Locks of the query around do not reach into expressions.
+        let outer = std::mem::take(&mut self.locks);
+        let result = self.inner_query(query, resolve_unknowns, Vec::new());
+        self.locks = outer;
+        result
+    }
+
+    /// A subquery in FROM, whose tables take these locks.
+    pub(crate) fn query_with_locks(
+        &mut self,
+        query: &Query,
+        locks: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        let outer = std::mem::take(&mut self.locks);
+        let result = self.nested(|binder| binder.inner_query(query, true, locks));
+        self.locks = outer;
+        result
+    }
+
+    fn inner_query(
+        &mut self,
+        query: &Query,
+        resolve_unknowns: bool,
+        locks: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        let visible = self.ctes.len();
+        let ctes = self.with_clause(query.with.as_ref(), false)?;
+        let bound = self.body(&query.body, options(query)?, resolve_unknowns, locks)?;
+        self.ctes.truncate(visible);
+        Ok(with_ctes(ctes, bound))
+    }
+
+    fn body(
+        &mut self,
+        body: &SetExpr,
+        options: Options<'_>,
+        resolve_unknowns: bool,
+        locks: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        match body {
+            SetExpr::Select(select) => self.select(select, options, resolve_unknowns, locks),
+            SetExpr::Query(query) => {
+                self.nested(|binder| binder.parenthesized(query, options, resolve_unknowns, locks))
+            }
+            SetExpr::SetOperation { .. } => {
+                if !options.locks.is_empty() {
+                    return Err(SqlError::unsupported("FOR UPDATE with UNION/INTERSECT/EXCEPT"));
+                }
+                let bound = self.set_operation(body)?;
+                self.order_output(bound, options, "UNION/INTERSECT/EXCEPT")
+            }
+            SetExpr::Values(values) => {
+                if !options.locks.is_empty() {
+                    return Err(SqlError::unsupported("FOR UPDATE with VALUES"));
+                }
+                let bound = self.values(values)?;
+                self.order_output(bound, options, "VALUES")
+            }
+            SetExpr::Table(table) => {
+                let ast::Table { table_name, schema_name } = table.as_ref();
+                let name = table_name.as_deref().ok_or_else(|| syntax("TABLE without a name"))?;
+                let mut parts: Vec<ast::Ident> =
+                    schema_name.iter().map(|schema| ast::Ident::new(schema.clone())).collect();
+                parts.push(ast::Ident::new(name));
+                self.select_all(ast::ObjectName::from(parts), options, locks)
+            }
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                ))
+            }
+        }
+    }
+
+    /// `(query) ORDER BY …`: the outer parts belong to the query inside, if it has none.
+    fn parenthesized(
+        &mut self,
+        query: &Query,
+        outer: Options<'_>,
+        resolve_unknowns: bool,
+        locks: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        let inner = options(query)?;
+        if !inner.order_by.is_empty() && !outer.order_by.is_empty() {
+            return Err(syntax("multiple ORDER BY clauses not allowed"));
+        }
+        if inner.limits() && outer.limits() {
+            return Err(syntax("multiple LIMIT clauses not allowed"));
+        }
+        let limits = if outer.limits() { outer } else { inner };
+        let merged = Options {
+            order_by: if outer.order_by.is_empty() { inner.order_by } else { outer.order_by },
+            limit: limits.limit,
+            offset: limits.offset,
+            fetch_one: limits.fetch_one,
+            with_ties: limits.with_ties,
+            locks: if outer.locks.is_empty() { inner.locks } else { outer.locks },
+        };
+        if !inner.locks.is_empty() && !outer.locks.is_empty() {
+            return Err(SqlError::unsupported("row locks inside and outside of parentheses"));
+        }
+        let visible = self.ctes.len();
+        let ctes = self.with_clause(query.with.as_ref(), false)?;
+        let bound = self.body(&query.body, merged, resolve_unknowns, locks)?;
+        self.ctes.truncate(visible);
+        Ok(with_ctes(ctes, bound))
+    }
+
+    /// UNION, INTERSECT, EXCEPT; a left-leaning chain without recursion.
+    fn set_operation(&mut self, body: &SetExpr) -> Result<BoundQuery> {
+        let mut links = Vec::new();
+        let mut first = body;
+        while let SetExpr::SetOperation { left, op, set_quantifier, right } = first {
+            links.push((*op, *set_quantifier, right));
+            first = left;
+        }
+        let mut result = self.set_operand(first)?;
+        for (op, quantifier, right) in links.into_iter().rev() {
+            let (op, name) = match op {
+                SetOperator::Union => (SetOp::Union, "UNION"),
+                SetOperator::Intersect => (SetOp::Intersect, "INTERSECT"),
+                SetOperator::Except => (SetOp::Except, "EXCEPT"),
+                SetOperator::Minus => return Err(syntax("syntax error at or near \"MINUS\"")),
+            };
+            let all = set_quantifier(quantifier)?;
+            let right = self.set_operand(right)?;
+            result = self.combine_sets(op, name, all, result, right)?;
+        }
+        Ok(result)
+    }
+
+    fn set_operand(&mut self, body: &SetExpr) -> Result<BoundQuery> {
+        let outer = std::mem::take(&mut self.locks);
+        let result = self.nested(|binder| binder.body(body, Options::default(), false, Vec::new()));
+        self.locks = outer;
+        result
+    }
+
+    fn combine_sets(
+        &mut self,
+        op: SetOp,
+        name: &str,
+        all: bool,
+        mut left: BoundQuery,
+        mut right: BoundQuery,
+    ) -> Result<BoundQuery> {
+        if left.columns.len() != right.columns.len() {
+            return Err(syntax(&format!("each {name} query must have the same number of columns")));
+        }
+        let types = left
+            .columns
+            .iter()
+            .zip(&right.columns)
+            .map(|(left, right)| self.common_type(&[left.ty, right.ty], name))
+            .collect::<Result<Vec<_>>>()?;
+        if !all {
+            for ty in &types {
+                self.require_equality(*ty)?;
+            }
+        }
+        left.rel = self.coerce_columns(left.rel, &types, name)?;
+        right.rel = self.coerce_columns(right.rel, &types, name)?;
+        let columns = left
+            .columns
+            .into_iter()
+            .zip(types)
+            .map(|(column, ty)| OutputColumn { name: column.name, ty, source: None })
+            .collect();
+        let rel = Rel::SetOp { op, all, left: Box::new(left.rel), right: Box::new(right.rel) };
+        Ok(BoundQuery { rel, columns })
+    }
+
+    /// Converts the columns of a finished relation. Unknown literals are found where they stand,
+    /// so that they are read as the new type.
+    pub(crate) fn coerce_columns(&mut self, rel: Rel, types: &[Type], what: &str) -> Result<Rel> {
+        let current = rel.types();
+        if current.iter().zip(types).all(|(from, to)| from.oid == to.oid) {
+            return Ok(rel);
+        }
+        match rel {
+            Rel::Project { input, exprs } => {
+                let exprs = exprs
+                    .into_iter()
+                    .zip(types)
+                    .map(|(expr, ty)| self.coerce_common(expr, *ty, what))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(Rel::Project { input, exprs })
+            }
+            // Below these the rows are the same; only unknown columns must change further down.
+            Rel::Sort { input, keys } if unknowns_only(&current, types) => {
+                let input = Box::new(self.coerce_columns(*input, types, what)?);
+                Ok(Rel::Sort { input, keys })
+            }
+            Rel::Limit { input, limit, offset, with_ties } if unknowns_only(&current, types) => {
+                let input = Box::new(self.coerce_columns(*input, types, what)?);
+                Ok(Rel::Limit { input, limit, offset, with_ties })
+            }
+            Rel::With { ctes, body } => {
+                let body = Box::new(self.coerce_columns(*body, types, what)?);
+                Ok(Rel::With { ctes, body })
+            }
+            Rel::Values { rows, .. } => {
+                let rows = rows
+                    .into_iter()
+                    .map(|row| {
+                        row.into_iter()
+                            .zip(types)
+                            .map(|(expr, ty)| self.coerce_common(expr, *ty, what))
+                            .collect()
+                    })
+                    .collect::<Result<Vec<Vec<_>>>>()?;
+                Ok(Rel::Values { rows, types: types.to_vec() })
+            }
+            other => {
+                let exprs = current
+                    .iter()
+                    .enumerate()
+                    .zip(types)
+                    .map(|((i, from), to)| self.coerce_common(BoundExpr::column(i, *from), *to, what))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok(Rel::Project { input: Box::new(other), exprs })
+            }
+        }
+    }
+
+    fn values(&mut self, values: &ast::Values) -> Result<BoundQuery> {
+        let ast::Values { explicit_row, value_keyword, rows } = values;
+        if *explicit_row || *value_keyword {
+            return Err(syntax("VALUES takes rows in parentheses"));
+        }
+        let level = Level::new(LevelKind::Plain, Vec::new());
+        let (rows, _) = self.with_level(level, |binder| {
+            rows.iter()
+                .map(|row| row.content.iter().map(|expr| binder.clause_expr(expr, Clause::Values)).collect())
+                .collect::<Result<Vec<Vec<_>>>>()
+        })?;
+        let width = rows.first().map_or(0, Vec::len);
+        if rows.iter().any(|row| row.len() != width) {
+            return Err(syntax("VALUES lists must all be the same length"));
+        }
+        let mut types = Vec::with_capacity(width);
+        for column in 0..width {
+            let of_column: Vec<Type> = rows.iter().map(|row| row[column].ty).collect();
+            types.push(self.common_type(&of_column, "VALUES")?);
+        }
+        let rows = rows
+            .into_iter()
+            .map(|row| {
+                row.into_iter()
+                    .zip(&types)
+                    .map(|(expr, ty)| self.coerce_common(expr, *ty, "VALUES"))
+                    .collect()
+            })
+            .collect::<Result<Vec<Vec<_>>>>()?;
+        let columns = types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| OutputColumn { name: format!("column{}", i + 1), ty: *ty, source: None })
+            .collect();
+        Ok(BoundQuery { rel: Rel::Values { rows, types }, columns })
+    }
+
+    /// ORDER BY and LIMIT over output columns alone: of set operations and VALUES.
+    fn order_output(&mut self, bound: BoundQuery, options: Options<'_>, what: &str) -> Result<BoundQuery> {
+        let BoundQuery { mut rel, columns } = bound;
+        let mut keys = Vec::with_capacity(options.order_by.len());
+        for key in options.order_by {
+            let OrderByExpr { expr, options, with_fill } = key;
+            if with_fill.is_some() {
+                return Err(SqlError::unsupported("WITH FILL"));
+            }
+            let position = self.position(expr.span());
+            let index = match self.output_index(expr, &columns, "ORDER BY")? {
+                Some(index) => index,
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("invalid {what} ORDER BY clause"),
+                    )
+                    .with_detail("Only result column names can be used, not expressions or functions.")
+                    .with_hint(
+                        "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+                    )
+                    .at(position));
+                }
+            };
+            let ty = columns[index].ty;
+            self.require_ordering(ty).map_err(|error| error.at(position))?;
+            let descending = options.asc == Some(false);
+            keys.push(SortKey {
+                expr: BoundExpr::column(index, ty),
+                descending,
+                nulls_first: options.nulls_first.unwrap_or(descending),
+            });
+        }
+        if !keys.is_empty() {
+            rel = Rel::Sort { input: Box::new(rel), keys };
+        }
+        let rel = self.limit(rel, options)?;
+        Ok(BoundQuery { rel, columns })
+    }
+
+    /// An output column by ordinal or by name; `None` for any other expression.
+    pub(crate) fn output_index(
+        &self,
+        expr: &Expr,
+        columns: &[OutputColumn],
+        clause: &str,
+    ) -> Result<Option<usize>> {
+        let position = self.position(expr.span());
+        match unnest(expr) {
+            Expr::Identifier(ident) => {
+                let name = ident_name(ident);
+                let mut found =
+                    columns.iter().enumerate().filter(|(_, column)| column.name == name).map(|(i, _)| i);
+                let first = found.next();
+                if first.is_some() && found.next().is_some() {
+                    return Err(SqlError::new(
+                        SqlState::AMBIGUOUS_COLUMN,
+                        format!("{clause} \"{name}\" is ambiguous"),
+                    )
+                    .at(position));
+                }
+                Ok(first)
+            }
+            other => self.ordinal(other, columns.len(), clause),
+        }
+    }
+
+    /// A select-list position.
+    pub(crate) fn ordinal(&self, expr: &Expr, width: usize, clause: &str) -> Result<Option<usize>> {
+        let Expr::Value(value) = expr else { return Ok(None) };
+        let position = self.position(value.span);
+        match &value.value {
+            ast::Value::Number(digits, false) => {
+                let number: usize = digits.parse().map_err(|_| {
+                    SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))
+                        .at(position)
+                })?;
+                if number == 0 || number > width {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        format!("{clause} position {number} is not in select list"),
+                    )
+                    .at(position));
+                }
+                Ok(Some(number - 1))
+            }
+            ast::Value::Placeholder(_) => Ok(None),
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))
+                .at(position)),
+        }
+    }
+
+    /// LIMIT, OFFSET and FETCH over finished rows.
+    pub(crate) fn limit(&mut self, rel: Rel, options: Options<'_>) -> Result<Rel> {
+        if !options.limits() {
+            return Ok(rel);
+        }
+        let offset = self.limit_count(options.offset, Clause::Offset)?;
+        let limit = if options.fetch_one {
+            Some(BoundExpr::constant(Datum::Int8(1), Type::INT8))
+        } else {
+            self.limit_count(options.limit, Clause::Limit)?
+        };
+        if limit.is_none() && offset.is_none() {
+            return Ok(rel);
+        }
+        Ok(Rel::Limit { input: Box::new(rel), limit, offset, with_ties: options.with_ties })
+    }
+
+    fn limit_count(&mut self, expr: Option<&Expr>, clause: Clause) -> Result<Option<BoundExpr>> {
+        let Some(expr) = expr else { return Ok(None) };
+        let position = self.position(expr.span());
+        let level = Level::new(LevelKind::Plain, Vec::new());
+        let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, clause))?;
+        let from = bound.ty;
+        let bound = self.coerce(bound, Type::INT8, CastContext::Assignment)?.ok_or_else(|| {
+            SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "argument of {} must be type bigint, not type {}",
+                    clause.describe(),
+                    format_type(Type::of(from.oid))
+                ),
+            )
+            .at(position)
+        })?;
+        Ok(match bound.kind {
+            ExprKind::Const(Datum::Null) => None,
+            _ => Some(bound),
+        })
+    }
+
+    /// Sorting needs a `<`.
+    pub(crate) fn require_ordering(&self, ty: Type) -> Result<()> {
+        if self.has_operator("<", ty.oid) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("could not identify an ordering operator for type {}", format_type(Type::of(ty.oid))),
+        )
+        .with_hint("Use an explicit ordering operator or modify the query."))
+    }
+
+    /// Grouping and DISTINCT need a `=`.
+    pub(crate) fn require_equality(&self, ty: Type) -> Result<()> {
+        if self.has_operator("=", ty.oid) {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("could not identify an equality operator for type {}", format_type(Type::of(ty.oid))),
+        ))
+    }
+
+    fn has_operator(&self, name: &str, oid: Oid) -> bool {
+        if matches!(oid, Oid::RECORD | Oid::UNKNOWN) || super::coerce::is_composite(oid) {
+            return true;
+        }
+        match archipel_sql::type_table::element_of(oid) {
+            Some(element) => self.has_operator(name, element),
+            None => self.operator_of(name, oid, oid).is_ok(),
+        }
+    }
+
+    /// Binds the CTEs of a WITH clause and brings them into sight.
+    pub(crate) fn with_clause(&mut self, with: Option<&ast::With>, top: bool) -> Result<Vec<Cte>> {
+        let Some(ast::With { with_token: _, recursive, cte_tables }) = with else {
+            return Ok(Vec::new());
+        };
+        let mut bound = Vec::with_capacity(cte_tables.len());
+        for (i, cte) in cte_tables.iter().enumerate() {
+            let ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } = cte;
+            if from.is_some() || alias.at.is_some() {
+                return Err(SqlError::unsupported("FROM in a WITH query's name"));
+            }
+            let name = ident_name(&alias.name);
+            if cte_tables[..i].iter().any(|other| ident_name(&other.alias.name) == name) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("WITH query name \"{name}\" specified more than once"),
+                )
+                .at(self.position(alias.name.span)));
+            }
+            let names: Vec<String> = alias.columns.iter().map(|column| ident_name(&column.name)).collect();
+            let id = self.cte_count;
+            self.cte_count += 1;
+            let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
+                self.recursive_cte(id, &name, &names, query)?
+            } else {
+                self.plain_cte(query, top)?
+            };
+            if names.len() > columns.len() {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!(
+                        "WITH query \"{name}\" has {} columns available but {} columns specified",
+                        columns.len(),
+                        names.len()
+                    ),
+                )
+                .at(self.position(alias.name.span)));
+            }
+            for (column, name) in columns.iter_mut().zip(names) {
+                column.name = name;
+            }
+            self.ctes.push(VisibleCte { name: name.clone(), id, columns, returns });
+            bound.push(Cte { id, name, body });
+        }
+        Ok(bound)
+    }
+
+    fn plain_cte(&mut self, query: &Query, top: bool) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
+        if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) =
+            query.body.as_ref()
+        {
+            if !top {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                ));
+            }
+            let visible = self.ctes.len();
+            let ctes = self.with_clause(query.with.as_ref(), true)?;
+            let statement = self.data_change(statement)?;
+            self.ctes.truncate(visible);
+            let returning = match &statement {
+                BoundStatement::Insert(insert) => insert.returning.as_ref(),
+                BoundStatement::Update(update) => update.returning.as_ref(),
+                BoundStatement::Delete(delete) => delete.returning.as_ref(),
+                _ => None,
+            };
+            let returns = returning.is_some();
+            let columns = returning.map(|returning| returning.columns.clone()).unwrap_or_default();
+            let statement = if ctes.is_empty() {
+                statement
+            } else {
+                BoundStatement::With { ctes, statement: Box::new(statement) }
+            };
+            return Ok((CteBody::Modify(Box::new(statement)), columns, returns));
+        }
+        let bound = self.nested(|binder| binder.query(query, true))?;
+        Ok((CteBody::Query(bound.rel), bound.columns, true))
+    }
+
+    /// `initial UNION [ALL] recursive`: the recursive term sees the CTE's working table.
+    fn recursive_cte(
+        &mut self,
+        id: u32,
+        name: &str,
+        names: &[String],
+        query: &Query,
+    ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
+        let invalid = |message: String| SqlError::new(SqlState::INVALID_RECURSION, message);
+        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: quantifier, left, right } =
+            query.body.as_ref()
+        else {
+            return Err(invalid(format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            )));
+        };
+        if body_refers_to(left, name) {
+            return Err(invalid(format!(
+                "recursive reference to query \"{name}\" must not appear within its non-recursive term"
+            )));
+        }
+        if !options(query)?.is_empty() {
+            return Err(SqlError::unsupported("ORDER BY, LIMIT or a row lock in a recursive query"));
+        }
+        if query.with.is_some() {
+            return Err(SqlError::unsupported("WITH inside a recursive query"));
+        }
+        let all = set_quantifier(*quantifier)?;
+        let initial = self.set_operand(left)?;
+        let BoundQuery { rel: initial, columns } = initial;
+        // Unknown columns of the first term are text, as for any subquery.
+        let types: Vec<Type> = columns
+            .iter()
+            .map(|column| if column.ty.oid == Oid::UNKNOWN { Type::TEXT } else { column.ty })
+            .collect();
+        let initial = self.coerce_columns(initial, &types, "UNION")?;
+        let mut columns: Vec<OutputColumn> = columns
+            .into_iter()
+            .zip(&types)
+            .map(|(column, ty)| OutputColumn { name: column.name, ty: *ty, source: None })
+            .collect();
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name.clone_from(name);
+        }
+        self.ctes.push(VisibleCte { name: name.to_owned(), id, columns: columns.clone(), returns: true });
+        let recursive = self.set_operand(right);
+        self.ctes.pop();
+        let recursive = recursive?;
+        if recursive.columns.len() != columns.len() {
+            return Err(syntax("each UNION query must have the same number of columns"));
+        }
+        for (i, (own, other)) in columns.iter().zip(&recursive.columns).enumerate() {
+            let overall = self.common_type(&[own.ty, other.ty], "UNION")?;
+            if overall.oid != own.ty.oid {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                        i + 1,
+                        format_type(own.ty),
+                        format_type(overall)
+                    ),
+                )
+                .with_hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let recursive = self.coerce_columns(recursive.rel, &types, "UNION")?;
+        Ok((CteBody::Recursive { initial, recursive, all }, columns, true))
+    }
+
+    /// The row locks of a query, with those its surroundings ask for.
+    pub(crate) fn row_locks(
+        &self,
+        clauses: &[LockClause],
+        inherited: Vec<RowLockClause>,
+    ) -> Result<Vec<RowLockClause>> {
+        let mut locks = inherited;
+        for clause in clauses {
+            locks.push(row_lock(clause)?);
+        }
+        Ok(locks)
+    }
+}
+
+fn set_quantifier(quantifier: SetQuantifier) -> Result<bool> {
+    match quantifier {
+        SetQuantifier::All => Ok(true),
+        SetQuantifier::None | SetQuantifier::Distinct => Ok(false),
+        SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName => {
+            Err(SqlError::unsupported("a set operation BY NAME"))
+        }
+    }
+}
+
+fn unknowns_only(current: &[Type], types: &[Type]) -> bool {
+    current.iter().zip(types).all(|(from, to)| from.oid == to.oid || from.oid == Oid::UNKNOWN)
+}
+
+fn with_ctes(ctes: Vec<Cte>, bound: BoundQuery) -> BoundQuery {
+    if ctes.is_empty() {
+        return bound;
+    }
+    BoundQuery { rel: Rel::With { ctes, body: Box::new(bound.rel) }, columns: bound.columns }
+}
+
+/// Whether a query names a relation, however deep.
+fn refers_to(query: &Query, name: &str) -> bool {
+    query.visit(&mut NameSearch(name)).is_break()
+}
+
+fn body_refers_to(body: &SetExpr, name: &str) -> bool {
+    body.visit(&mut NameSearch(name)).is_break()
+}
+
+struct NameSearch<'n>(&'n str);
+
+impl Visitor for NameSearch<'_> {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        match schema_and_name(relation) {
+            Ok((None, name)) if name == self.0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Names in scope: what a FROM clause offers, and how a column reference finds its column.
+//!
+//! Scopes are a stack of [`Level`]s. The innermost stands for the row of the operator being
+//! bound (depth 0), the next for the row one nesting out, and so on. A query's FROM row is one
+//! level; so is the left side of a join while a lateral right side is bound.
+
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
+
+use super::visit::{raise_depth, shift_columns};
+use super::{Binder, Clause};
+use crate::bound::{AggregateCall, BoundExpr, ExprKind, OutputColumn, SetCall, WindowCall};
+
+/// Columns of a row that is not there yet: calls found inside expressions, which operators
+/// between the FROM row and the SELECT list will compute. Real rows stay below the first of these.
+pub const AGGREGATE_BASE: u16 = 0x8000;
+pub const GROUPING_BASE: u16 = 0x9000;
+pub const WINDOW_BASE: u16 = 0xA000;
+pub const SET_BASE: u16 = 0xB000;
+pub const COLUMNS_MAX: usize = 0x7FFF;
+
+/// One entry of a FROM clause (ParseNamespaceItem).
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// The name it is referred by: its alias or the table's name. A join without alias has none.
+    pub name: Option<String>,
+    /// The schema, if the name is the table's own.
+    pub schema: Option<String>,
+    pub columns: Vec<ScopeColumn>,
+    /// Whether `name.column` finds it.
+    pub qualified: bool,
+    /// Whether a bare column name finds its columns.
+    pub unqualified: bool,
+    /// The table, if it is one: for row locks, functional dependencies and whole-row values.
+    pub table: Option<archipel_sql::catalog::TableRef>,
+    /// A function in FROM of one scalar column: its name alone means that column.
+    pub scalar_function: bool,
+}
+
+/// A column of a [`Relation`].
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    pub name: String,
+    /// A column of the level's row, or the merged value of a FULL JOIN … USING.
+    pub expr: BoundExpr,
+    /// The table column behind it.
+    pub source: Option<(Oid, u16)>,
+    /// Left out by `*`.
+    pub hidden: bool,
+}
+
+impl Relation {
+    /// A relation whose columns start at place 0 of the row.
+    pub fn new(name: Option<String>, columns: Vec<ScopeColumn>) -> Relation {
+        Relation {
+            name,
+            schema: None,
+            columns,
+            qualified: true,
+            unqualified: true,
+            table: None,
+            scalar_function: false,
+        }
+    }
+
+    /// Columns of a subquery or CTE, in order.
+    pub fn of_output(name: Option<String>, columns: &[OutputColumn]) -> Relation {
+        let columns = columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| ScopeColumn {
+                name: column.name.clone(),
+                expr: BoundExpr::column(i, column.ty),
+                source: column.source,
+                hidden: false,
+            })
+            .collect();
+        Relation::new(name, columns)
+    }
+
+    /// Moves the relation to the right: its row follows one of `offset` columns.
+    pub fn shift(&mut self, offset: usize) {
+        for column in &mut self.columns {
+            shift_columns(&mut column.expr, offset as u16);
+        }
+    }
+}
+
+/// What a level stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelKind {
+    /// A query's FROM row: aggregates and windows may gather here.
+    Query,
+    /// The left row of a join, seen from its lateral right side.
+    Lateral,
+    /// Anything else: a VALUES list, a table's row in CHECK, an UPDATE.
+    Plain,
+}
+
+/// A column reference found while binding, for the errors about ungrouped columns.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    pub index: u16,
+    pub name: String,
+    pub span: Span,
+    /// Whether it stands in a subquery of the level's query.
+    pub nested: bool,
+}
+
+/// One nesting of scope.
+#[derive(Debug)]
+pub struct Level {
+    pub kind: LevelKind,
+    /// What is being bound against this level.
+    pub(crate) clause: Clause,
+    /// A lateral level that the part being bound may not look at.
+    pub hidden: bool,
+    pub relations: Vec<Relation>,
+    /// Whether anything inside referred to this level.
+    pub used: bool,
+    /// Calls gathered for the operators above the FROM row.
+    pub aggregates: Vec<AggregateCall>,
+    pub groupings: Vec<Vec<BoundExpr>>,
+    pub windows: Vec<WindowCall>,
+    pub sets: Vec<(SetCall, Type)>,
+    /// Above zero while an aggregate's arguments are bound.
+    pub in_aggregate: u32,
+    /// References outside of aggregates.
+    pub references: Vec<Reference>,
+    /// WINDOW clause definitions.
+    pub named_windows: Vec<(String, super::window::WindowDefinition)>,
+}
+
+impl Level {
+    pub fn new(kind: LevelKind, relations: Vec<Relation>) -> Level {
+        Level {
+            kind,
+            clause: Clause::Expression,
+            hidden: false,
+            relations,
+            used: false,
+            aggregates: Vec::new(),
+            groupings: Vec::new(),
+            windows: Vec::new(),
+            sets: Vec::new(),
+            in_aggregate: 0,
+            references: Vec::new(),
+            named_windows: Vec::new(),
+        }
+    }
+}
+
+/// A resolved column.
+#[derive(Clone, Debug)]
+pub struct FoundColumn {
+    pub expr: BoundExpr,
+    pub source: Option<(Oid, u16)>,
+}
+
+fn ambiguous(name: &str) -> SqlError {
+    SqlError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous"))
+}
+
+impl Binder<'_, '_> {
+    /// Finds a bare column name, innermost level first (colNameToVar).
+    pub(crate) fn find_column(&mut self, name: &str, span: Span) -> Result<Option<FoundColumn>> {
+        for depth in 0..self.levels.len() {
+            let place = self.levels.len() - 1 - depth;
+            if self.levels[place].hidden {
+                continue;
+            }
+            let mut found: Option<(usize, usize)> = None;
+            for (r, relation) in self.levels[place].relations.iter().enumerate() {
+                if !relation.unqualified {
+                    continue;
+                }
+                for (c, column) in relation.columns.iter().enumerate() {
+                    if column.name == name {
+                        if found.is_some() {
+                            return Err(ambiguous(name).at(self.position(span)));
+                        }
+                        found = Some((r, c));
+                    }
+                }
+            }
+            if let Some((relation, column)) = found {
+                return Ok(Some(self.reference(place, relation, column, span)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The relation a qualifier names: level and place (refnameNamespaceItem).
+    pub(crate) fn find_relation(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        span: Span,
+    ) -> Result<Option<(usize, usize)>> {
+        for place in (0..self.levels.len()).rev().filter(|&place| !self.levels[place].hidden) {
+            let mut found = None;
+            for (r, relation) in self.levels[place].relations.iter().enumerate() {
+                let matches = relation.qualified
+                    && relation.name.as_deref() == Some(name)
+                    && (schema.is_none() || relation.schema.as_deref() == schema);
+                if matches {
+                    if found.is_some() {
+                        return Err(SqlError::new(
+                            SqlState::AMBIGUOUS_ALIAS,
+                            format!("table reference \"{name}\" is ambiguous"),
+                        )
+                        .at(self.position(span)));
+                    }
+                    found = Some((place, r));
+                }
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds `relation.column`; `None` if the relation has no such column.
+    pub(crate) fn find_in_relation(
+        &mut self,
+        (place, relation): (usize, usize),
+        name: &str,
+        span: Span,
+    ) -> Result<Option<FoundColumn>> {
+        let mut places = self.levels[place].relations[relation]
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.name == name)
+            .map(|(c, _)| c);
+        let Some(column) = places.next() else { return Ok(None) };
+        if places.next().is_some() {
+            return Err(ambiguous(name).at(self.position(span)));
+        }
+        Ok(Some(self.reference(place, relation, column, span)))
+    }
+
+    /// Refers to a column of a level from here.
+    pub(crate) fn reference(
+        &mut self,
+        place: usize,
+        relation: usize,
+        column: usize,
+        span: Span,
+    ) -> FoundColumn {
+        let depth = self.levels.len() - 1 - place;
+        // Levels between are passed through: a lateral level keeps its nesting only if used.
+        let level = &mut self.levels[place];
+        level.used = true;
+        let relation = &level.relations[relation];
+        let column = &relation.columns[column];
+        let mut expr = column.expr.clone();
+        let source = column.source;
+        if level.in_aggregate == 0 && level.kind == LevelKind::Query {
+            let qualified = match &relation.name {
+                Some(table) => format!("{table}.{}", column.name),
+                None => column.name.clone(),
+            };
+            super::visit::visit_expr(&expr, 0, &mut |part, _| {
+                if let ExprKind::Column { index, .. } = part.kind {
+                    level.references.push(Reference {
+                        index,
+                        name: qualified.clone(),
+                        span,
+                        nested: depth > 0,
+                    });
+                }
+                true
+            });
+        }
+        raise_depth(&mut expr, depth as u16);
+        FoundColumn { expr, source }
+    }
+}

@@ -1,0 +1,685 @@
+//! One SELECT: binds its clauses in PostgreSQL's order, then stacks the operators that answer it.
+//!
+//! ```text
+//! FROM ─ WHERE ─ Aggregate ─ HAVING ─ Window ─ Project(Set) ─ DISTINCT ─ Sort ─ Limit ─ Project
+//! ```
+//!
+//! Sort keys that are no output columns are computed beside them ("junk") and dropped at the end.
+
+use archipel_sql::ast::RowLockClause;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{
+    self, Distinct, Expr, Ident, ObjectName, OrderByExpr, Select, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
+};
+use sqlparser::tokenizer::Span;
+
+use super::expr::unnest;
+use super::grouping::{Grouping, output_target};
+use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
+use super::query::Options;
+use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
+use super::visit::{same_expr, visit_expr, visit_expr_mut};
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// An entry of the SELECT list.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub expr: BoundExpr,
+    pub name: String,
+    pub source: Option<(Oid, u16)>,
+    /// Computed for sorting only.
+    pub junk: bool,
+}
+
+/// A sort key, as the place of its target.
+#[derive(Clone, Copy)]
+struct Order {
+    target: usize,
+    descending: bool,
+    nulls_first: bool,
+}
+
+/// Everything a SELECT says, bound against its FROM row.
+struct Parts {
+    targets: Vec<Target>,
+    filter: Option<BoundExpr>,
+    having: Option<BoundExpr>,
+    order: Vec<Order>,
+    grouping: Option<Grouping>,
+    /// DISTINCT ON, as places of targets.
+    distinct_on: Option<Vec<usize>>,
+    distinct: bool,
+}
+
+impl Binder<'_, '_> {
+    pub(crate) fn select(
+        &mut self,
+        select: &Select,
+        options: Options<'_>,
+        resolve_unknowns: bool,
+        inherited: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        refuse_foreign_clauses(select)?;
+        let locks = self.row_locks(options.locks, inherited)?;
+        let explicit = !options.locks.is_empty();
+        let outer = std::mem::replace(&mut self.locks, locks);
+        let source = self.from_clause(&select.from);
+        let locks = std::mem::replace(&mut self.locks, outer);
+        let (rel, relations) = source?;
+        for lock in locks.iter().filter(|_| explicit) {
+            if let Some(of) = &lock.of
+                && !relations.iter().any(|relation| relation.name.as_ref() == Some(of))
+            {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!(
+                        "relation \"{of}\" in FOR {} clause not found in FROM clause",
+                        lock.strength.as_str()
+                    ),
+                ));
+            }
+        }
+        let level = Level::new(LevelKind::Query, relations);
+        let (parts, level) =
+            self.with_level(level, |binder| binder.select_parts(select, options, resolve_unknowns))?;
+        if explicit && let Some(lock) = locks.last() {
+            refuse_lock(lock, &parts, &level)?;
+        }
+        self.assemble(rel, parts, level, options)
+    }
+
+    /// `TABLE name`.
+    pub(crate) fn select_all(
+        &mut self,
+        name: ObjectName,
+        options: Options<'_>,
+        inherited: Vec<RowLockClause>,
+    ) -> Result<BoundQuery> {
+        let locks = self.row_locks(options.locks, inherited)?;
+        let outer = std::mem::replace(&mut self.locks, locks);
+        let factor = ast::TableFactor::Table {
+            name,
+            alias: None,
+            args: None,
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality: false,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        };
+        let source = self.from_clause(&[ast::TableWithJoins { relation: factor, joins: Vec::new() }]);
+        self.locks = outer;
+        let (rel, relations) = source?;
+        let (parts, level) = self.with_level(Level::new(LevelKind::Query, relations), |binder| {
+            let mut targets = binder.expand_star(Span::empty())?;
+            let order = binder.order_by(options.order_by, &mut targets)?;
+            Ok(Parts {
+                targets,
+                filter: None,
+                having: None,
+                order,
+                grouping: None,
+                distinct_on: None,
+                distinct: false,
+            })
+        })?;
+        self.assemble(rel, parts, level, options)
+    }
+
+    /// The clauses in the order PostgreSQL looks at them, which decides what parameters become.
+    fn select_parts(
+        &mut self,
+        select: &Select,
+        options: Options<'_>,
+        resolve_unknowns: bool,
+    ) -> Result<Parts> {
+        self.named_windows(&select.named_window)?;
+        let mut targets = self.select_list(&select.projection, Clause::Select)?;
+        let known = self.level()?.references.len();
+        let filter = match &select.selection {
+            Some(selection) => {
+                let filter = self.where_clause(selection)?;
+                self.level()?.references.truncate(known);
+                Some(filter)
+            }
+            None => None,
+        };
+        let having = match &select.having {
+            Some(having) => {
+                let position = self.position(having.span());
+                let bound = self.clause_expr(having, Clause::Having)?;
+                Some(self.boolean(bound, "HAVING").map_err(|error| error.at(position))?)
+            }
+            None => None,
+        };
+        let mut order = self.order_by(options.order_by, &mut targets)?;
+        let has_group_by = match &select.group_by {
+            ast::GroupByExpr::Expressions(exprs, modifiers) => !exprs.is_empty() || !modifiers.is_empty(),
+            ast::GroupByExpr::All(_) => true,
+        };
+        let grouping = if has_group_by { Some(self.group_by(&select.group_by, &mut targets)?) } else { None };
+        let mut distinct = false;
+        let mut distinct_on = None;
+        match &select.distinct {
+            None | Some(Distinct::All) => {}
+            Some(Distinct::Distinct) => {
+                distinct = true;
+                for target in &targets {
+                    self.require_equality(target.expr.ty)?;
+                }
+                if targets.iter().any(|target| target.junk) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                    )
+                    .at(options.order_by.first().and_then(|key| self.position(key.expr.span()))));
+                }
+            }
+            Some(Distinct::On(exprs)) => {
+                distinct_on = Some(self.distinct_on(exprs, &mut targets, &mut order)?)
+            }
+        }
+        if resolve_unknowns {
+            for target in &mut targets {
+                if target.expr.ty.oid == Oid::UNKNOWN {
+                    let expr = std::mem::replace(&mut target.expr, Self::null(Type::TEXT));
+                    target.expr = self.resolve_unknown(expr)?;
+                }
+            }
+        }
+        Ok(Parts { targets, filter, having, order, grouping, distinct_on, distinct })
+    }
+
+    pub(crate) fn where_clause(&mut self, selection: &Expr) -> Result<BoundExpr> {
+        let position = self.position(selection.span());
+        let bound = self.clause_expr(selection, Clause::Where)?;
+        self.boolean(bound, "WHERE").map_err(|error| error.at(position))
+    }
+
+    /// The SELECT list or RETURNING, wildcards expanded.
+    pub(crate) fn select_list(&mut self, items: &[SelectItem], clause: Clause) -> Result<Vec<Target>> {
+        let mut targets = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => targets.push(self.target(expr, None, clause)?),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    targets.push(self.target(expr, Some(alias), clause)?)
+                }
+                SelectItem::Wildcard(options) => {
+                    refuse_wildcard_options(options)?;
+                    targets.extend(self.expand_star(item.span())?);
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    refuse_wildcard_options(options)?;
+                    targets.extend(self.expand_relation(name)?);
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), options) => {
+                    refuse_wildcard_options(options)?;
+                    let record = self.clause_expr(expr, clause)?;
+                    let fields = self.all_fields(record, expr.span())?;
+                    targets.extend(fields.into_iter().map(|(name, expr)| Target {
+                        expr,
+                        name,
+                        source: None,
+                        junk: false,
+                    }));
+                }
+                SelectItem::ExprWithAliases { .. } => {
+                    return Err(SqlError::unsupported("several aliases for one expression"));
+                }
+            }
+        }
+        Ok(targets)
+    }
+
+    fn target(&mut self, expr: &Expr, alias: Option<&Ident>, clause: Clause) -> Result<Target> {
+        // A plain column keeps its table column, for RowDescription.
+        let source = match unnest(expr) {
+            Expr::Identifier(ident) => Some(std::slice::from_ref(ident)),
+            Expr::CompoundIdentifier(parts) => Some(&parts[..]),
+            _ => None,
+        };
+        let (expr_bound, source) = match source {
+            Some(parts) => {
+                let outer = std::mem::replace(&mut self.level()?.clause, clause);
+                let found = self.named_value(parts);
+                self.level()?.clause = outer;
+                let found = found?;
+                (found.expr, found.source)
+            }
+            None => (self.clause_expr(expr, clause)?, None),
+        };
+        let name = alias.map_or_else(|| figure_column_name(expr), ident_name);
+        Ok(Target { expr: expr_bound, name, source, junk: false })
+    }
+
+    /// `*`.
+    pub(crate) fn expand_star(&mut self, span: Span) -> Result<Vec<Target>> {
+        let place = self.levels.len() - 1;
+        let relations: Vec<usize> = self.levels[place]
+            .relations
+            .iter()
+            .enumerate()
+            .filter(|(_, relation)| relation.unqualified)
+            .map(|(i, _)| i)
+            .collect();
+        if self.levels[place].relations.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "SELECT * with no tables specified is not valid",
+            )
+            .at(self.position(span)));
+        }
+        let mut targets = Vec::new();
+        for relation in relations {
+            targets.extend(self.relation_targets(place, relation, span));
+        }
+        Ok(targets)
+    }
+
+    fn relation_targets(&mut self, place: usize, relation: usize, span: Span) -> Vec<Target> {
+        let columns: Vec<(usize, String)> = self.levels[place].relations[relation]
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.hidden)
+            .map(|(i, column)| (i, column.name.clone()))
+            .collect();
+        columns
+            .into_iter()
+            .map(|(column, name)| {
+                let found = self.reference(place, relation, column, span);
+                Target { expr: found.expr, name, source: found.source, junk: false }
+            })
+            .collect()
+    }
+
+    /// `relation.*`, `record_variable.*`, `column.*`.
+    fn expand_relation(&mut self, name: &ObjectName) -> Result<Vec<Target>> {
+        let span = object_name_span(name);
+        let parts = object_name_parts(name)?;
+        let (schema, relation) = match &parts[..] {
+            [relation] => (None, relation),
+            [schema, relation] | [_, schema, relation] => (Some(schema.as_str()), relation),
+            _ => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("improper qualified name (too many dotted names): {}", parts.join(".")),
+                ));
+            }
+        };
+        if let Some((place, relation)) = self.find_relation(schema, relation, span)? {
+            return Ok(self.relation_targets(place, relation, span));
+        }
+        let fields = self.env.variables.and_then(|variables| {
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            variables.fields(&parts)
+        });
+        if let Some(fields) = fields {
+            return Ok(fields
+                .into_iter()
+                .map(|(name, expr)| Target { expr, name, source: None, junk: false })
+                .collect());
+        }
+        Err(self.missing_relation(relation, self.position(span)))
+    }
+
+    /// ORDER BY: an output name, an ordinal, or an expression over the input.
+    fn order_by(&mut self, keys: &[OrderByExpr], targets: &mut Vec<Target>) -> Result<Vec<Order>> {
+        let mut order: Vec<Order> = Vec::with_capacity(keys.len());
+        for OrderByExpr { expr, options, with_fill } in keys {
+            if with_fill.is_some() {
+                return Err(SqlError::unsupported("WITH FILL"));
+            }
+            let position = self.position(expr.span());
+            let target = self.sort_target(expr, targets, Clause::OrderBy)?;
+            let unknown = std::mem::replace(&mut targets[target].expr, Self::null(Type::TEXT));
+            targets[target].expr = self.resolve_unknown(unknown)?;
+            self.require_ordering(targets[target].expr.ty).map_err(|error| error.at(position))?;
+            // A second key on the same value never decides.
+            if order.iter().any(|known| known.target == target) {
+                continue;
+            }
+            let descending = options.asc == Some(false);
+            order.push(Order { target, descending, nulls_first: options.nulls_first.unwrap_or(descending) });
+        }
+        Ok(order)
+    }
+
+    /// Finds or adds the target an ORDER BY or DISTINCT ON entry means (findTargetlistEntrySQL92).
+    fn sort_target(&mut self, expr: &Expr, targets: &mut Vec<Target>, clause: Clause) -> Result<usize> {
+        let position = self.position(expr.span());
+        let found = match unnest(expr) {
+            Expr::Identifier(ident) => output_target(targets, &ident_name(ident), clause.describe())
+                .map_err(|error| error.at(position))?,
+            other => {
+                self.ordinal(other, targets.iter().filter(|target| !target.junk).count(), clause.describe())?
+            }
+        };
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let bound = self.clause_expr(expr, clause)?;
+        if let Some(known) = targets.iter().position(|target| same_expr(&target.expr, &bound)) {
+            return Ok(known);
+        }
+        targets.push(Target { expr: bound, name: String::new(), source: None, junk: true });
+        Ok(targets.len() - 1)
+    }
+
+    /// DISTINCT ON: its expressions are the first sort keys, in any order among themselves.
+    fn distinct_on(
+        &mut self,
+        exprs: &[Expr],
+        targets: &mut Vec<Target>,
+        order: &mut Vec<Order>,
+    ) -> Result<Vec<usize>> {
+        let mut on: Vec<usize> = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let target = self.sort_target(expr, targets, Clause::DistinctOn)?;
+            let unknown = std::mem::replace(&mut targets[target].expr, Self::null(Type::TEXT));
+            targets[target].expr = self.resolve_unknown(unknown)?;
+            if !on.contains(&target) {
+                on.push(target);
+            }
+        }
+        let mismatch = |position| {
+            SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+            )
+            .at(position)
+        };
+        let leading = order.iter().take_while(|key| on.contains(&key.target)).count();
+        if leading < order.len() && leading < on.len() {
+            return Err(mismatch(exprs.first().and_then(|expr| self.position(expr.span()))));
+        }
+        for &target in &on {
+            if !order.iter().any(|key| key.target == target) {
+                self.require_ordering(targets[target].expr.ty)?;
+                order.push(Order { target, descending: false, nulls_first: false });
+            }
+        }
+        Ok(on)
+    }
+
+    /// Stacks the operators.
+    fn assemble(
+        &mut self,
+        rel: Rel,
+        mut parts: Parts,
+        mut level: Level,
+        options: Options<'_>,
+    ) -> Result<BoundQuery> {
+        let mut rel = filtered(rel, parts.filter.take());
+        let mut windows = std::mem::take(&mut level.windows);
+        let mut sets = std::mem::take(&mut level.sets);
+        let grouped = parts.grouping.is_some()
+            || parts.having.is_some()
+            || !level.aggregates.is_empty()
+            || !level.groupings.is_empty();
+        if grouped {
+            let mut grouping = match parts.grouping.take() {
+                Some(grouping) => grouping,
+                None => Grouping { sets: vec![Vec::new()], ..Grouping::default() },
+            };
+            self.add_dependent_columns(&level, &mut grouping);
+            for target in &mut parts.targets {
+                self.regroup(&mut target.expr, &grouping, &level)?;
+            }
+            if let Some(having) = &mut parts.having {
+                self.regroup(having, &grouping, &level)?;
+            }
+            for call in &mut windows {
+                for expr in window_exprs(call) {
+                    self.regroup(expr, &grouping, &level)?;
+                }
+            }
+            for (call, _) in &mut sets {
+                for expr in set_args(call) {
+                    self.regroup(expr, &grouping, &level)?;
+                }
+            }
+            let groupings = self.grouping_bits(&level, &grouping)?;
+            rel = Rel::Aggregate {
+                input: Box::new(rel),
+                group_by: grouping.exprs,
+                sets: grouping.sets,
+                aggregates: std::mem::take(&mut level.aggregates),
+                groupings,
+            };
+            rel = filtered(rel, parts.having.take());
+        }
+        if !windows.is_empty() {
+            let width = rel.width() as u16;
+            for target in &mut parts.targets {
+                replace_placeholders(&mut target.expr, WINDOW_BASE, SET_BASE, width);
+            }
+            for (call, _) in &mut sets {
+                for expr in set_args(call) {
+                    replace_placeholders(expr, WINDOW_BASE, SET_BASE, width);
+                }
+            }
+            rel = Rel::Window { input: Box::new(rel), calls: windows };
+        }
+        let columns: Vec<OutputColumn> = parts
+            .targets
+            .iter()
+            .filter(|target| !target.junk)
+            .map(|target| OutputColumn {
+                name: target.name.clone(),
+                ty: target.expr.ty,
+                source: target.source,
+            })
+            .collect();
+        let junk = parts.targets.iter().any(|target| target.junk);
+        let exprs: Vec<BoundExpr> = parts.targets.into_iter().map(|target| target.expr).collect();
+        let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
+        rel = projected(rel, exprs, sets);
+        if parts.distinct {
+            rel = Rel::Distinct { input: Box::new(rel), on: None };
+        }
+        if !parts.order.is_empty() {
+            let keys = parts
+                .order
+                .iter()
+                .map(|key| SortKey {
+                    expr: BoundExpr::column(key.target, types[key.target]),
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                })
+                .collect();
+            rel = Rel::Sort { input: Box::new(rel), keys };
+        }
+        if let Some(on) = parts.distinct_on {
+            let on = on.into_iter().map(|target| BoundExpr::column(target, types[target])).collect();
+            rel = Rel::Distinct { input: Box::new(rel), on: Some(on) };
+        }
+        rel = self.limit(rel, options)?;
+        if junk {
+            // Junk follows the output columns: sorting added it last.
+            let exprs =
+                columns.iter().enumerate().map(|(i, column)| BoundExpr::column(i, column.ty)).collect();
+            rel = Rel::Project { input: Box::new(rel), exprs };
+        }
+        Ok(BoundQuery { rel, columns })
+    }
+}
+
+pub(crate) fn filtered(rel: Rel, predicate: Option<BoundExpr>) -> Rel {
+    match predicate {
+        Some(predicate) => Rel::Filter { input: Box::new(rel), predicate },
+        None => rel,
+    }
+}
+
+/// The SELECT list as a Project, or as a ProjectSet if it calls set-returning functions.
+fn projected(rel: Rel, exprs: Vec<BoundExpr>, mut sets: Vec<(SetCall, Type)>) -> Rel {
+    if sets.is_empty() {
+        return Rel::Project { input: Box::new(rel), exprs };
+    }
+    let set_of = |expr: &BoundExpr| match expr.kind {
+        ExprKind::Column { depth: 0, index } if index >= SET_BASE => Some(usize::from(index - SET_BASE)),
+        _ => None,
+    };
+    let plain = |expr: &BoundExpr| {
+        let mut plain = true;
+        visit_expr(expr, 0, &mut |part, nesting| {
+            plain &= !matches!(part.kind, ExprKind::Column { depth, index } if depth == nesting && index >= SET_BASE);
+            true
+        });
+        plain
+    };
+    let direct: Vec<usize> = exprs.iter().filter_map(&set_of).collect();
+    let in_order = direct.iter().enumerate().all(|(i, set)| i == *set) && direct.len() == sets.len();
+    if in_order && exprs.iter().all(|expr| set_of(expr).is_some() || plain(expr)) {
+        let mut sets = sets.into_iter();
+        let items = exprs
+            .into_iter()
+            .map(|expr| match set_of(&expr).and_then(|_| sets.next()) {
+                Some((call, ty)) => SetItem::Set { call, ty },
+                None => SetItem::Scalar(expr),
+            })
+            .collect();
+        return Rel::ProjectSet { input: Box::new(rel), items };
+    }
+    // Sets inside expressions: expand them beside the input's columns, then compute.
+    let input = rel.types();
+    let width = input.len() as u16;
+    let mut items: Vec<SetItem> =
+        input.iter().enumerate().map(|(i, ty)| SetItem::Scalar(BoundExpr::column(i, *ty))).collect();
+    items.extend(sets.drain(..).map(|(call, ty)| SetItem::Set { call, ty }));
+    let mut exprs = exprs;
+    for expr in &mut exprs {
+        replace_placeholders(expr, SET_BASE, u16::MAX, width);
+    }
+    let expanded = Rel::ProjectSet { input: Box::new(rel), items };
+    Rel::Project { input: Box::new(expanded), exprs }
+}
+
+/// Gives placeholder columns of `[base, end)` their real places, from `first` on.
+fn replace_placeholders(expr: &mut BoundExpr, base: u16, end: u16, first: u16) {
+    visit_expr_mut(expr, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = &mut part.kind
+            && *depth == nesting
+            && (base..end).contains(index)
+        {
+            *index = first + (*index - base);
+        }
+        true
+    });
+}
+
+fn window_exprs(call: &mut WindowCall) -> impl Iterator<Item = &mut BoundExpr> {
+    call.args
+        .iter_mut()
+        .chain(&mut call.partition_by)
+        .chain(call.order_by.iter_mut().map(|key| &mut key.expr))
+        .chain(&mut call.filter)
+}
+
+fn set_args(call: &mut SetCall) -> &mut [BoundExpr] {
+    match call {
+        SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => args,
+        SetCall::Scalar(expr) => std::slice::from_mut(&mut **expr),
+    }
+}
+
+/// Every field of a SELECT that belongs to another dialect.
+fn refuse_foreign_clauses(select: &Select) -> Result<()> {
+    let Select {
+        select_token: _,
+        optimizer_hints: _,
+        distinct: _,
+        select_modifiers,
+        top,
+        top_before_distinct: _,
+        projection: _,
+        exclude,
+        into,
+        from: _,
+        lateral_views,
+        prewhere,
+        selection: _,
+        connect_by,
+        group_by: _,
+        cluster_by,
+        distribute_by,
+        sort_by,
+        having: _,
+        named_window: _,
+        qualify,
+        window_before_qualify: _,
+        value_table_mode,
+        flavor,
+    } = select;
+    if into.is_some() {
+        return Err(SqlError::unsupported("SELECT INTO"));
+    }
+    let foreign = select_modifiers.is_some()
+        || top.is_some()
+        || exclude.is_some()
+        || !lateral_views.is_empty()
+        || prewhere.is_some()
+        || !connect_by.is_empty()
+        || !cluster_by.is_empty()
+        || !distribute_by.is_empty()
+        || !sort_by.is_empty()
+        || qualify.is_some()
+        || value_table_mode.is_some()
+        || !matches!(flavor, SelectFlavor::Standard);
+    if foreign {
+        return Err(SqlError::unsupported("a SELECT clause of another dialect"));
+    }
+    Ok(())
+}
+
+fn refuse_wildcard_options(options: &WildcardAdditionalOptions) -> Result<()> {
+    let WildcardAdditionalOptions {
+        wildcard_token: _,
+        opt_ilike,
+        opt_exclude,
+        opt_except,
+        opt_replace,
+        opt_rename,
+        opt_alias,
+    } = options;
+    if opt_ilike.is_some()
+        || opt_exclude.is_some()
+        || opt_except.is_some()
+        || opt_replace.is_some()
+        || opt_rename.is_some()
+        || opt_alias.is_some()
+    {
+        return Err(SqlError::unsupported("options of a * in a SELECT list"));
+    }
+    Ok(())
+}
+
+/// Row locks need rows of tables, one to one (CheckSelectLocking).
+fn refuse_lock(lock: &RowLockClause, parts: &Parts, level: &Level) -> Result<()> {
+    let what = if parts.distinct || parts.distinct_on.is_some() {
+        "DISTINCT clause"
+    } else if parts.grouping.is_some() {
+        "GROUP BY clause"
+    } else if parts.having.is_some() {
+        "HAVING clause"
+    } else if !level.aggregates.is_empty() {
+        "aggregate functions"
+    } else if !level.windows.is_empty() {
+        "window functions"
+    } else if !level.sets.is_empty() {
+        "set-returning functions in the target list"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("FOR {} is not allowed with {what}", lock.strength.as_str()),
+    ))
+}

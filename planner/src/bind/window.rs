@@ -1,0 +1,315 @@
+//! Window functions: OVER, WINDOW and frames (transformWindowFuncCall, transformFrameOffset).
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, Spanned, WindowType};
+use sqlparser::tokenizer::Span;
+
+use super::call::GatheredCall;
+use super::name::ident_name;
+use super::scope::{LevelKind, WINDOW_BASE};
+use super::visit::{nearest_depth, visit_expr};
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// A window function that is no aggregate.
+#[derive(Debug)]
+pub(crate) struct RankingFunction {
+    pub name: &'static str,
+    pub args: &'static [Oid],
+    pub result: Oid,
+}
+
+macro_rules! ranking {
+    ($($name:literal ($($arg:expr),*) -> $result:expr;)*) => {
+        &[$(RankingFunction { name: $name, args: &[$($arg),*], result: $result },)*]
+    };
+}
+
+/// pg_proc's window functions.
+static RANKING: &[RankingFunction] = ranking! {
+    "row_number" () -> Oid::INT8;
+    "rank" () -> Oid::INT8;
+    "dense_rank" () -> Oid::INT8;
+    "percent_rank" () -> Oid::FLOAT8;
+    "cume_dist" () -> Oid::FLOAT8;
+    "ntile" (Oid::INT4) -> Oid::INT4;
+    "lag" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    "lag" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+    "lag" (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
+    "lead" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    "lead" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+    "lead" (Oid::ANYCOMPATIBLE, Oid::INT4, Oid::ANYCOMPATIBLE) -> Oid::ANYCOMPATIBLE;
+    "first_value" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    "last_value" (Oid::ANYELEMENT) -> Oid::ANYELEMENT;
+    "nth_value" (Oid::ANYELEMENT, Oid::INT4) -> Oid::ANYELEMENT;
+};
+
+pub(crate) fn ranking_functions(name: &str) -> impl Iterator<Item = &'static RankingFunction> {
+    RANKING.iter().filter(move |function| function.name == name)
+}
+
+/// A window: named in a WINDOW clause or written after OVER.
+#[derive(Clone, Debug)]
+pub struct WindowDefinition {
+    pub partition_by: Vec<BoundExpr>,
+    pub order_by: Vec<SortKey>,
+    pub frame: Frame,
+    /// Whether the frame was written out: such a window cannot be copied and refined.
+    pub framed: bool,
+}
+
+fn default_frame() -> Frame {
+    Frame { units: FrameUnits::Range, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow }
+}
+
+impl Binder<'_, '_> {
+    /// A WINDOW clause: each definition may refine earlier ones.
+    pub(crate) fn named_windows(&mut self, definitions: &[NamedWindowDefinition]) -> Result<()> {
+        for NamedWindowDefinition(name, window) in definitions {
+            let name_text = ident_name(name);
+            if self.level()?.named_windows.iter().any(|(known, _)| *known == name_text) {
+                return Err(SqlError::new(
+                    SqlState::WINDOWING_ERROR,
+                    format!("window \"{name_text}\" is already defined"),
+                )
+                .at(self.position(name.span)));
+            }
+            let definition = match window {
+                NamedWindowExpr::WindowSpec(spec) => self.window_spec(spec)?,
+                NamedWindowExpr::NamedWindow(_) => {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "a WINDOW clause takes a window in parentheses",
+                    ));
+                }
+            };
+            self.level()?.named_windows.push((name_text, definition));
+        }
+        Ok(())
+    }
+
+    fn find_window(&mut self, name: &ast::Ident) -> Result<WindowDefinition> {
+        let text = ident_name(name);
+        let position = self.position(name.span);
+        let level = self.level()?;
+        level
+            .named_windows
+            .iter()
+            .find(|(known, _)| *known == text)
+            .map(|(_, definition)| definition.clone())
+            .ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{text}\" does not exist"))
+                    .at(position)
+            })
+    }
+
+    fn window_spec(&mut self, spec: &ast::WindowSpec) -> Result<WindowDefinition> {
+        let ast::WindowSpec { window_name, partition_by, order_by, window_frame } = spec;
+        let level = self.level()?;
+        let outer = std::mem::replace(&mut level.clause, Clause::WindowDefinition);
+        let result =
+            self.window_spec_inner(window_name.as_ref(), partition_by, order_by, window_frame.as_ref());
+        self.level()?.clause = outer;
+        result
+    }
+
+    fn window_spec_inner(
+        &mut self,
+        base: Option<&ast::Ident>,
+        partition_by: &[ast::Expr],
+        order_by: &[ast::OrderByExpr],
+        frame: Option<&ast::WindowFrame>,
+    ) -> Result<WindowDefinition> {
+        let base = match base {
+            Some(name) => Some((ident_name(name), self.find_window(name)?)),
+            None => None,
+        };
+        let mut partition = partition_by
+            .iter()
+            .map(|expr| {
+                let bound = self.expr(expr)?;
+                self.resolve_unknown(bound)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut order =
+            order_by.iter().map(|key| self.aggregate_sort_key(key)).collect::<Result<Vec<_>>>()?;
+        if let Some((name, base)) = base {
+            let refuse = |what: &str| {
+                Err(SqlError::new(SqlState::WINDOWING_ERROR, format!("cannot {what} window \"{name}\"")))
+            };
+            if !partition.is_empty() {
+                return refuse("override PARTITION BY clause of");
+            }
+            if !order.is_empty() && !base.order_by.is_empty() {
+                return refuse("override ORDER BY clause of");
+            }
+            if base.framed {
+                return refuse("copy").map_err(|error| {
+                    let message = format!("cannot copy window \"{name}\" because it has a frame clause");
+                    SqlError::new(error.state(), message)
+                });
+            }
+            partition = base.partition_by;
+            if order.is_empty() {
+                order = base.order_by;
+            }
+        }
+        let (frame, framed) = match frame {
+            Some(frame) => (self.frame(frame, &order)?, true),
+            None => (default_frame(), false),
+        };
+        Ok(WindowDefinition { partition_by: partition, order_by: order, frame, framed })
+    }
+
+    fn frame(&mut self, frame: &ast::WindowFrame, order: &[SortKey]) -> Result<Frame> {
+        let ast::WindowFrame { units, start_bound, end_bound } = frame;
+        let units = match units {
+            ast::WindowFrameUnits::Rows => FrameUnits::Rows,
+            ast::WindowFrameUnits::Range => FrameUnits::Range,
+            ast::WindowFrameUnits::Groups => FrameUnits::Groups,
+        };
+        if units == FrameUnits::Groups && order.is_empty() {
+            return Err(SqlError::new(SqlState::WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause"));
+        }
+        let start = self.frame_bound(start_bound, units, order)?;
+        let end = match end_bound {
+            Some(bound) => self.frame_bound(bound, units, order)?,
+            None => FrameBound::CurrentRow,
+        };
+        let refuse = |message: &str| Err(SqlError::new(SqlState::WINDOWING_ERROR, message));
+        match (&start, &end) {
+            (FrameBound::UnboundedFollowing, _) => refuse("frame start cannot be UNBOUNDED FOLLOWING"),
+            (_, FrameBound::UnboundedPreceding) => refuse("frame end cannot be UNBOUNDED PRECEDING"),
+            (FrameBound::CurrentRow, FrameBound::Preceding(_)) => {
+                refuse("frame starting from current row cannot have preceding rows")
+            }
+            (FrameBound::Following(_), FrameBound::Preceding(_)) => {
+                refuse("frame starting from following row cannot have preceding rows")
+            }
+            (FrameBound::Following(_), FrameBound::CurrentRow) => {
+                refuse("frame starting from following row cannot end with current row")
+            }
+            _ => Ok(Frame { units, start, end }),
+        }
+    }
+
+    fn frame_bound(
+        &mut self,
+        bound: &ast::WindowFrameBound,
+        units: FrameUnits,
+        order: &[SortKey],
+    ) -> Result<FrameBound> {
+        let (offset, preceding) = match bound {
+            ast::WindowFrameBound::CurrentRow => return Ok(FrameBound::CurrentRow),
+            ast::WindowFrameBound::Preceding(None) => return Ok(FrameBound::UnboundedPreceding),
+            ast::WindowFrameBound::Following(None) => return Ok(FrameBound::UnboundedFollowing),
+            ast::WindowFrameBound::Preceding(Some(offset)) => (offset, true),
+            ast::WindowFrameBound::Following(Some(offset)) => (offset, false),
+        };
+        let position = self.position(offset.span());
+        let value = self.expr(offset)?;
+        let target = match units {
+            FrameUnits::Rows | FrameUnits::Groups => Type::INT8,
+            FrameUnits::Range => {
+                let [key] = order else {
+                    return Err(SqlError::new(
+                        SqlState::WINDOWING_ERROR,
+                        "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+                    )
+                    .at(position));
+                };
+                match key.expr.ty.oid {
+                    Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME => {
+                        Type::INTERVAL
+                    }
+                    other => Type::of(other),
+                }
+            }
+        };
+        let value =
+            self.coerce_or_fail(value, target, CastContext::Implicit).map_err(|error| error.at(position))?;
+        if nearest_depth(&value) == Some(0) {
+            let name = match units {
+                FrameUnits::Rows => "ROWS",
+                FrameUnits::Range => "RANGE",
+                FrameUnits::Groups => "GROUPS",
+            };
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("argument of {name} must not contain variables"),
+            )
+            .at(position));
+        }
+        if matches!(value.kind, ExprKind::Const(Datum::Null)) {
+            return Err(
+                SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "frame offset must not be null").at(position)
+            );
+        }
+        Ok(if preceding { FrameBound::Preceding(value) } else { FrameBound::Following(value) })
+    }
+
+    /// `f(…) OVER …`: gathered by the level, answered by a placeholder.
+    pub(crate) fn window_call(
+        &mut self,
+        function: WindowFunction,
+        args: Vec<BoundExpr>,
+        result: Type,
+        call: &GatheredCall<'_>,
+        span: Span,
+    ) -> Result<BoundExpr> {
+        let position = self.position(span);
+        let level = self.level()?;
+        if !level.clause.allows_windows() || level.kind != LevelKind::Query {
+            return Err(SqlError::new(
+                SqlState::WINDOWING_ERROR,
+                format!("window functions are not allowed in {}", level.clause.describe()),
+            )
+            .at(position));
+        }
+        if call.distinct {
+            return Err(SqlError::unsupported("DISTINCT for a window function").at(position));
+        }
+        if !call.order_by.is_empty() {
+            return Err(SqlError::unsupported("an aggregate ORDER BY for a window function").at(position));
+        }
+        if !call.within_group.is_empty() {
+            return Err(SqlError::unsupported("OVER for an ordered-set aggregate").at(position));
+        }
+        for arg in &args {
+            let mut nested = false;
+            visit_expr(arg, 0, &mut |expr, nesting| {
+                nested |= matches!(expr.kind, ExprKind::Column { depth, index } if depth == nesting && index >= WINDOW_BASE);
+                true
+            });
+            if nested {
+                return Err(SqlError::new(
+                    SqlState::WINDOWING_ERROR,
+                    "window function calls cannot be nested",
+                )
+                .at(position));
+            }
+        }
+        let filter = match call.filter {
+            Some(_) if matches!(function, WindowFunction::Ranking(_)) => {
+                return Err(
+                    SqlError::unsupported("FILTER for a window function that is no aggregate").at(position)
+                );
+            }
+            Some(filter) => Some(self.filter(filter)?),
+            None => None,
+        };
+        let definition = match call.over {
+            Some(WindowType::WindowSpec(spec)) => self.window_spec(spec)?,
+            Some(WindowType::NamedWindow(name)) => self.find_window(name)?,
+            None => return Err(SqlError::internal("a window call without OVER")),
+        };
+        let WindowDefinition { partition_by, order_by, frame, framed: _ } = definition;
+        let level = self.level()?;
+        level.windows.push(WindowCall { function, args, partition_by, order_by, frame, filter, result });
+        let index = WINDOW_BASE + (level.windows.len() - 1) as u16;
+        Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, result))
+    }
+}
