@@ -2,5 +2,13 @@
 //!
 //! - [`bound`] the typed bound tree
 //! - [`bind`]  from syntax to the bound tree
+//! - [`native`] bound statements as closures over a claimed transaction
+//! - [`route`] what a plan touches, and which executor it is for
+//! - [`row`]   between SQL values and the engine's cells
+//! - [`explain`] plans as text
 pub mod bind;
 pub mod bound;
+pub mod explain;
+pub mod native;
+pub mod route;
+pub mod row;

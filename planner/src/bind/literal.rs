@@ -114,7 +114,10 @@ fn field_place(field: &DateTimeField) -> Result<usize> {
         DateTimeField::Minute | DateTimeField::Minutes => 4,
         DateTimeField::Second | DateTimeField::Seconds => 5,
         other => {
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error at or near \"{other}\"")));
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{other}\""),
+            ));
         }
     })
 }

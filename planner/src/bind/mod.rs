@@ -14,7 +14,6 @@
 //! - [`expr`], [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - [`resolve`]   overloads of operators and functions
 //! - [`coerce`]    casts and common types
-//! - [`plpgsql`]   what PL/pgSQL asks beyond SQL: its assignment casts, CASE statements
 //! - [`name`]      identifiers, positions, output column names
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
@@ -33,7 +32,6 @@ pub mod grouping;
 pub mod literal;
 pub mod modify;
 pub mod name;
-pub mod plpgsql;
 pub mod query;
 pub mod resolve;
 pub mod scope;
@@ -53,7 +51,6 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
-pub use plpgsql::{bind_equality, coerce_plpgsql};
 use scope::{Level, LevelKind};
 
 /// What a statement is bound against, and what binding finds out about it.

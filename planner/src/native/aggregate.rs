@@ -1,0 +1,313 @@
+//! GROUP BY, grouping sets and aggregate functions.
+//!
+//! Groups live in a hash table in order of first appearance. `min` and `max` of a column that
+//! some path walks in order need no grouping at all: the first value that is not NULL is the
+//! answer, and the scan stops there.
+
+use std::ops::ControlFlow;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{AggregateFunction, AggregateState};
+use archipel_sql::types::Type;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::CompiledPredicate;
+use super::compile::{Compiler, passed_through};
+use super::context::{ExecContext, ExecResult};
+use super::expression::{Source, Values, eval_all};
+use super::hash::HashKey;
+use super::node::{Node, Out};
+use super::path::OrderKey;
+use super::rows::RowBuffer;
+use super::sort::{KeyOrder, compare_keys};
+use crate::bound::{AggregateCall, Rel};
+
+/// One aggregate call, compiled.
+pub(crate) struct Call {
+    pub function: &'static AggregateFunction,
+    pub types: Vec<Type>,
+    pub args: Vec<Source>,
+    pub filter: Option<CompiledPredicate>,
+    pub distinct: bool,
+    order_keys: Vec<Source>,
+    orders: Vec<KeyOrder>,
+}
+
+/// The running state of one call over one group.
+pub(crate) struct Running {
+    state: Box<dyn AggregateState>,
+    seen: FxHashSet<HashKey>,
+    /// ORDER BY: sort keys and arguments wait until the end.
+    waiting: Option<(RowBuffer, RowBuffer)>,
+}
+
+pub(crate) struct Aggregation {
+    input: Node,
+    groups: Vec<Source>,
+    sets: Vec<Vec<u16>>,
+    calls: Vec<Call>,
+    groupings: Vec<Vec<u16>>,
+    group_slots: Vec<u32>,
+    call_slots: Vec<u32>,
+    grouping_slots: Vec<u32>,
+    /// min or max over an ordered walk: the first value settles it.
+    first_value: bool,
+}
+
+impl Compiler<'_> {
+    pub fn aggregation(&mut self, rel: &Rel) -> Result<Node> {
+        let Rel::Aggregate { input, group_by, sets, aggregates, groupings } = rel else {
+            return Err(SqlError::internal("not an aggregate"));
+        };
+        let slots = self.declare(rel);
+        let layout = self.declare(input);
+        let wanted = self.extreme_order(&layout, group_by.is_empty(), sets, aggregates);
+        let planned = self.plan(input, Vec::new(), wanted.as_slice())?;
+        let first_value = planned.ordered && !wanted.is_empty();
+        let (groups, calls) = self.scoped(&layout, |c| {
+            let groups = c.exprs(group_by)?;
+            let calls = aggregates.iter().map(|call| c.aggregate_call(call)).collect::<Result<Vec<_>>>()?;
+            Ok((groups, calls))
+        })?;
+        let (group_slots, rest) = slots.split_at(group_by.len());
+        let (call_slots, grouping_slots) = rest.split_at(aggregates.len());
+        Ok(Node::Aggregate(Box::new(Aggregation {
+            input: planned.node,
+            groups,
+            sets: sets.clone(),
+            calls,
+            groupings: groupings.clone(),
+            group_slots: group_slots.to_vec(),
+            call_slots: call_slots.to_vec(),
+            grouping_slots: grouping_slots.to_vec(),
+            first_value,
+        })))
+    }
+
+    /// The order in which the first value is the minimum or maximum asked for.
+    fn extreme_order(
+        &self,
+        layout: &[u32],
+        ungrouped: bool,
+        sets: &[Vec<u16>],
+        aggregates: &[AggregateCall],
+    ) -> Vec<OrderKey> {
+        let [call] = aggregates else { return Vec::new() };
+        let descending = match call.function.name {
+            "min" => false,
+            "max" => true,
+            _ => return Vec::new(),
+        };
+        let [arg] = &call.args[..] else { return Vec::new() };
+        if !ungrouped || sets.len() > 1 || call.filter.is_some() {
+            return Vec::new();
+        }
+        match passed_through(arg, layout) {
+            Some(slot) => vec![OrderKey { slot, descending, nulls_first: descending }],
+            None => Vec::new(),
+        }
+    }
+
+    /// Compiles a call. In scope: the input row.
+    pub fn aggregate_call(&mut self, call: &AggregateCall) -> Result<Call> {
+        Ok(Call {
+            function: call.function,
+            types: call.args.iter().map(|arg| arg.ty).collect(),
+            args: self.exprs(&call.args)?,
+            filter: call.filter.as_ref().map(|filter| self.predicate(filter)).transpose()?,
+            distinct: call.distinct,
+            order_keys: call.order_by.iter().map(|key| self.source(&key.expr)).collect::<Result<_>>()?,
+            orders: call.order_by.iter().map(KeyOrder::of).collect(),
+        })
+    }
+}
+
+impl Call {
+    pub fn plain(function: &'static AggregateFunction, types: Vec<Type>) -> Call {
+        Call {
+            function,
+            types,
+            args: Vec::new(),
+            filter: None,
+            distinct: false,
+            order_keys: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+
+    pub fn start(&self) -> Running {
+        let ordered = !self.orders.is_empty();
+        Running {
+            state: (self.function.state)(&self.types),
+            seen: FxHashSet::default(),
+            waiting: ordered.then(|| (RowBuffer::new(self.orders.len()), RowBuffer::new(self.args.len()))),
+        }
+    }
+
+    /// Takes the current row.
+    fn update(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        if let Some(filter) = &self.filter
+            && filter(ctx)? != Some(true)
+        {
+            return Ok(());
+        }
+        if let [arg] = &self.args[..]
+            && !self.distinct
+            && running.waiting.is_none()
+        {
+            let arg = [arg.eval(ctx)?];
+            if !(self.function.strict && arg[0].is_null()) {
+                running.state.update(&ctx.functions, &arg)?;
+            }
+            return Ok(());
+        }
+        let args = eval_all(&self.args, ctx)?;
+        if self.function.strict && args.iter().any(Datum::is_null) {
+            return Ok(());
+        }
+        if self.distinct && !running.seen.insert(HashKey(args.iter().cloned().collect())) {
+            return Ok(());
+        }
+        match &mut running.waiting {
+            Some((keys, rows)) => {
+                let key = eval_all(&self.order_keys, ctx)?;
+                keys.push(key);
+                rows.push(args);
+            }
+            None => running.state.update(&ctx.functions, &args)?,
+        }
+        Ok(())
+    }
+
+    /// Takes one row of arguments, for windows.
+    pub fn feed(&self, running: &mut Running, ctx: &ExecContext<'_, '_>, args: &Values) -> ExecResult<()> {
+        if !(self.function.strict && args.iter().any(Datum::is_null)) {
+            running.state.update(&ctx.functions, args)?;
+        }
+        Ok(())
+    }
+
+    pub fn finish(&self, running: &mut Running, ctx: &ExecContext<'_, '_>) -> ExecResult<Datum> {
+        if let Some((keys, rows)) = running.waiting.take() {
+            let mut positions: Vec<usize> = (0..rows.len()).collect();
+            positions.sort_by(|a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders));
+            for position in positions {
+                running.state.update(&ctx.functions, rows.row(position))?;
+            }
+        }
+        Ok(running.state.finish(&ctx.functions)?)
+    }
+}
+
+impl Aggregation {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        if self.first_value {
+            return self.run_first_value(ctx, out);
+        }
+        if self.groups.is_empty() && self.sets.len() <= 1 {
+            return self.run_ungrouped(ctx, out);
+        }
+        // Keyed by set and the set's group values; others are NULL.
+        let mut index: FxHashMap<(u16, HashKey), usize> = FxHashMap::default();
+        let mut groups: Vec<(u16, Values, Vec<Running>)> = Vec::new();
+        let whole: Vec<Vec<u16>> = vec![(0..self.groups.len() as u16).collect()];
+        let sets = if self.sets.is_empty() { &whole } else { &self.sets };
+        let _ = self.input.run(ctx, &mut |ctx| {
+            let values = eval_all(&self.groups, ctx)?;
+            for (number, set) in sets.iter().enumerate() {
+                let number = number as u16;
+                let key: Values = set.iter().map(|group| values[usize::from(*group)].clone()).collect();
+                let position = match index.get(&(number, HashKey(key.iter().cloned().collect()))) {
+                    Some(position) => *position,
+                    None => {
+                        let mut shown = Values::from_elem(Datum::Null, self.groups.len());
+                        for (group, value) in set.iter().zip(&key) {
+                            shown[usize::from(*group)] = value.clone();
+                        }
+                        groups.push((number, shown, self.calls.iter().map(Call::start).collect()));
+                        index.insert((number, HashKey(key.into_iter().collect())), groups.len() - 1);
+                        groups.len() - 1
+                    }
+                };
+                for (call, running) in self.calls.iter().zip(&mut groups[position].2) {
+                    call.update(running, ctx)?;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        // The empty set answers a row even for no input.
+        for (number, set) in sets.iter().enumerate() {
+            let number = number as u16;
+            if set.is_empty() && !groups.iter().any(|(of, ..)| *of == number) {
+                let shown = Values::from_elem(Datum::Null, self.groups.len());
+                groups.push((number, shown, self.calls.iter().map(Call::start).collect()));
+            }
+        }
+        for (number, shown, mut running) in groups {
+            for (value, slot) in shown.into_iter().zip(&self.group_slots) {
+                ctx.frame.slots[*slot as usize] = value;
+            }
+            let set = &sets[usize::from(number)];
+            for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
+                ctx.frame.slots[*slot as usize] = Datum::Int4(grouping_bits(grouping, set));
+            }
+            if self.emit(&mut running, ctx, out)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn run_ungrouped(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let mut running: Vec<Running> = self.calls.iter().map(Call::start).collect();
+        let mut any = false;
+        let _ = self.input.run(ctx, &mut |ctx| {
+            any = true;
+            for (call, running) in self.calls.iter().zip(&mut running) {
+                call.update(running, ctx)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
+            ctx.frame.slots[*slot as usize] = Datum::Int4(grouping_bits(grouping, &[]));
+        }
+        let _ = any;
+        self.emit(&mut running, ctx, out)
+    }
+
+    fn run_first_value(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let mut value = Datum::Null;
+        let _ = self.input.run(ctx, &mut |ctx| {
+            for arg in self.calls.iter().flat_map(|call| &call.args) {
+                value = arg.eval(ctx)?;
+            }
+            Ok(if value.is_null() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        for slot in &self.call_slots {
+            ctx.frame.slots[*slot as usize] = value.clone();
+        }
+        out(ctx)
+    }
+
+    fn emit(
+        &self,
+        running: &mut [Running],
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        for ((call, running), slot) in self.calls.iter().zip(running).zip(&self.call_slots) {
+            ctx.frame.slots[*slot as usize] = call.finish(running, ctx)?;
+        }
+        out(ctx)
+    }
+}
+
+/// GROUPING(…): a bit an argument, the last one lowest, set where the set lacks it.
+fn grouping_bits(arguments: &[u16], set: &[u16]) -> i32 {
+    arguments.iter().fold(0, |bits, argument| bits << 1 | i32::from(!set.contains(argument)))
+}

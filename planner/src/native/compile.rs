@@ -1,0 +1,337 @@
+//! The state of one compilation: scopes, slots, what was touched.
+//!
+//! A scope is the row an operator reads: a [`Layout`], the slot of each of its columns. Slots
+//! are handed out once and never reused within a statement. Which of them anybody reads is
+//! known only at the end; scans and buffers ask for their columns through [`Pruned`] lists
+//! that are cut down to the used slots by [`Compiler::finish`].
+
+use std::sync::{Arc, OnceLock};
+
+use archipel_engine::TableMeta;
+use archipel_engine::id::TreeId;
+use archipel_sql::catalog::{Table, TableRef};
+use archipel_sql::error::{Result, SqlError};
+use rustc_hash::FxHashMap;
+
+use super::CompileEnv;
+use super::context::FrameShape;
+use crate::bound::{BoundExpr, ExprKind, Rel, SetItem};
+use crate::route::Access;
+
+/// The slot of each column of a row.
+pub(crate) type Layout = Vec<u32>;
+
+/// A list of slots (with something about each) that shrinks to the used ones when the whole
+/// statement is compiled.
+pub(crate) struct Pruned<T>(Arc<OnceLock<Vec<T>>>);
+
+impl<T> Clone for Pruned<T> {
+    fn clone(&self) -> Self {
+        Pruned(self.0.clone())
+    }
+}
+
+impl<T> Pruned<T> {
+    #[inline]
+    pub fn get(&self) -> &[T] {
+        self.0.get().map_or(&[], Vec::as_slice)
+    }
+}
+
+type Pending = Box<dyn FnOnce(&[bool])>;
+
+/// Where the rows of a CTE are found while it is in scope.
+#[derive(Clone)]
+pub(crate) struct CteSource {
+    pub cache: usize,
+    /// The working table of a recursion, as its own term reads it.
+    pub working: bool,
+}
+
+pub(crate) struct Compiler<'e> {
+    pub env: &'e CompileEnv<'e>,
+    scopes: Vec<Layout>,
+    used: Vec<bool>,
+    caches: usize,
+    keys: usize,
+    pending: Vec<Pending>,
+    pub ctes: FxHashMap<u32, CteSource>,
+    /// Relations made during compilation.
+    kept: Vec<Arc<Rel>>,
+    /// The slots of each relation's columns, by its address in the bound tree.
+    layouts: FxHashMap<*const Rel, Layout>,
+    pub accesses: Vec<Access>,
+    /// Tables used, with the version their layout had.
+    pub tables: Vec<(TreeId, u32)>,
+    /// What a slot is known to equal, as an expression over parameters, variables and
+    /// constants: `ol_w_id` where `ol_w_id = $1` was required. For routing only.
+    pub known: FxHashMap<u32, BoundExpr>,
+    /// The values a slot takes in turn: the rows of VALUES. For routing only.
+    pub lists: FxHashMap<u32, Vec<BoundExpr>>,
+    /// Lines of the plan for EXPLAIN, outermost first, with their indentation.
+    pub plan: PlanText,
+}
+
+/// EXPLAIN's tree, collected while compiling: lines with their indentation.
+#[derive(Default)]
+pub(crate) struct PlanText {
+    pub lines: Vec<(usize, String)>,
+    indent: usize,
+}
+
+impl<'e> Compiler<'e> {
+    pub fn new(env: &'e CompileEnv<'e>) -> Self {
+        Compiler {
+            env,
+            scopes: Vec::new(),
+            used: Vec::new(),
+            caches: 0,
+            keys: 0,
+            pending: Vec::new(),
+            ctes: FxHashMap::default(),
+            kept: Vec::new(),
+            layouts: FxHashMap::default(),
+            lists: FxHashMap::default(),
+            accesses: Vec::new(),
+            tables: Vec::new(),
+            known: FxHashMap::default(),
+            plan: PlanText::default(),
+        }
+    }
+
+    /// Adds a line to the plan's text.
+    pub fn line(&mut self, text: impl Into<String>) -> usize {
+        self.plan.lines.push((self.plan.indent, text.into()));
+        self.plan.lines.len() - 1
+    }
+
+    /// Adds a line under which the following ones stand until [`Compiler::close`].
+    pub fn open(&mut self, text: impl Into<String>) -> usize {
+        let line = self.line(text);
+        self.plan.indent += 1;
+        line
+    }
+
+    pub fn close(&mut self) {
+        self.plan.indent -= 1;
+    }
+
+    /// A new slot.
+    pub fn slot(&mut self) -> u32 {
+        self.used.push(false);
+        (self.used.len() - 1) as u32
+    }
+
+    pub fn slots(&mut self, count: usize) -> Layout {
+        (0..count).map(|_| self.slot()).collect()
+    }
+
+    pub fn mark(&mut self, slot: u32) {
+        self.used[slot as usize] = true;
+    }
+
+    pub fn mark_all(&mut self, slots: &[u32]) {
+        slots.iter().for_each(|slot| self.mark(*slot));
+    }
+
+    pub fn cache(&mut self) -> usize {
+        self.caches += 1;
+        self.caches - 1
+    }
+
+    pub fn key(&mut self) -> usize {
+        self.keys += 1;
+        self.keys - 1
+    }
+
+    /// The slots of a relation's columns, handed out when first asked for. Columns that merely
+    /// pass through keep the slot they had below.
+    pub fn declare(&mut self, rel: &Rel) -> Layout {
+        let address: *const Rel = rel;
+        if let Some(layout) = self.layouts.get(&address) {
+            return layout.clone();
+        }
+        let layout = match rel {
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Limit { input, .. } => self.declare(input),
+            Rel::With { body, .. } => self.declare(body),
+            Rel::Join { left, right, .. } => {
+                let mut layout = self.declare(left);
+                layout.extend(self.declare(right));
+                layout
+            }
+            Rel::Project { input, exprs } => {
+                let below = self.declare(input);
+                exprs.iter().map(|expr| passed_through(expr, &below).unwrap_or_else(|| self.slot())).collect()
+            }
+            Rel::ProjectSet { input, items } => {
+                let below = self.declare(input);
+                items
+                    .iter()
+                    .map(|item| match item {
+                        SetItem::Scalar(expr) => passed_through(expr, &below).unwrap_or_else(|| self.slot()),
+                        SetItem::Set { .. } => self.slot(),
+                    })
+                    .collect()
+            }
+            Rel::Window { input, calls } => {
+                let mut layout = self.declare(input);
+                layout.extend(self.slots(calls.len()));
+                layout
+            }
+            other => self.slots(other.width()),
+        };
+        self.layouts.insert(address, layout.clone());
+        layout
+    }
+
+    /// Runs `body` with one more row in scope.
+    pub fn scoped<T>(&mut self, layout: &[u32], body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.scopes.push(layout.to_vec());
+        let result = body(self);
+        self.scopes.pop();
+        result
+    }
+
+    /// How many rows are in scope.
+    pub fn depth(&self) -> usize {
+        self.scopes.len()
+    }
+
+    /// Takes away the scopes beyond the outermost `base`.
+    pub fn cut_scopes(&mut self, base: usize) -> Vec<Layout> {
+        self.scopes.split_off(base.min(self.scopes.len()))
+    }
+
+    /// Puts back what [`Compiler::cut_scopes`] took.
+    pub fn restore_scopes(&mut self, scopes: Vec<Layout>) {
+        self.scopes.extend(scopes);
+    }
+
+    /// The slot behind a column reference, which counts as used from now on.
+    pub fn resolve(&mut self, depth: u16, index: u16) -> Result<u32> {
+        let slot = self
+            .scopes
+            .len()
+            .checked_sub(usize::from(depth) + 1)
+            .and_then(|scope| self.scopes[scope].get(usize::from(index)))
+            .copied()
+            .ok_or_else(|| SqlError::internal(format!("column {index} at depth {depth} is not in scope")))?;
+        self.mark(slot);
+        Ok(slot)
+    }
+
+    /// As [`Compiler::resolve`], without marking; `None` when out of scope.
+    pub fn peek(&self, depth: u16, index: u16) -> Option<u32> {
+        let scope = self.scopes.len().checked_sub(usize::from(depth) + 1)?;
+        self.scopes[scope].get(usize::from(index)).copied()
+    }
+
+    /// A list that will hold those of `candidates` whose slot is used.
+    pub fn pruned<T: 'static>(
+        &mut self,
+        candidates: Vec<T>,
+        slot_of: impl Fn(&T) -> u32 + 'static,
+    ) -> Pruned<T> {
+        let list = Arc::new(OnceLock::new());
+        let target = list.clone();
+        self.pending.push(Box::new(move |used| {
+            let kept: Vec<T> = candidates.into_iter().filter(|c| used[slot_of(c) as usize]).collect();
+            // Set once: each list has one pending entry.
+            let _ = target.set(kept);
+        }));
+        Pruned(list)
+    }
+
+    /// The used ones among some slots, each once.
+    pub fn pruned_slots(&mut self, slots: &[u32]) -> Pruned<u32> {
+        let mut distinct = slots.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        self.pruned(distinct, |slot| *slot)
+    }
+
+    /// Settles all pruned lists and tells the frame's shape.
+    pub fn finish(&mut self) -> FrameShape {
+        for pending in self.pending.drain(..) {
+            pending(&self.used);
+        }
+        FrameShape { slots: self.used.len(), caches: self.caches, keys: self.keys }
+    }
+
+    /// The engine's view of a table, noting that the plan depends on it.
+    pub fn table(&mut self, table: &Table) -> Result<Arc<TableMeta>> {
+        let tree = TreeId(table.tree);
+        let meta = self.env.tables.table(tree).ok_or_else(|| {
+            SqlError::internal(format!("table {}.{} has no storage", table.schema, table.name))
+        })?;
+        if !self.tables.iter().any(|(used, _)| *used == tree) {
+            self.tables.push((tree, meta.version));
+        }
+        Ok(meta)
+    }
+
+    /// A scan of a table, alive until the end of the compilation.
+    pub fn kept_scan(&mut self, table: &TableRef) -> Arc<Rel> {
+        let rel = Arc::new(Rel::Scan { table: table.clone(), lock: None });
+        self.keep(rel.clone());
+        rel
+    }
+
+    /// Keeps a relation made during compilation alive until its end.
+    pub fn keep(&mut self, rel: Arc<Rel>) {
+        self.kept.push(rel);
+    }
+
+    /// What is known beforehand of the values a slot will have.
+    pub fn route_of_slot(&self, slot: u32) -> crate::route::RouteKey {
+        use crate::route::RouteKey;
+        match (self.known.get(&slot), self.lists.get(&slot)) {
+            (Some(value), _) => RouteKey::Point(value.clone()),
+            (None, Some(values)) => RouteKey::List(values.clone()),
+            (None, None) => RouteKey::Unknown("the key comes from a query".to_owned()),
+        }
+    }
+
+    /// A table by its oid, for constraints.
+    pub fn table_by_oid(&self, oid: archipel_sql::types::Oid) -> Result<TableRef> {
+        self.env
+            .catalog
+            .table_by_oid(oid)
+            .ok_or_else(|| SqlError::internal(format!("table with OID {oid} is gone")))
+    }
+
+    /// `expr` over parameters, variables and constants alone, columns replaced by what they are
+    /// known to equal; `None` if that cannot be done.
+    pub fn row_free(&self, expr: &BoundExpr) -> Option<BoundExpr> {
+        match &expr.kind {
+            ExprKind::Column { depth, index } => {
+                let known = self.known.get(&self.peek(*depth, *index)?)?;
+                Some(known.clone())
+            }
+            ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) => Some(expr.clone()),
+            ExprKind::Relabel(inner) => {
+                Some(BoundExpr { kind: ExprKind::Relabel(Box::new(self.row_free(inner)?)), ty: expr.ty })
+            }
+            ExprKind::Call { function, args } => {
+                if function.function.volatility == archipel_sql::function::Volatility::Volatile {
+                    return None;
+                }
+                let args = args.iter().map(|arg| self.row_free(arg)).collect::<Option<Vec<_>>>()?;
+                Some(BoundExpr { kind: ExprKind::Call { function: *function, args }, ty: expr.ty })
+            }
+            _ => crate::route::is_row_free(expr).then(|| expr.clone()),
+        }
+    }
+}
+
+/// The slot of a column of the input that an output column merely repeats.
+pub(crate) fn passed_through(expr: &BoundExpr, below: &[u32]) -> Option<u32> {
+    match &expr.kind {
+        ExprKind::Column { depth: 0, index } => below.get(usize::from(*index)).copied(),
+        ExprKind::Relabel(inner) => passed_through(inner, below),
+        _ => None,
+    }
+}

@@ -1,0 +1,369 @@
+//! What a write must not break, and how PostgreSQL says so when it would.
+//!
+//! NOT NULL and CHECK look at the new row. Unique keys are the engine's own check, reported
+//! here. A foreign key is a query in either direction, planned like any other: does the
+//! referenced row exist; does a referencing row still exist.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::id::TreeId;
+use archipel_sql::catalog::{ForeignKey, Table, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{FunctionContext, ResolvedFunction, lookup_operators};
+use archipel_sql::io;
+use archipel_sql::types::{Oid, Type};
+
+use super::CompiledPredicate;
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult};
+use super::node::Node;
+use super::relation::ScanUse;
+use crate::bound::{BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
+
+/// NOT NULL and CHECK over a new row.
+pub(crate) struct RowChecks {
+    table: TableRef,
+    not_null: Vec<(u16, u32)>,
+    checks: Vec<(String, CompiledPredicate)>,
+}
+
+/// A column's value as error details show it; long ones are cut as PostgreSQL cuts them.
+fn shown(value: &Datum, ty: Type, functions: &FunctionContext<'_>) -> String {
+    const SHOWN_BYTES_MAX: usize = 64;
+    if value.is_null() {
+        return "null".to_owned();
+    }
+    let mut text = io::to_text(value, ty, functions);
+    if text.len() > SHOWN_BYTES_MAX {
+        let end = (0..=SHOWN_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
+/// `Failing row contains (…).`
+fn failing_row(table: &Table, row: &[Datum], functions: &FunctionContext<'_>) -> String {
+    let values: Vec<String> =
+        row.iter().zip(&table.columns).map(|(value, column)| shown(value, column.ty, functions)).collect();
+    format!("Failing row contains ({}).", values.join(", "))
+}
+
+/// `Key (a, b)=(1, 2)`.
+pub(crate) fn key_text(
+    table: &Table,
+    columns: &[u16],
+    values: &[Datum],
+    functions: &FunctionContext<'_>,
+) -> String {
+    let names: Vec<&str> =
+        columns.iter().filter_map(|c| Some(table.columns.get(usize::from(*c))?.name.as_str())).collect();
+    let values: Vec<String> = columns
+        .iter()
+        .zip(values)
+        .filter_map(|(c, value)| {
+            let ty = table.columns.get(usize::from(*c))?.ty;
+            Some(if value.is_null() { "null".to_owned() } else { io::to_text(value, ty, functions) })
+        })
+        .collect();
+    format!("Key ({})=({})", names.join(", "), values.join(", "))
+}
+
+fn of_table(mut error: SqlError, table: &Table, constraint: Option<&str>) -> SqlError {
+    let fields = error.fields_mut();
+    fields.schema = Some(table.schema.clone());
+    fields.table = Some(table.name.clone());
+    fields.constraint = constraint.map(str::to_owned);
+    error
+}
+
+impl RowChecks {
+    /// Checks the new row in its slots. `row` answers all its columns for the error's detail.
+    pub fn check(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
+    ) -> ExecResult<()> {
+        for (column, slot) in &self.not_null {
+            if ctx.frame.slots[*slot as usize].is_null() {
+                let name = &self.table.columns[usize::from(*column)].name;
+                let message = format!(
+                    "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
+                    self.table.name
+                );
+                let row = row(ctx)?;
+                let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
+                    .with_detail(failing_row(&self.table, &row, &ctx.functions));
+                error.fields_mut().column = Some(name.clone());
+                return Err(of_table(error, &self.table, None).into());
+            }
+        }
+        for (name, check) in &self.checks {
+            if check(ctx)? == Some(false) {
+                let message = format!(
+                    "new row for relation \"{}\" violates check constraint \"{name}\"",
+                    self.table.name
+                );
+                let row = row(ctx)?;
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message).with_detail(failing_row(
+                    &self.table,
+                    &row,
+                    &ctx.functions,
+                ));
+                return Err(of_table(error, &self.table, Some(name)).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error of a duplicate key: `tree` is the index it was found in, `None` the primary key.
+pub(crate) fn duplicate_key(
+    table: &Table,
+    tree: Option<TreeId>,
+    row: &[Datum],
+    functions: &FunctionContext<'_>,
+) -> SqlError {
+    let index = tree.and_then(|tree| table.indexes.iter().find(|index| index.tree == tree.0));
+    let (name, columns): (&str, Vec<u16>) = match (index, &table.primary_key) {
+        (Some(index), _) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
+        (None, Some(primary)) => (&primary.name, primary.columns.clone()),
+        (None, None) => (&table.name, Vec::new()),
+    };
+    let values: Vec<Datum> =
+        columns.iter().map(|column| row.get(usize::from(*column)).cloned().unwrap_or(Datum::Null)).collect();
+    let message = format!("duplicate key value violates unique constraint \"{name}\"");
+    let detail = format!("{} already exists.", key_text(table, &columns, &values, functions));
+    of_table(SqlError::new(SqlState::UNIQUE_VIOLATION, message).with_detail(detail), table, Some(name))
+}
+
+/// One foreign key in one direction, as a query over slots that hold the key's values.
+pub(crate) struct ReferenceCheck {
+    node: Node,
+    pub slots: Vec<u32>,
+    /// The values before an update: nothing to check when they stay.
+    foreign_key: ForeignKey,
+    child: TableRef,
+    parent: TableRef,
+    direction: Direction,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// A row of the child needs its parent.
+    ChildNeedsParent,
+    /// A row of the parent must have no children left.
+    ParentLeaves,
+}
+
+impl ReferenceCheck {
+    /// Runs the check over the values in its slots.
+    pub fn check(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        // MATCH SIMPLE: a NULL anywhere references nothing.
+        if self.slots.iter().any(|slot| ctx.frame.slots[*slot as usize].is_null()) {
+            return Ok(());
+        }
+        let found = self.node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?.is_break();
+        match self.direction {
+            Direction::ChildNeedsParent if !found => Err(self.violation(ctx).into()),
+            Direction::ParentLeaves if found => Err(self.violation(ctx).into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn violation(&self, ctx: &ExecContext<'_, '_>) -> SqlError {
+        let values: Vec<Datum> =
+            self.slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
+        let (child, parent, name) = (&self.child, &self.parent, &self.foreign_key.name);
+        let (message, detail) = match self.direction {
+            Direction::ChildNeedsParent => (
+                format!(
+                    "insert or update on table \"{}\" violates foreign key constraint \"{name}\"",
+                    child.name
+                ),
+                format!(
+                    "{} is not present in table \"{}\".",
+                    key_text(child, &self.foreign_key.columns, &values, &ctx.functions),
+                    parent.name
+                ),
+            ),
+            Direction::ParentLeaves => (
+                format!(
+                    "update or delete on table \"{}\" violates foreign key constraint \"{name}\" on table \"{}\"",
+                    parent.name, child.name
+                ),
+                format!(
+                    "{} is still referenced from table \"{}\".",
+                    key_text(parent, &self.foreign_key.referenced_columns, &values, &ctx.functions),
+                    child.name
+                ),
+            ),
+        };
+        of_table(
+            SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).with_detail(detail),
+            child,
+            Some(name),
+        )
+    }
+}
+
+impl Compiler<'_> {
+    /// NOT NULL and CHECK over a new row with these slots; only what `changed` columns can
+    /// break (all of them for `None`).
+    pub fn row_checks(
+        &mut self,
+        table: &TableRef,
+        row: &[u32],
+        checks: &BoundChecks,
+        changed: Option<&[u16]>,
+    ) -> Result<RowChecks> {
+        let touched = |column: u16| changed.is_none_or(|changed| changed.contains(&column));
+        let not_null: Vec<(u16, u32)> = table
+            .columns
+            .iter()
+            .zip(row)
+            .enumerate()
+            .filter(|(position, (column, _))| column.not_null && touched(*position as u16))
+            .map(|(position, (_, slot))| (position as u16, *slot))
+            .collect();
+        not_null.iter().for_each(|(_, slot)| self.mark(*slot));
+        let checks = checks
+            .iter()
+            .filter(|(_, check)| super::walk::root_columns(check).into_iter().any(touched))
+            .map(|(name, check)| Ok((name.clone(), self.scoped(row, |c| c.predicate(check))?)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(RowChecks { table: table.clone(), not_null, checks })
+    }
+
+    /// The foreign keys of a table that a new row with these slots must satisfy; only those
+    /// over `changed` columns.
+    pub fn parent_checks(
+        &mut self,
+        table: &TableRef,
+        row: &[u32],
+        changed: Option<&[u16]>,
+    ) -> Result<Vec<ReferenceCheck>> {
+        let mut found = Vec::new();
+        for key in &table.foreign_keys {
+            if changed.is_some_and(|changed| !key.columns.iter().any(|column| changed.contains(column))) {
+                continue;
+            }
+            let parent = self.table_by_oid(key.references)?;
+            let slots: Vec<u32> = key.columns.iter().map(|column| row[usize::from(*column)]).collect();
+            let types = key.columns.iter().map(|column| table.columns[usize::from(*column)].ty);
+            // An interactive transaction keeps the parent from going away.
+            let lock = RowLock { strength: LockStrength::KeyShare, wait: LockWait::Block };
+            let node = self.lookup(&parent, &key.referenced_columns, &slots, types, Some(lock))?;
+            found.push(ReferenceCheck {
+                node,
+                slots,
+                foreign_key: key.clone(),
+                child: table.clone(),
+                parent,
+                direction: Direction::ChildNeedsParent,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The foreign keys that point at a table, over the slots of a row that leaves (or changes
+    /// one of the `changed` columns).
+    pub fn child_checks(
+        &mut self,
+        table: &TableRef,
+        row: &[u32],
+        changed: Option<&[u16]>,
+    ) -> Result<Vec<ReferenceCheck>> {
+        let mut found = Vec::new();
+        let mut children: Vec<TableRef> = self
+            .env
+            .catalog
+            .tables()
+            .filter(|child| child.foreign_keys.iter().any(|key| key.references == table.oid))
+            .cloned()
+            .collect();
+        children.sort_by_key(|child| child.oid);
+        for child in children {
+            for key in child.foreign_keys.iter().filter(|key| key.references == table.oid) {
+                let touched = |column: &u16| changed.is_none_or(|changed| changed.contains(column));
+                if !key.referenced_columns.iter().any(touched) {
+                    continue;
+                }
+                let slots: Vec<u32> =
+                    key.referenced_columns.iter().map(|column| row[usize::from(*column)]).collect();
+                let types =
+                    key.referenced_columns.iter().map(|column| table.columns[usize::from(*column)].ty);
+                let node = self.lookup(&child, &key.columns, &slots, types, None)?;
+                found.push(ReferenceCheck {
+                    node,
+                    slots,
+                    foreign_key: key.clone(),
+                    child: child.clone(),
+                    parent: table.clone(),
+                    direction: Direction::ParentLeaves,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rows of `table` whose `columns` equal the values in `slots`.
+    fn lookup(
+        &mut self,
+        table: &TableRef,
+        columns: &[u16],
+        slots: &[u32],
+        types: impl Iterator<Item = Type>,
+        lock: Option<RowLock>,
+    ) -> Result<Node> {
+        let conditions = columns
+            .iter()
+            .zip(types)
+            .enumerate()
+            .map(|(position, (column, value_type))| {
+                let column_type = table.columns[usize::from(*column)].ty;
+                let equality = equality(column_type.oid, value_type.oid)?;
+                let left = BoundExpr::column(usize::from(*column), column_type);
+                let kind = ExprKind::Column { depth: 1, index: position as u16 };
+                let args = vec![left, BoundExpr::new(kind, value_type)];
+                Ok(BoundExpr::new(ExprKind::Call { function: equality, args }, Type::BOOL))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let rel = Arc::new(Rel::Filter {
+            input: Box::new(Rel::Scan { table: table.clone(), lock: None }),
+            predicate: BoundExpr::new(ExprKind::And(conditions), Type::BOOL),
+        });
+        // Layouts are remembered by address, so the relation lives as long as the compilation.
+        self.keep(rel.clone());
+        self.scoped(slots, |c| {
+            let Rel::Filter { input, predicate } = &*rel else {
+                return Err(SqlError::internal("built just above"));
+            };
+            let layout = c.declare(input);
+            let conjuncts = c.conjuncts(predicate, &layout);
+            let facts = c.constants_of(&conjuncts);
+            let usage = ScanUse { lock, reference: true, ..ScanUse::default() };
+            Ok(c.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node)
+        })
+    }
+}
+
+/// The `=` over two types, or over the text they both are.
+pub(crate) fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
+    let plain = |oid: Oid| match oid {
+        Oid::VARCHAR | Oid::NAME => Oid::TEXT,
+        Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,
+        other => other,
+    };
+    let (left, right) = (plain(left), plain(right));
+    let operators = lookup_operators("=");
+    let find = |l: Oid, r: Oid| operators.iter().find(|op| op.left == Some(l) && op.right == r);
+    find(left, right)
+        .or_else(|| find(left, left))
+        .map(|op| ResolvedFunction { function: op.function, result: Type::BOOL })
+        .ok_or_else(|| {
+            SqlError::unsupported(format_args!("comparing types {left} and {right} for a constraint"))
+        })
+}

@@ -1,0 +1,164 @@
+//! What a compiled statement runs in.
+//!
+//! A statement owns one [`Frame`]: a flat array of slots. Every column any of its operators
+//! produces has a slot of its own, fixed at compile time, so a row is never copied from one
+//! operator to the next: a scan decodes the columns somebody reads into their slots, a join
+//! merely runs its right side while the left side's slots stand, and an expression reads a slot
+//! by number whatever its nesting. Frames are taken from and given back to a small pool, so
+//! that running a statement allocates nothing once warm.
+
+use std::sync::Arc;
+
+use archipel_engine::Stop;
+use archipel_engine::txn::Txn;
+use archipel_sql::catalog::Table;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result as SqlResult, SqlError};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
+use rustc_hash::FxHashSet;
+
+use crate::native::rows::RowBuffer;
+
+/// Why a statement did not finish.
+#[derive(Debug)]
+pub enum ExecError {
+    /// Control flow of the engine: undo and run again, wait, give up. No EXCEPTION block sees it.
+    Stop(Stop),
+    /// An SQL condition.
+    Sql(SqlError),
+}
+
+impl From<SqlError> for ExecError {
+    fn from(error: SqlError) -> Self {
+        ExecError::Sql(error)
+    }
+}
+
+impl From<Stop> for ExecError {
+    fn from(stop: Stop) -> Self {
+        ExecError::Stop(stop)
+    }
+}
+
+/// The result of running something.
+pub type ExecResult<T> = Result<T, ExecError>;
+
+/// Rows of the system views, computed by the server on demand.
+pub trait SystemRows: Sync {
+    fn rows(&self, table: &Table) -> SqlResult<Vec<Vec<Datum>>>;
+}
+
+/// A server without system views.
+pub struct NoSystemRows;
+impl SystemRows for NoSystemRows {
+    fn rows(&self, table: &Table) -> SqlResult<Vec<Vec<Datum>>> {
+        Err(SqlError::unsupported(format_args!("reading {}.{} here", table.schema, table.name)))
+    }
+}
+
+/// A message to the client below an error.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// `NOTICE`, `WARNING`, `INFO`, `LOG`, `DEBUG`.
+    pub severity: &'static str,
+    pub error: SqlError,
+}
+
+/// What running code reads and writes: the claimed transaction, arguments, registers.
+pub struct ExecContext<'a, 'e> {
+    pub txn: &'a mut Txn<'e>,
+    pub functions: FunctionContext<'a>,
+    pub system: &'a dyn SystemRows,
+    /// `$1`, `$2`, … A routine that runs a statement with parameters of its own swaps them in
+    /// with `std::mem::replace` and back afterwards.
+    pub params: Vec<Datum>,
+    /// The registers of the running routine: [`crate::bound::ExprKind::Variable`]. Swapped
+    /// around a nested call in the same way.
+    pub variables: Vec<Datum>,
+    /// What RAISE and functions said on the way; sent to the client after commit.
+    pub notices: Vec<Notice>,
+    /// What `nextval` gave in this statement or routine, in order; the session keeps the last
+    /// of each for `currval`.
+    pub sequences: Vec<(Oid, i64)>,
+    /// How many routines are nested; routines refuse beyond a limit (54001).
+    pub depth: u32,
+    pub(crate) frame: Frame,
+    spare: Vec<Frame>,
+}
+
+impl<'a, 'e> ExecContext<'a, 'e> {
+    /// A context over a transaction, without parameters or registers.
+    pub fn new(txn: &'a mut Txn<'e>, functions: FunctionContext<'a>, system: &'a dyn SystemRows) -> Self {
+        ExecContext {
+            txn,
+            functions,
+            system,
+            params: Vec::new(),
+            variables: Vec::new(),
+            notices: Vec::new(),
+            sequences: Vec::new(),
+            depth: 0,
+            frame: Frame::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Runs `body` in a fresh frame of a statement's shape.
+    pub(crate) fn in_frame<T>(
+        &mut self,
+        shape: &FrameShape,
+        body: impl FnOnce(&mut Self) -> ExecResult<T>,
+    ) -> ExecResult<T> {
+        let mut frame = self.spare.pop().unwrap_or_default();
+        frame.take_shape(shape);
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = body(self);
+        let mut frame = std::mem::replace(&mut self.frame, outer);
+        frame.clear();
+        self.spare.push(frame);
+        result
+    }
+}
+
+/// How many slots and caches a statement needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FrameShape {
+    pub slots: usize,
+    pub caches: usize,
+    pub keys: usize,
+}
+
+/// The working storage of one running statement.
+#[derive(Default)]
+pub(crate) struct Frame {
+    pub slots: Vec<Datum>,
+    /// Results kept within one run: uncorrelated subqueries, CTEs, materialised inputs.
+    pub caches: Vec<Cache>,
+    /// The storage key of the row a scan stands on, where somebody needs it.
+    pub keys: Vec<Vec<u8>>,
+}
+
+impl Frame {
+    fn take_shape(&mut self, shape: &FrameShape) {
+        self.slots.resize(shape.slots, Datum::Null);
+        self.caches.resize_with(shape.caches, Cache::default);
+        self.keys.resize_with(shape.keys, Vec::new);
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.caches.clear();
+    }
+}
+
+/// Something computed once within a run of a statement.
+#[derive(Default, Clone)]
+pub(crate) enum Cache {
+    #[default]
+    Empty,
+    Value(Datum),
+    Rows(Arc<RowBuffer>),
+    /// The values of an uncorrelated `IN (query)`; whether there was a NULL among them.
+    Set(Arc<FxHashSet<super::hash::HashKey>>, bool),
+}

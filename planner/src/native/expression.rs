@@ -1,0 +1,506 @@
+//! Scalar expressions, compiled to closures.
+//!
+//! The unit of compilation is a [`Source`]: either an operand that already lies in a slot, a
+//! parameter, a register or the plan itself, or a closure. Callers look at the operand case
+//! first, so that the common shapes (`column = $1`, `v + 1`) neither call nor clone.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::id::TreeId;
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{FunctionContext, NoSession, ResolvedFunction, ScalarFunction, Volatility};
+use archipel_sql::io;
+use archipel_sql::types::{Oid, Type};
+use smallvec::SmallVec;
+
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult};
+use super::operand::Operand;
+use super::{CompileEnv, CompiledExpr, CompiledRoutine, RowSink, arithmetic, sequence};
+use crate::bound::{BoundExpr, ExprKind, Subscript};
+use crate::route::Access;
+
+/// A compiled expression: where the value is, or how to get it.
+pub(crate) enum Source {
+    Operand(Operand),
+    Code(CompiledExpr),
+}
+
+impl Source {
+    #[inline]
+    pub fn eval(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+        match self {
+            Source::Operand(operand) => Ok(operand.get(ctx).clone()),
+            Source::Code(code) => code(ctx),
+        }
+    }
+
+    pub fn constant(&self) -> Option<&Datum> {
+        match self {
+            Source::Operand(Operand::Const(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn into_code(self) -> CompiledExpr {
+        match self {
+            Source::Code(code) => code,
+            Source::Operand(Operand::Slot(slot)) => {
+                Box::new(move |ctx| Ok(ctx.frame.slots[slot as usize].clone()))
+            }
+            Source::Operand(Operand::Const(value)) => Box::new(move |_| Ok(value.clone())),
+            Source::Operand(operand) => Box::new(move |ctx| Ok(operand.get(ctx).clone())),
+        }
+    }
+}
+
+/// An expression compiled on its own, with what it touches if it contains queries.
+pub struct CompiledExpression {
+    pub run: CompiledExpr,
+    pub accesses: Vec<Access>,
+    /// Tables it reads, with the layout version it was compiled for.
+    pub tables: Vec<(TreeId, u32)>,
+}
+
+/// Compiles an expression that stands alone (PL/pgSQL): it has no input row.
+pub fn compile_expr(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<CompiledExpr> {
+    Ok(compile_expression(expr, env)?.run)
+}
+
+/// As [`compile_expr`], telling what the expression touches.
+pub fn compile_expression(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<CompiledExpression> {
+    let mut compiler = Compiler::new(env);
+    let source = compiler.scoped(&[], |c| c.source(expr))?;
+    let shape = compiler.finish();
+    let code = source.into_code();
+    let run: CompiledExpr = if shape.slots + shape.caches + shape.keys == 0 {
+        code
+    } else {
+        Box::new(move |ctx| ctx.in_frame(&shape, &code))
+    };
+    Ok(CompiledExpression { run, accesses: compiler.accesses, tables: compiler.tables })
+}
+
+/// Compiles a condition that stands alone; `None` is UNKNOWN.
+pub fn compile_condition(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<super::CompiledPredicate> {
+    let mut compiler = Compiler::new(env);
+    let predicate = compiler.scoped(&[], |c| c.predicate(expr))?;
+    let shape = compiler.finish();
+    if shape.slots + shape.caches + shape.keys == 0 {
+        return Ok(predicate);
+    }
+    Ok(Box::new(move |ctx| ctx.in_frame(&shape, &predicate)))
+}
+
+impl Compiler<'_> {
+    pub fn exprs(&mut self, exprs: &[BoundExpr]) -> Result<Vec<Source>> {
+        exprs.iter().map(|expr| self.source(expr)).collect()
+    }
+
+    /// Compiles an expression.
+    pub fn source(&mut self, expr: &BoundExpr) -> Result<Source> {
+        let code: CompiledExpr = match &expr.kind {
+            ExprKind::Const(value) => return Ok(Source::Operand(Operand::Const(value.clone()))),
+            ExprKind::Param(index) => return Ok(Source::Operand(Operand::Param(*index))),
+            ExprKind::Variable(index) => return Ok(Source::Operand(Operand::Variable(*index))),
+            ExprKind::Column { depth, index } => {
+                return Ok(Source::Operand(Operand::Slot(self.resolve(*depth, *index)?)));
+            }
+            ExprKind::Relabel(inner) => return self.source(inner),
+            ExprKind::Call { function, args } => {
+                let args = self.exprs(args)?;
+                if let Some(code) = sequence::call(function.function, &args) {
+                    return Ok(Source::Code(code(args)));
+                }
+                if let Some(folded) = fold(function.function, &args) {
+                    return Ok(Source::Operand(Operand::Const(folded)));
+                }
+                call(*function, args)
+            }
+            ExprKind::Routine { routine, args } => {
+                let compiled = self.link(routine, args)?;
+                let args = self.exprs(args)?;
+                let strict = routine.strict;
+                let record = expr.ty.oid == Oid::RECORD;
+                Box::new(move |ctx| {
+                    let args = eval_all(&args, ctx)?;
+                    if strict && args.iter().any(Datum::is_null) {
+                        return Ok(Datum::Null);
+                    }
+                    let mut first = FirstRow { value: Datum::Null, record };
+                    compiled.call(ctx, &args, &mut first)?;
+                    Ok(first.value)
+                })
+            }
+            ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::Not(_)
+            | ExprKind::IsNull(_)
+            | ExprKind::IsNotNull(_)
+            | ExprKind::IsBool { .. }
+            | ExprKind::IsDistinctFrom { .. }
+            | ExprKind::ArrayOp { .. }
+            | ExprKind::InList { .. } => {
+                let predicate = self.predicate(expr)?;
+                Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))
+            }
+            ExprKind::Case { arms, otherwise } => {
+                let arms = arms
+                    .iter()
+                    .map(|(condition, value)| Ok((self.predicate(condition)?, self.source(value)?)))
+                    .collect::<Result<Vec<_>>>()?;
+                let otherwise = otherwise.as_ref().map(|expr| self.source(expr)).transpose()?;
+                Box::new(move |ctx| {
+                    for (condition, value) in &arms {
+                        if condition(ctx)? == Some(true) {
+                            return value.eval(ctx);
+                        }
+                    }
+                    otherwise.as_ref().map_or(Ok(Datum::Null), |value| value.eval(ctx))
+                })
+            }
+            ExprKind::Coalesce(args) => {
+                let args = self.exprs(args)?;
+                Box::new(move |ctx| {
+                    for arg in &args {
+                        let value = arg.eval(ctx)?;
+                        if !value.is_null() {
+                            return Ok(value);
+                        }
+                    }
+                    Ok(Datum::Null)
+                })
+            }
+            ExprKind::NullIf { left, right, equality } => {
+                let (left, right) = (self.source(left)?, self.source(right)?);
+                let equality = equality.function;
+                Box::new(move |ctx| {
+                    let left = left.eval(ctx)?;
+                    let right = right.eval(ctx)?;
+                    if left.is_null() || right.is_null() {
+                        return Ok(left);
+                    }
+                    let args = [left, right];
+                    let equal = (equality.eval)(&ctx.functions, &args)? == Datum::Bool(true);
+                    let [left, _] = args;
+                    Ok(if equal { Datum::Null } else { left })
+                })
+            }
+            ExprKind::Extreme { greatest, args, less } => {
+                let args = self.exprs(args)?;
+                let (greatest, less) = (*greatest, less.function);
+                Box::new(move |ctx| {
+                    let mut best = Datum::Null;
+                    for arg in &args {
+                        let value = arg.eval(ctx)?;
+                        if value.is_null() {
+                            continue;
+                        }
+                        if best.is_null() {
+                            best = value;
+                            continue;
+                        }
+                        let pair = if greatest { [best, value] } else { [value, best] };
+                        let replace = (less.eval)(&ctx.functions, &pair)? == Datum::Bool(true);
+                        let [first, second] = pair;
+                        // Greatest: best < value. Least: value < best. Either way the new one wins.
+                        best = if greatest == replace { second } else { first };
+                    }
+                    Ok(best)
+                })
+            }
+            ExprKind::Array { element, items } => {
+                let items = self.exprs(items)?;
+                let element = *element;
+                Box::new(move |ctx| {
+                    let values = eval_all(&items, ctx)?;
+                    Ok(array_of(element, values)?)
+                })
+            }
+            ExprKind::Row(fields) => {
+                let fields = self.exprs(fields)?;
+                Box::new(move |ctx| Ok(Datum::Record(eval_all(&fields, ctx)?.into_vec().into())))
+            }
+            ExprKind::Subscript { array, subscripts } => self.subscript(array, subscripts)?,
+            ExprKind::Field { record, index } => {
+                let record = self.source(record)?;
+                let index = usize::from(*index);
+                Box::new(move |ctx| {
+                    Ok(match record.eval(ctx)? {
+                        Datum::Record(fields) => fields.get(index).cloned().unwrap_or(Datum::Null),
+                        _ => Datum::Null,
+                    })
+                })
+            }
+            ExprKind::ConvertIo(inner) => {
+                let (from, to) = (inner.ty, expr.ty);
+                let inner = self.source(inner)?;
+                Box::new(move |ctx| {
+                    let value = inner.eval(ctx)?;
+                    Ok(convert_io(&value, from, to, &ctx.functions)?)
+                })
+            }
+            ExprKind::ArrayConvert { array, element } => {
+                let array = self.source(array)?;
+                let item = self.slot();
+                let to = element.ty.oid;
+                let element = self.scoped(&[item], |c| c.source(element))?;
+                Box::new(move |ctx| {
+                    let Datum::Array(array) = array.eval(ctx)? else { return Ok(Datum::Null) };
+                    let mut values = Vec::with_capacity(array.values.len());
+                    for value in &array.values {
+                        ctx.frame.slots[item as usize] = value.clone();
+                        values.push(element.eval(ctx)?);
+                    }
+                    Ok(Datum::Array(Arc::new(Array {
+                        element: to,
+                        dimensions: array.dimensions.clone(),
+                        values,
+                    })))
+                })
+            }
+            ExprKind::Subquery(subquery) => return self.subquery(subquery),
+        };
+        Ok(Source::Code(code))
+    }
+
+    /// Links a routine, taking over what it touches: keys over its parameters become keys over
+    /// the call's arguments.
+    pub fn link(
+        &mut self,
+        routine: &archipel_sql::catalog::RoutineRef,
+        args: &[BoundExpr],
+    ) -> Result<Arc<dyn CompiledRoutine>> {
+        let compiled = self.env.routines.link(routine)?;
+        let args: Vec<Option<BoundExpr>> = args.iter().map(|arg| self.row_free(arg)).collect();
+        for access in compiled.accesses() {
+            let mut access = access.clone();
+            access.key = crate::route::over_arguments(&access.key, &args, &routine.name);
+            self.accesses.push(access);
+        }
+        Ok(compiled)
+    }
+
+    fn subscript(&mut self, array: &BoundExpr, subscripts: &[Subscript]) -> Result<CompiledExpr> {
+        let array = self.source(array)?;
+        if let [Subscript::Index(index)] = subscripts {
+            let index = self.source(index)?;
+            return Ok(Box::new(move |ctx| {
+                let Some(index) = crate::row::integer(&index.eval(ctx)?) else { return Ok(Datum::Null) };
+                let read = |value: &Datum| match value {
+                    Datum::Array(array) => element(array, &[index]),
+                    _ => Datum::Null,
+                };
+                match &array {
+                    Source::Operand(operand) => Ok(read(operand.get(ctx))),
+                    Source::Code(code) => Ok(read(&code(ctx)?)),
+                }
+            }));
+        }
+        let slices = subscripts.iter().any(|s| matches!(s, Subscript::Slice { .. }));
+        let bounds = subscripts
+            .iter()
+            .map(|subscript| {
+                Ok(match subscript {
+                    Subscript::Index(index) => (None, Some(self.source(index)?), false),
+                    Subscript::Slice { lower, upper } => (
+                        lower.as_ref().map(|expr| self.source(expr)).transpose()?,
+                        upper.as_ref().map(|expr| self.source(expr)).transpose()?,
+                        true,
+                    ),
+                })
+            })
+            .collect::<Result<Vec<(Option<Source>, Option<Source>, bool)>>>()?;
+        Ok(Box::new(move |ctx| {
+            let Datum::Array(array) = array.eval(ctx)? else { return Ok(Datum::Null) };
+            let mut lows: SmallVec<[Option<i64>; 4]> = SmallVec::new();
+            let mut highs: SmallVec<[Option<i64>; 4]> = SmallVec::new();
+            for (lower, upper, slice) in &bounds {
+                let number = |source: &Option<Source>, ctx: &mut ExecContext<'_, '_>| match source {
+                    None => Ok(Ok(None)),
+                    Some(source) => source.eval(ctx).map(|v| crate::row::integer(&v).map(Some).ok_or(())),
+                };
+                let (Ok(low), Ok(high)) = (number(lower, ctx)?, number(upper, ctx)?) else {
+                    return Ok(Datum::Null);
+                };
+                // Among slices a plain subscript n means 1:n.
+                lows.push(if *slice { low } else { Some(1) });
+                highs.push(high);
+            }
+            if !slices {
+                let indexes: SmallVec<[i64; 4]> = highs.iter().map(|high| high.unwrap_or(0)).collect();
+                return Ok(element(&array, &indexes));
+            }
+            Ok(slice(&array, &lows, &highs))
+        }))
+    }
+}
+
+/// Takes the first row a routine answers.
+struct FirstRow {
+    value: Datum,
+    record: bool,
+}
+
+impl RowSink for FirstRow {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.value = match row {
+            [value] if !self.record || matches!(value, Datum::Record(_)) => value.clone(),
+            row => Datum::Record(row.into()),
+        };
+        Ok(ControlFlow::Break(()))
+    }
+}
+
+pub(crate) type Values = SmallVec<[Datum; 4]>;
+
+pub(crate) fn eval_all(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<Values> {
+    let mut values = Values::with_capacity(sources.len());
+    for source in sources {
+        values.push(source.eval(ctx)?);
+    }
+    Ok(values)
+}
+
+/// The value of an immutable call of constants. An error stays for run time, where it may
+/// never be reached.
+fn fold(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
+    if function.volatility != Volatility::Immutable {
+        return None;
+    }
+    let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;
+    if function.strict && values.iter().any(Datum::is_null) {
+        return Some(Datum::Null);
+    }
+    (function.eval)(&FunctionContext { now: 0, session: &NoSession }, &values).ok()
+}
+
+/// A call with its arguments evaluated in order.
+fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
+    let args = match arithmetic::specialise(resolved.function, args) {
+        Ok(code) => return code,
+        Err(args) => args,
+    };
+    let (eval, strict) = (resolved.function.eval, resolved.function.strict);
+    match <[Source; 1]>::try_from(args).map_err(<[Source; 2]>::try_from) {
+        Ok([a]) => Box::new(move |ctx| {
+            let args = [a.eval(ctx)?];
+            if strict && args[0].is_null() {
+                return Ok(Datum::Null);
+            }
+            Ok(eval(&ctx.functions, &args)?)
+        }),
+        Err(Ok([a, b])) => Box::new(move |ctx| {
+            let args = [a.eval(ctx)?, b.eval(ctx)?];
+            if strict && (args[0].is_null() || args[1].is_null()) {
+                return Ok(Datum::Null);
+            }
+            Ok(eval(&ctx.functions, &args)?)
+        }),
+        Err(Err(args)) => Box::new(move |ctx| {
+            let args = eval_all(&args, ctx)?;
+            if strict && args.iter().any(Datum::is_null) {
+                return Ok(Datum::Null);
+            }
+            Ok(eval(&ctx.functions, &args)?)
+        }),
+    }
+}
+
+/// `ARRAY[…]`: of scalars, or of arrays of one shape, which gain a dimension.
+pub(crate) fn array_of(element: Oid, values: Values) -> Result<Datum> {
+    let nested = values.iter().any(|value| matches!(value, Datum::Array(_)));
+    if !nested {
+        let dimensions = match values.len() {
+            0 => Vec::new(),
+            length => vec![Dimension { length, lower_bound: 1 }],
+        };
+        return Ok(Datum::Array(Arc::new(Array { element, dimensions, values: values.into_vec() })));
+    }
+    let mut inner: Option<Vec<Dimension>> = None;
+    let mut flat = Vec::new();
+    let length = values.len();
+    for value in values {
+        let shape_error = || {
+            SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "multidimensional arrays must have array expressions with matching dimensions",
+            )
+        };
+        let Datum::Array(array) = value else { return Err(shape_error()) };
+        match &inner {
+            None => inner = Some(array.dimensions.clone()),
+            Some(shape) if *shape != array.dimensions => return Err(shape_error()),
+            Some(_) => {}
+        }
+        flat.extend(array.values.iter().cloned());
+    }
+    let mut dimensions = vec![Dimension { length, lower_bound: 1 }];
+    match inner {
+        Some(shape) if !shape.is_empty() => dimensions.extend(shape),
+        _ => dimensions.clear(),
+    }
+    Ok(Datum::Array(Arc::new(Array { element, dimensions, values: flat })))
+}
+
+/// One element; NULL outside the bounds or with the wrong number of subscripts.
+pub fn element(array: &Array, indexes: &[i64]) -> Datum {
+    if array.dimensions.len() != indexes.len() {
+        return Datum::Null;
+    }
+    let mut at = 0usize;
+    for (dimension, index) in array.dimensions.iter().zip(indexes) {
+        let offset = index - i64::from(dimension.lower_bound);
+        if offset < 0 || offset >= dimension.length as i64 {
+            return Datum::Null;
+        }
+        at = at * dimension.length + offset as usize;
+    }
+    array.values.get(at).cloned().unwrap_or(Datum::Null)
+}
+
+/// A slice, its lower bounds 1; the empty array when nothing is left.
+fn slice(array: &Array, lows: &[Option<i64>], highs: &[Option<i64>]) -> Datum {
+    let empty = || {
+        Datum::Array(Arc::new(Array { element: array.element, dimensions: Vec::new(), values: Vec::new() }))
+    };
+    if lows.len() > array.dimensions.len() {
+        return empty();
+    }
+    let mut ranges = Vec::with_capacity(array.dimensions.len());
+    for (position, dimension) in array.dimensions.iter().enumerate() {
+        let first = i64::from(dimension.lower_bound);
+        let last = first + dimension.length as i64 - 1;
+        let low = lows.get(position).copied().flatten().unwrap_or(first).max(first);
+        let high = highs.get(position).copied().flatten().unwrap_or(last).min(last);
+        if low > high {
+            return empty();
+        }
+        ranges.push((low - first) as usize..=(high - first) as usize);
+    }
+    let mut positions = vec![0usize];
+    for (range, dimension) in ranges.iter().zip(&array.dimensions) {
+        positions =
+            positions.iter().flat_map(|p| range.clone().map(move |i| p * dimension.length + i)).collect();
+    }
+    let dimensions =
+        ranges.iter().map(|range| Dimension { length: range.clone().count(), lower_bound: 1 }).collect();
+    let values = positions.into_iter().map(|p| array.values[p].clone()).collect();
+    Datum::Array(Arc::new(Array { element: array.element, dimensions, values }))
+}
+
+/// The text form of one type read as another.
+pub(crate) fn convert_io(
+    value: &Datum,
+    from: Type,
+    to: Type,
+    functions: &FunctionContext<'_>,
+) -> Result<Datum> {
+    if value.is_null() {
+        return Ok(Datum::Null);
+    }
+    let text = io::to_text(value, from, functions);
+    io::text_in(&text, to, functions)
+}

@@ -1,0 +1,332 @@
+//! INSERT, with ON CONFLICT and RETURNING.
+//!
+//! Rows are written as the source produces them, unless the source reads tables or calls what
+//! may: then they are collected first, so that a statement never sees its own rows.
+
+use std::ops::{Bound, ControlFlow};
+
+use archipel_engine::Inserted;
+use archipel_engine::schema::IndexDef;
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
+use archipel_engine::txn::{Direction, KeyRange};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use rustc_hash::FxHashSet;
+
+use super::compile::{Compiler, Pruned};
+use super::constraint::{ReferenceCheck, RowChecks};
+use super::context::{ExecContext, ExecResult};
+use super::expression::{Source, eval_all};
+use super::modify::Change;
+use super::node::{Node, collect};
+use super::scan::{ScanColumn, decode};
+use super::statement::Emit;
+use super::write::Target;
+use super::{CompiledPredicate, walk};
+use crate::bound::{BoundInsert, ExprKind, Rel};
+use crate::row::Codec;
+
+pub(crate) struct Insert {
+    target: Target,
+    source: Node,
+    /// The new row.
+    slots: Vec<u32>,
+    collected: bool,
+    checks: RowChecks,
+    parents: Vec<ReferenceCheck>,
+    conflict: Option<Conflict>,
+    returning: Option<Vec<Source>>,
+    /// What RETURNING reads where a row may have been updated instead.
+    shown: Option<Vec<u32>>,
+}
+
+struct Conflict {
+    arbiter: Arbiter,
+    update: Option<ConflictUpdate>,
+}
+
+enum Arbiter {
+    /// Any unique key.
+    Any,
+    Primary,
+    Index(IndexDef),
+}
+
+struct ConflictUpdate {
+    existing: Vec<u32>,
+    columns: Pruned<ScanColumn>,
+    filter: Option<CompiledPredicate>,
+    change: Change,
+}
+
+impl Compiler<'_> {
+    pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
+        let table = &insert.table;
+        let meta = self.table(table)?;
+        self.open(format!("Insert on {}", table.name));
+        let source = self.relation(&insert.source);
+        self.close();
+        let source = source?;
+        let slots = self.declare(&insert.source);
+        self.mark_all(&slots);
+        let key = match meta.def.key.first() {
+            Some(first) if usize::from(first.column) < slots.len() => {
+                self.route_of_slot(slots[usize::from(first.column)])
+            }
+            _ => crate::route::RouteKey::Unknown("the row gets a number of its own".to_owned()),
+        };
+        self.note_table(table, &meta, true, key);
+        for index in &meta.def.indexes {
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && let Some(first) = index.key.first()
+            {
+                let key = self.route_of_slot(slots[usize::from(first.column)]);
+                self.note_index(table, &meta, *first, group, key);
+            }
+        }
+        let checks = self.row_checks(table, &slots, &insert.checks, None)?;
+        let parents = self.parent_checks(table, &slots, None)?;
+        let target = Target::new(table, meta);
+        let mut shown = None;
+        let conflict = match &insert.on_conflict {
+            None => None,
+            Some(on_conflict) => {
+                let arbiter = match &on_conflict.target {
+                    None => Arbiter::Any,
+                    Some(columns) => self.arbiter(&target, columns)?,
+                };
+                let update = match &on_conflict.update {
+                    None => None,
+                    Some((set, filter)) => {
+                        let existing = self.slots(table.columns.len());
+                        let mut scope = existing.clone();
+                        scope.extend(&slots);
+                        let filter = filter
+                            .as_ref()
+                            .map(|filter| self.scoped(&scope, |c| c.predicate(filter)))
+                            .transpose()?;
+                        let change =
+                            self.change(table, &target.meta, &existing, &scope, set, &insert.checks)?;
+                        let columns = existing
+                            .iter()
+                            .zip(&table.columns)
+                            .enumerate()
+                            .map(|(position, (slot, column))| ScanColumn {
+                                column: position as u16,
+                                slot: *slot,
+                                codec: Codec::of(column.ty),
+                            })
+                            .collect();
+                        let columns = self.pruned(columns, |column| column.slot);
+                        shown = Some(self.slots(table.columns.len()));
+                        Some(ConflictUpdate { existing, columns, filter, change })
+                    }
+                };
+                Some(Conflict { arbiter, update })
+            }
+        };
+        let row = shown.as_ref().unwrap_or(&slots).clone();
+        let returning = insert
+            .returning
+            .as_ref()
+            .map(|returning| self.scoped(&row, |c| c.exprs(&returning.exprs)))
+            .transpose()?;
+        if shown.is_some() && returning.is_some() {
+            // The updated row is shown whole.
+            if let Some(update) = conflict.as_ref().and_then(|c| c.update.as_ref()) {
+                self.mark_all(&update.existing);
+            }
+        }
+        let collected = reads_anything(&insert.source);
+        Ok(Insert { target, source, slots, collected, checks, parents, conflict, returning, shown })
+    }
+
+    fn arbiter(&self, target: &Target, columns: &[u16]) -> Result<Arbiter> {
+        let same =
+            |key: &[u16]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
+        if target.table.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
+            return Ok(Arbiter::Primary);
+        }
+        for index in &target.meta.def.indexes {
+            let key: Vec<u16> = index.key.iter().map(|column| column.column).collect();
+            if index.unique && same(&key) {
+                return Ok(Arbiter::Index(index.clone()));
+            }
+        }
+        Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+        ))
+    }
+}
+
+/// Whether a source must be run to its end before the first row is written.
+fn reads_anything(rel: &Rel) -> bool {
+    let mut reads = !matches!(rel, Rel::Values { .. } | Rel::Unit);
+    if let Rel::Project { input, .. } = rel {
+        reads = !matches!(**input, Rel::Unit | Rel::Values { .. });
+    }
+    walk::visit_rel(rel, 0, &mut |expr, _| {
+        reads |= matches!(expr.kind, ExprKind::Subquery(_) | ExprKind::Routine { .. });
+    });
+    reads
+}
+
+/// What became of one proposed row.
+enum Written {
+    Inserted,
+    Updated,
+    Skipped,
+}
+
+impl Insert {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let mut count = 0;
+        let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
+        let mut row = Vec::new();
+        if self.collected {
+            let rows = collect(&self.source, &self.slots, ctx)?;
+            for index in 0..rows.len() {
+                rows.restore(index, &mut ctx.frame, &self.slots);
+                count += self.one(ctx, &mut row, &mut touched, emit)?;
+            }
+        } else {
+            let _ = self.source.run(ctx, &mut |ctx| {
+                count += self.one(ctx, &mut row, &mut touched, emit)?;
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(count)
+    }
+
+    /// Writes the row in the slots.
+    fn one(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &mut Vec<u8>,
+        touched: &mut FxHashSet<KeyBuf>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        let slots = &self.slots;
+        let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
+            slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
+        };
+        self.checks.check(ctx, &|ctx| Ok(values(ctx)))?;
+        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
+        let mut key = KeyBuf::new();
+        let frame = &ctx.frame;
+        self.target.encode(|position| &frame.slots[slots[position] as usize], hidden, row, &mut key)?;
+        let written = match &self.conflict {
+            None => {
+                let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
+                if inserted != Inserted::Ok {
+                    self.target.accept(inserted, ctx, &values(ctx))?;
+                }
+                Written::Inserted
+            }
+            Some(conflict) => self.upsert(conflict, ctx, row, &key, touched, &values)?,
+        };
+        match written {
+            Written::Skipped => return Ok(0),
+            Written::Inserted => {
+                for parent in &self.parents {
+                    parent.check(ctx)?;
+                }
+                if let Some(shown) = &self.shown {
+                    for (from, to) in slots.iter().zip(shown) {
+                        ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
+                    }
+                }
+            }
+            Written::Updated => {}
+        }
+        if let Some(returning) = &self.returning {
+            let row = eval_all(returning, ctx)?;
+            let _ = emit(&row)?;
+        }
+        Ok(1)
+    }
+
+    fn upsert(
+        &self,
+        conflict: &Conflict,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &[u8],
+        key: &KeyBuf,
+        touched: &mut FxHashSet<KeyBuf>,
+        values: &dyn Fn(&ExecContext<'_, '_>) -> Vec<Datum>,
+    ) -> ExecResult<Written> {
+        let existing = match &conflict.arbiter {
+            Arbiter::Any => None,
+            Arbiter::Primary => ctx.txn.get(&self.target.meta, key)?.is_some().then(|| key.clone()),
+            Arbiter::Index(index) => self.holder(index, ctx, row)?,
+        };
+        let Some(existing) = existing else {
+            let inserted = ctx.txn.insert(&self.target.meta, key, row)?;
+            if inserted != Inserted::Ok {
+                if matches!(conflict.arbiter, Arbiter::Any) {
+                    return Ok(Written::Skipped);
+                }
+                self.target.accept(inserted, ctx, &values(ctx))?;
+            }
+            if conflict.update.is_some() {
+                touched.insert(key.clone());
+            }
+            return Ok(Written::Inserted);
+        };
+        let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
+        if !touched.insert(existing.clone()) {
+            return Err(SqlError::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            )
+            .with_hint(
+                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+            )
+            .into());
+        }
+        let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(Written::Skipped) };
+        decode(&self.target.meta, update.columns.get(), stored, &mut ctx.frame);
+        if let Some(filter) = &update.filter
+            && filter(ctx)? != Some(true)
+        {
+            return Ok(Written::Skipped);
+        }
+        update.change.evaluate(ctx, &self.target, &existing)?;
+        if !update.change.apply(ctx, &self.target, &existing)? {
+            return Ok(Written::Skipped);
+        }
+        if let Some(shown) = &self.shown {
+            for (from, to) in update.change.row.iter().zip(shown) {
+                ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
+            }
+        }
+        Ok(Written::Updated)
+    }
+
+    /// The storage key of the row that holds the proposed row's key in a unique index.
+    fn holder(
+        &self,
+        index: &IndexDef,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &[u8],
+    ) -> ExecResult<Option<KeyBuf>> {
+        let meta = &self.target.meta;
+        let mut entry = KeyBuf::new();
+        for column in &index.key {
+            let position = usize::from(column.column);
+            if meta.layout.is_null(row, position) {
+                return Ok(None);
+            }
+            encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
+        }
+        let mut found = None;
+        let range = KeyRange { low: Bound::Included(&entry), high: Bound::Included(&entry) };
+        ctx.txn.scan_index(meta, index, range, Direction::Ascending, &mut |_, storage_key| {
+            found = Some(KeyBuf::from_slice(storage_key));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,523 @@
+//! Joins: which table first, and how each next one is reached.
+//!
+//! Inner joins are flattened into items and conditions, whatever the parentheses were, and put
+//! in order greedily: the item with the best path first, then whichever is best reached from
+//! those placed. An item whose path takes values from placed rows becomes the inner side of a
+//! nested loop (an index lookup join); one that merely shares an equality is hashed; the rest
+//! is buffered once. Outer joins keep their shape and are items themselves.
+
+use archipel_sql::error::Result;
+use rustc_hash::FxHashMap;
+
+use super::compile::{Compiler, Layout, passed_through};
+use super::conjunct::{Conjunct, comparable};
+use super::expression::Source;
+use super::node::{HashJoin, Loop, LoopKind, Node};
+use super::operator::{Comparison, comparison};
+use super::path::{OrderKey, Restrictions};
+use super::relation::{Planned, ScanUse};
+use super::walk;
+use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel, RowLock};
+use archipel_sql::catalog::{TableKind, TableRef};
+
+struct Item<'b> {
+    rel: &'b Rel,
+    layout: Layout,
+    /// The row a lateral item reads one depth out.
+    lateral: Option<Layout>,
+    usage: ScanUse,
+}
+
+/// A table under nothing but conditions and renamings.
+struct Bare<'b> {
+    table: &'b TableRef,
+    lock: Option<RowLock>,
+    layout: Layout,
+}
+
+impl Compiler<'_> {
+    /// Plans a tree of filters and inner joins.
+    pub fn plan_joins<'b>(
+        &mut self,
+        rel: &'b Rel,
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let mut items = Vec::new();
+        let mut conjuncts = pushed;
+        self.flatten(rel, &mut items, &mut conjuncts);
+        let facts = self.constants_of(&conjuncts);
+        if items.len() == 1
+            && let Some(item) = items.pop()
+        {
+            return self.plan_item(&item, conjuncts, &facts, wanted);
+        }
+        self.open("Nested Loop");
+        let planned = self.order_joins(items, conjuncts, &facts, wanted);
+        self.close();
+        planned
+    }
+
+    fn order_joins<'b>(
+        &mut self,
+        mut items: Vec<Item<'b>>,
+        mut conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let mut placed: Option<Planned> = None;
+        let mut placed_slots: Vec<u32> = Vec::new();
+        while !items.is_empty() {
+            let next = self.best_item(&items, &conjuncts, &placed_slots, facts, wanted, placed.is_none())?;
+            let item = items.remove(next);
+            let unplaced: Vec<u32> = items.iter().flat_map(|item| item.layout.iter().copied()).collect();
+            let (now, later): (Vec<_>, Vec<_>) = conjuncts.into_iter().partition(|c| !c.reads_any(&unplaced));
+            conjuncts = later;
+            placed = Some(match placed {
+                None => {
+                    let wanted: &[OrderKey] =
+                        if wanted.iter().all(|key| item.layout.contains(&key.slot)) { wanted } else { &[] };
+                    let planned = self.plan_item(&item, now, facts, wanted)?;
+                    Planned { node: planned.node, ordered: planned.ordered && !wanted.is_empty() }
+                }
+                Some(left) => {
+                    let node = self.join_item(left.node, &item, now, facts)?;
+                    Planned { node, ordered: left.ordered }
+                }
+            });
+            placed_slots.extend(&item.layout);
+        }
+        // A FROM clause without items does not exist, but an answer is cheap.
+        let planned = placed.unwrap_or(Planned { node: Node::Unit, ordered: false });
+        let node = self.filter_above(planned.node, &conjuncts)?;
+        Ok(Planned { node, ordered: planned.ordered })
+    }
+
+    /// Takes inner joins, filters and mere renamings apart.
+    fn flatten<'b>(&mut self, rel: &'b Rel, items: &mut Vec<Item<'b>>, conjuncts: &mut Vec<Conjunct<'b>>) {
+        match rel {
+            Rel::Filter { input, predicate } if !walk::is_volatile(predicate) => {
+                let layout = self.declare(input);
+                conjuncts.extend(self.conjuncts(predicate, &layout));
+                self.flatten(input, items, conjuncts);
+            }
+            Rel::Project { input, exprs } => {
+                let below = self.declare(input);
+                if exprs.iter().all(|expr| passed_through(expr, &below).is_some()) {
+                    self.flatten(input, items, conjuncts);
+                } else {
+                    let layout = self.declare(rel);
+                    items.push(Item { rel, layout, lateral: None, usage: ScanUse::default() });
+                }
+            }
+            Rel::Join { kind: JoinKind::Inner, left, right, on, lateral }
+                if !on.as_ref().is_some_and(walk::is_volatile) =>
+            {
+                let layout = self.declare(rel);
+                if let Some(on) = on {
+                    conjuncts.extend(self.conjuncts(on, &layout));
+                }
+                self.flatten(left, items, conjuncts);
+                if *lateral {
+                    let lateral = Some(self.declare(left));
+                    let layout = self.declare(right);
+                    items.push(Item { rel: right, layout, lateral, usage: ScanUse::default() });
+                } else {
+                    self.flatten(right, items, conjuncts);
+                }
+            }
+            _ => {
+                let layout = self.declare(rel);
+                items.push(Item { rel, layout, lateral: None, usage: ScanUse::default() });
+            }
+        }
+    }
+
+    /// Plans the target of UPDATE or DELETE joined with its FROM items. The target's scan keeps
+    /// the key of its current row.
+    pub fn target_joins<'b>(
+        &mut self,
+        table: &TableRef,
+        scan: &'b Rel,
+        from: Option<&'b Rel>,
+        conjuncts: Vec<Conjunct<'b>>,
+        key: usize,
+    ) -> Result<Node> {
+        let usage = ScanUse { key: Some(key), write: true, ..ScanUse::default() };
+        let layout = self.declare(scan);
+        let (volatile, mut conjuncts): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|c| walk::is_volatile(c.expr));
+        let node = match from {
+            None => {
+                let facts = self.constants_of(&conjuncts);
+                self.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node
+            }
+            Some(from) => {
+                let mut items = vec![Item { rel: scan, layout, lateral: None, usage }];
+                self.flatten(from, &mut items, &mut conjuncts);
+                let facts = self.constants_of(&conjuncts);
+                self.order_joins(items, conjuncts, &facts, &[])?.node
+            }
+        };
+        self.filter_above(node, &volatile)
+    }
+
+    /// The item to place next.
+    fn best_item(
+        &mut self,
+        items: &[Item<'_>],
+        conjuncts: &[Conjunct<'_>],
+        placed: &[u32],
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+        first: bool,
+    ) -> Result<usize> {
+        let mut best = (0, 0);
+        for (position, item) in items.iter().enumerate() {
+            let others: Vec<u32> = items
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != position)
+                .flat_map(|(_, item)| item.layout.iter().copied())
+                .collect();
+            if let Some(left) = &item.lateral
+                && left.iter().any(|slot| others.contains(slot))
+            {
+                continue;
+            }
+            let connected = !first
+                && conjuncts
+                    .iter()
+                    .any(|c| c.reads_any(&item.layout) && c.reads_any(placed) && !c.reads_any(&others));
+            let mut score = match item.rel {
+                Rel::Scan { table, .. } if table.kind != TableKind::System => {
+                    let meta = self.table(table)?;
+                    let wanted: &[OrderKey] = if first { wanted } else { &[] };
+                    let choice = self.choose_path(&Restrictions {
+                        table,
+                        meta: &meta,
+                        layout: &item.layout,
+                        conjuncts,
+                        unavailable: &others,
+                        facts,
+                        wanted,
+                    });
+                    choice.score + if choice.joined { 2000 } else { 0 }
+                }
+                // Known to be small.
+                Rel::Values { .. } | Rel::Unit | Rel::Function { .. } => 18,
+                _ => 6,
+            };
+            if connected {
+                score += 500;
+            }
+            if score + 1 > best.1 {
+                best = (position, score + 1);
+            }
+        }
+        Ok(best.0)
+    }
+
+    fn plan_item<'b>(
+        &mut self,
+        item: &Item<'b>,
+        conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        if let Some(left) = item.lateral.clone() {
+            return self.scoped(&left, |c| c.plan_rel(item.rel, conjuncts, facts, wanted, item.usage));
+        }
+        self.plan_rel(item.rel, conjuncts, facts, wanted, item.usage)
+    }
+
+    fn plan_rel<'b>(
+        &mut self,
+        rel: &'b Rel,
+        conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+        usage: ScanUse,
+    ) -> Result<Planned> {
+        match rel {
+            Rel::Scan { table, lock } => {
+                let layout = self.declare(rel);
+                let usage = ScanUse { lock: *lock, ..usage };
+                self.plan_scan(table, &layout, &conjuncts, facts, wanted, usage)
+            }
+            Rel::Join { kind: JoinKind::Inner, left, right, on, lateral } => {
+                // An inner join with a volatile condition: in place, without reordering.
+                self.plan_outer(LoopKind::Inner, rel, left, right, on.as_ref(), *lateral, conjuncts, wanted)
+            }
+            Rel::Join { kind, left, right, on, lateral } => {
+                let (kind, left, right) = match kind {
+                    JoinKind::Right => (LoopKind::Left, right, left),
+                    JoinKind::Full => (LoopKind::Full, left, right),
+                    _ => (LoopKind::Left, left, right),
+                };
+                self.plan_outer(kind, rel, left, right, on.as_ref(), *lateral, conjuncts, wanted)
+            }
+            _ => self.plan(rel, conjuncts, wanted),
+        }
+    }
+
+    /// Joins one more item to what is placed.
+    fn join_item<'b>(
+        &mut self,
+        left: Node,
+        item: &Item<'b>,
+        conjuncts: Vec<Conjunct<'b>>,
+        facts: &FxHashMap<u32, BoundExpr>,
+    ) -> Result<Node> {
+        let joined = match item.rel {
+            Rel::Scan { table, .. } if table.kind != TableKind::System => {
+                let meta = self.table(table)?;
+                self.choose_path(&Restrictions {
+                    table,
+                    meta: &meta,
+                    layout: &item.layout,
+                    conjuncts: &conjuncts,
+                    unavailable: &[],
+                    facts,
+                    wanted: &[],
+                })
+                .joined
+            }
+            _ => item.lateral.is_some(),
+        };
+        // The key of an UPDATE's target stands beside its slots and is not kept in buffers.
+        if joined || item.usage.key.is_some() {
+            let right = self.plan_item(item, conjuncts, facts, &[])?.node;
+            return Ok(self.nested(left, right, &[], &item.layout, None, LoopKind::Inner, false));
+        }
+        let (local, across): (Vec<_>, Vec<_>) =
+            conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
+        let (keys, rest) = self.hash_keys(across, &item.layout)?;
+        let right = self.plan_item(item, local, facts, &[])?.node;
+        let on = self.all_of(&rest)?;
+        Ok(self.hash_or_buffer(left, right, &[], &item.layout, keys, on, LoopKind::Inner))
+    }
+
+    /// LEFT and FULL joins, and inner ones that must stay where they are.
+    #[allow(clippy::too_many_arguments)]
+    fn plan_outer<'b>(
+        &mut self,
+        kind: LoopKind,
+        rel: &'b Rel,
+        left: &'b Rel,
+        right: &'b Rel,
+        on: Option<&'b BoundExpr>,
+        lateral: bool,
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let whole = self.declare(rel);
+        let (left_layout, right_layout) = (self.declare(left), self.declare(right));
+        // What restricts only the preserved side may act before the join.
+        let (above, below): (Vec<_>, Vec<_>) =
+            pushed.into_iter().partition(|c| kind == LoopKind::Full || c.reads_any(&right_layout));
+        let wanted_left: &[OrderKey] = if kind != LoopKind::Full
+            && !wanted.is_empty()
+            && wanted.iter().all(|key| left_layout.contains(&key.slot))
+        {
+            wanted
+        } else {
+            &[]
+        };
+        self.open(match kind {
+            LoopKind::Inner => "Nested Loop",
+            LoopKind::Left => "Nested Loop Left Join",
+            LoopKind::Full => "Hash Full Join",
+        });
+        let planned = self.plan_outer_sides(kind, left, right, on, lateral, &whole, below, wanted_left);
+        self.close();
+        let planned = planned?;
+        let node = self.filter_above(planned.node, &above)?;
+        Ok(Planned { node, ordered: planned.ordered && !wanted_left.is_empty() })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn plan_outer_sides<'b>(
+        &mut self,
+        kind: LoopKind,
+        left: &'b Rel,
+        right: &'b Rel,
+        on: Option<&'b BoundExpr>,
+        lateral: bool,
+        whole: &Layout,
+        below: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        let (left_layout, right_layout) = (self.declare(left), self.declare(right));
+        let planned = self.plan(left, below, wanted)?;
+        let ordered = planned.ordered;
+        let on = on.map(|on| self.conjuncts(on, whole)).unwrap_or_default();
+        let facts = self.constants_of(&on);
+        if lateral {
+            let right = self.scoped(&left_layout, |c| Ok(c.plan(right, Vec::new(), &[])?.node))?;
+            let on = self.all_of(&on)?;
+            let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
+            return Ok(Planned { node, ordered });
+        }
+        let volatile = on.iter().any(|c| walk::is_volatile(c.expr));
+        // A bare table may be looked up by values of the left row.
+        if kind != LoopKind::Full && !volatile {
+            let mut conjuncts = on.clone();
+            if let Some(bare) = self.bare(right, &mut conjuncts) {
+                let facts = self.constants_of(&conjuncts);
+                let (inside, outside): (Vec<_>, Vec<_>) =
+                    conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
+                let meta = self.table(bare.table)?;
+                let restrictions = Restrictions {
+                    table: bare.table,
+                    meta: &meta,
+                    layout: &bare.layout,
+                    conjuncts: &inside,
+                    unavailable: &[],
+                    facts: &facts,
+                    wanted: &[],
+                };
+                if self.choose_path(&restrictions).joined {
+                    let usage = ScanUse { lock: bare.lock, ..ScanUse::default() };
+                    let right = self.plan_scan(bare.table, &bare.layout, &inside, &facts, &[], usage)?.node;
+                    let on = self.all_of(&outside)?;
+                    let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
+                    return Ok(Planned { node, ordered });
+                }
+            }
+        }
+        let _ = facts;
+        let (local, across): (Vec<_>, Vec<_>) = on.into_iter().partition(|c| {
+            kind != LoopKind::Full
+                && !walk::is_volatile(c.expr)
+                && !c.slots.is_empty()
+                && c.slots.iter().all(|slot| right_layout.contains(slot))
+        });
+        let (keys, rest) = self.hash_keys(across, &right_layout)?;
+        let right = self.plan(right, local, &[])?.node;
+        let on = self.all_of(&rest)?;
+        let node = self.hash_or_buffer(planned.node, right, &left_layout, &right_layout, keys, on, kind);
+        Ok(Planned { node, ordered })
+    }
+
+    /// The table below filters and renamings, the filters added to `conjuncts`.
+    fn bare<'b>(&mut self, rel: &'b Rel, conjuncts: &mut Vec<Conjunct<'b>>) -> Option<Bare<'b>> {
+        match rel {
+            Rel::Scan { table, lock } if table.kind != TableKind::System => {
+                let layout = self.declare(rel);
+                Some(Bare { table, lock: *lock, layout })
+            }
+            Rel::Filter { input, predicate } if !walk::is_volatile(predicate) => {
+                let layout = self.declare(input);
+                conjuncts.extend(self.conjuncts(predicate, &layout));
+                self.bare(input, conjuncts)
+            }
+            Rel::Project { input, exprs } => {
+                let below = self.declare(input);
+                if exprs.iter().all(|expr| passed_through(expr, &below).is_some()) {
+                    self.bare(input, conjuncts)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the equalities between the right side and the rest out of some conditions.
+    #[allow(clippy::type_complexity)]
+    fn hash_keys<'b>(
+        &mut self,
+        conjuncts: Vec<Conjunct<'b>>,
+        right: &[u32],
+    ) -> Result<(Vec<(Source, Source)>, Vec<Conjunct<'b>>)> {
+        let mut keys = Vec::new();
+        let mut rest = Vec::new();
+        for conjunct in conjuncts {
+            let sides = match &conjunct.expr.kind {
+                ExprKind::Call { function, args }
+                    if args.len() == 2
+                        && comparison(function.function) == Some(Comparison::Eq)
+                        && comparable(&args[0], &args[1]) =>
+                {
+                    let reads = |c: &mut Self, expr: &BoundExpr| {
+                        let slots = c.value_slots(&conjunct, expr);
+                        let inside = slots.iter().filter(|slot| right.contains(slot)).count();
+                        (inside, slots.len() - inside)
+                    };
+                    match (reads(self, &args[0]), reads(self, &args[1])) {
+                        ((0, outside), (inside, 0)) if outside > 0 && inside > 0 => {
+                            Some((&args[0], &args[1]))
+                        }
+                        ((inside, 0), (0, outside)) if outside > 0 && inside > 0 => {
+                            Some((&args[1], &args[0]))
+                        }
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+            match sides {
+                Some((left, right)) => {
+                    let pair = self.in_conjunct(&conjunct, |c| Ok((c.source(left)?, c.source(right)?)))?;
+                    keys.push(pair);
+                }
+                None => rest.push(conjunct),
+            }
+        }
+        Ok((keys, rest))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn nested(
+        &mut self,
+        left: Node,
+        right: Node,
+        left_slots: &[u32],
+        right_slots: &[u32],
+        on: Option<super::CompiledPredicate>,
+        kind: LoopKind,
+        buffered: bool,
+    ) -> Node {
+        let right_slots = self.pruned_slots(right_slots);
+        let left_slots = self.pruned_slots(left_slots);
+        Node::Loop(Loop {
+            left: Box::new(left),
+            right: Box::new(right),
+            on,
+            kind,
+            right_slots,
+            left_slots,
+            buffered,
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn hash_or_buffer(
+        &mut self,
+        left: Node,
+        right: Node,
+        left_slots: &[u32],
+        right_slots: &[u32],
+        keys: Vec<(Source, Source)>,
+        on: Option<super::CompiledPredicate>,
+        kind: LoopKind,
+    ) -> Node {
+        if keys.is_empty() {
+            return self.nested(left, right, left_slots, right_slots, on, kind, true);
+        }
+        let (left_keys, right_keys) = keys.into_iter().unzip();
+        let right_slots = self.pruned_slots(right_slots);
+        let left_slots = self.pruned_slots(left_slots);
+        Node::Hash(HashJoin {
+            left: Box::new(left),
+            right: Box::new(right),
+            left_keys,
+            right_keys,
+            on,
+            kind,
+            right_slots,
+            left_slots,
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Native execution: bound statements as closures and small plan nodes over a claimed
+//! transaction.
+//!
+//! In the order a statement meets them:
+//!
+//! - [`compile`]   the state of one compilation: scopes, slots, what was used
+//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`operand`] and
+//!   [`arithmetic`] the fast paths
+//! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
+//! - [`path`]      how a table is reached: key and index ranges from conjuncts
+//! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order
+//! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
+//!   [`window`], [`sort`], [`setop`], [`with`]
+//! - [`modify`]    INSERT, UPDATE, DELETE; [`constraint`] what they check
+//! - [`statement`] the whole, and [`program`]: one statement as an engine program
+//!
+//! Execution is push-based: a node runs its input with a closure that receives control once a
+//! row, the row being in the frame's slots ([`context`]). Stopping early is `Break` all the way
+//! down.
+//!
+//! Invariant: nothing here looks up a name, and nothing allocates per row for scalars.
+
+pub mod context;
+pub mod statement;
+
+mod aggregate;
+mod arithmetic;
+mod compile;
+mod conjunct;
+mod constraint;
+mod expression;
+mod hash;
+mod insert;
+mod join;
+mod modify;
+mod node;
+mod operand;
+mod operator;
+mod path;
+mod predicate;
+pub mod program;
+mod relation;
+mod rows;
+mod scan;
+mod sequence;
+mod setop;
+mod sort;
+mod subquery;
+mod walk;
+mod window;
+mod with;
+mod write;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::TableMeta;
+use archipel_engine::id::TreeId;
+use archipel_sql::catalog::{Catalog, RoutineRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+
+pub use context::{ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
+pub(crate) use expression::array_of;
+pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression, element};
+pub use program::{StatementHost, StatementProgram, stop_error};
+pub use statement::{CompiledStatement, columns_of, compile_statement};
+pub use walk::{visit_expressions, visit_relations};
+
+use crate::route::Access;
+
+/// A scalar expression, compiled.
+pub type CompiledExpr = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Datum> + Send + Sync>;
+
+/// A condition, compiled: `None` is UNKNOWN.
+pub type CompiledPredicate = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Option<bool>> + Send + Sync>;
+
+/// Where result rows go. `Break` asks for no more of them.
+pub trait RowSink {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>>;
+}
+
+/// Collects everything.
+impl RowSink for Vec<Vec<Datum>> {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.push(row.to_vec());
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Forgets every row.
+pub struct NoRows;
+impl RowSink for NoRows {
+    fn row(&mut self, _row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The engine's tables, by tree.
+pub trait TableSource {
+    fn table(&self, tree: TreeId) -> Option<Arc<TableMeta>>;
+}
+
+impl TableSource for archipel_engine::Engine {
+    fn table(&self, tree: TreeId) -> Option<Arc<TableMeta>> {
+        archipel_engine::Engine::table(self, tree)
+    }
+}
+
+/// Finds the compiled form of a deployed routine, compiling it if need be.
+pub trait RoutineLinker {
+    fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>>;
+}
+
+/// A linker for places without routines.
+pub struct NoRoutines;
+impl RoutineLinker for NoRoutines {
+    fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>> {
+        Err(archipel_sql::error::SqlError::unsupported(format_args!(
+            "calling {}.{} here",
+            routine.schema, routine.name
+        )))
+    }
+}
+
+/// A deployed routine as expressions and FROM items call it.
+pub trait CompiledRoutine: Send + Sync {
+    /// Runs it. Result rows (one for a scalar function) go to `sink`.
+    fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()>;
+    /// What it will touch, over its arguments as `Param(n)`.
+    fn accesses(&self) -> &[Access];
+}
+
+/// What compilation may ask of the outside.
+pub struct CompileEnv<'a> {
+    pub tables: &'a dyn TableSource,
+    pub catalog: &'a Catalog,
+    pub routines: &'a dyn RoutineLinker,
+}

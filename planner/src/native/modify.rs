@@ -1,0 +1,462 @@
+//! UPDATE and DELETE.
+//!
+//! A statement on one row by its whole key runs straight through: read, change, write. Any
+//! other finds its targets first, with everything computed from them (new values, RETURNING),
+//! and then writes, so that no row is met twice and no query in the statement sees a write of
+//! its own. A target that several FROM rows match is changed once, by the first of them.
+
+use std::ops::ControlFlow;
+
+use archipel_engine::Inserted;
+use archipel_engine::cell::Cell;
+use archipel_engine::storage::KeyBuf;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::compile::{Compiler, Layout};
+use super::conjunct::Conjunct;
+use super::constraint::{ReferenceCheck, RowChecks};
+use super::context::{ExecContext, ExecResult};
+use super::expression::{Source, eval_all};
+use super::node::Node;
+use super::path::Meta;
+use super::rows::RowBuffer;
+use super::statement::Emit;
+use super::write::{Cells, Target};
+use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundUpdate, Rel};
+use crate::row::Codec;
+use archipel_sql::catalog::TableRef;
+
+/// New values for some columns of one row, and what they must satisfy.
+pub(crate) struct Change {
+    /// Column, where its new value goes, how it is stored, how it is computed.
+    set: Vec<(u16, u32, Codec, Source)>,
+    old: Vec<u32>,
+    /// The new row: changed columns in their new slots, the others where they are.
+    pub row: Vec<u32>,
+    checks: RowChecks,
+    parents: Vec<ReferenceCheck>,
+    /// Rows that reference the old values of changed columns.
+    children: Vec<ReferenceCheck>,
+    /// Whether a column of the storage key changes.
+    moves: bool,
+}
+
+pub(crate) struct Update {
+    target: Target,
+    targets: Node,
+    key: usize,
+    change: Change,
+    returning: Option<Vec<Source>>,
+    single: bool,
+    /// Slots the second half needs: changed values, moved rows, foreign keys.
+    kept: Vec<u32>,
+}
+
+pub(crate) struct Delete {
+    target: Target,
+    targets: Node,
+    key: usize,
+    children: Vec<ReferenceCheck>,
+    returning: Option<Vec<Source>>,
+    single: bool,
+    kept: Vec<u32>,
+}
+
+impl Compiler<'_> {
+    /// Compiles SET over `scope` (the old row first).
+    pub fn change(
+        &mut self,
+        table: &TableRef,
+        meta: &Meta,
+        old: &[u32],
+        scope: &Layout,
+        set: &[(u16, BoundExpr)],
+        checks: &BoundChecks,
+    ) -> Result<Change> {
+        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+        let mut row = old.to_vec();
+        let set = set
+            .iter()
+            .map(|(column, expr)| {
+                let source = self.scoped(scope, |c| c.source(expr))?;
+                let slot = self.slot();
+                self.mark(slot);
+                if let Some(value) = self.scoped(scope, |c| Ok(c.row_free(expr)))? {
+                    self.known.insert(slot, value);
+                }
+                Ok((*column, slot, Codec::of(table.columns[usize::from(*column)].ty), source))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        for (column, slot, ..) in &set {
+            row[usize::from(*column)] = *slot;
+        }
+        let moves = meta.def.key.iter().any(|part| columns.contains(&part.column));
+        if moves {
+            // The row is written anew, so all of it is needed.
+            self.mark_all(old);
+            let key = match meta.def.key.first() {
+                Some(first) if usize::from(first.column) < row.len() => {
+                    self.route_of_slot(row[usize::from(first.column)])
+                }
+                _ => crate::route::RouteKey::Unknown("the row keeps its number".to_owned()),
+            };
+            self.note_table(table, meta, true, key);
+        }
+        for index in &meta.def.indexes {
+            let changed = moves || index.key.iter().any(|part| columns.contains(&part.column));
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && changed
+                && let Some(first) = index.key.first()
+            {
+                for slot in [old[usize::from(first.column)], row[usize::from(first.column)]] {
+                    let key = self.route_of_slot(slot);
+                    self.note_index(table, meta, *first, group, key);
+                }
+            }
+        }
+        let checks = self.row_checks(table, &row, checks, Some(&columns))?;
+        let parents = self.parent_checks(table, &row, Some(&columns))?;
+        let children = self.child_checks(table, old, Some(&columns))?;
+        for check in parents.iter().chain(&children) {
+            self.mark_all(&check.slots);
+        }
+        Ok(Change { set, old: old.to_vec(), row, checks, parents, children, moves })
+    }
+
+    /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of both,
+    /// and where the target's key will be.
+    fn targets<'b>(
+        &mut self,
+        table: &TableRef,
+        scan: &'b Rel,
+        from: Option<&'b Rel>,
+        filter: Option<&'b BoundExpr>,
+    ) -> Result<(Node, Layout, Layout, usize)> {
+        let old = self.declare(scan);
+        let mut scope = old.clone();
+        if let Some(from) = from {
+            scope.extend(self.declare(from));
+        }
+        let conjuncts: Vec<Conjunct<'b>> = match filter {
+            Some(filter) => self.conjuncts(filter, &scope),
+            None => Vec::new(),
+        };
+        let key = self.key();
+        let node = self.target_joins(table, scan, from, conjuncts, key)?;
+        Ok((node, old, scope, key))
+    }
+
+    pub fn update(&mut self, update: &BoundUpdate) -> Result<Update> {
+        let table = &update.table;
+        let meta = self.table(table)?;
+        let scan = self.kept_scan(table);
+        self.open(format!("Update on {}", table.name));
+        let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
+        self.close();
+        let (targets, old, scope, key) = planned?;
+        let change = self.change(table, &meta, &old, &scope, &update.set, &update.checks)?;
+        let mut shown = change.row.clone();
+        shown.extend(&scope[old.len()..]);
+        let returning = update
+            .returning
+            .as_ref()
+            .map(|returning| self.scoped(&shown, |c| c.exprs(&returning.exprs)))
+            .transpose()?;
+        let single = is_single(&targets);
+        let mut kept: Vec<u32> = change.set.iter().map(|(_, slot, ..)| *slot).collect();
+        if change.moves {
+            kept.extend(&old);
+        }
+        for check in change.parents.iter().chain(&change.children) {
+            kept.extend(&check.slots);
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        let target = Target::new(table, meta);
+        Ok(Update { target, targets, key, change, returning, single, kept })
+    }
+
+    pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
+        let table = &delete.table;
+        let meta = self.table(table)?;
+        let scan = self.kept_scan(table);
+        self.open(format!("Delete on {}", table.name));
+        let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
+        self.close();
+        let (targets, old, scope, key) = planned?;
+        for index in &meta.def.indexes {
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && let Some(first) = index.key.first()
+            {
+                let key = self.route_of_slot(old[usize::from(first.column)]);
+                self.note_index(table, &meta, *first, group, key);
+            }
+        }
+        let children = self.child_checks(table, &old, None)?;
+        let mut kept: Vec<u32> = Vec::new();
+        for check in &children {
+            self.mark_all(&check.slots);
+            kept.extend(&check.slots);
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        let returning = delete
+            .returning
+            .as_ref()
+            .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
+            .transpose()?;
+        let single = is_single(&targets);
+        let target = Target::new(table, meta);
+        Ok(Delete { target, targets, key, children, returning, single, kept })
+    }
+}
+
+/// Whether the targets are at most one row of one table.
+fn is_single(node: &Node) -> bool {
+    matches!(node, Node::Scan(scan) if scan.path.unique)
+}
+
+impl Change {
+    /// Computes the new values into their slots and checks the new row.
+    pub fn evaluate(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
+        for (_, slot, _, source) in &self.set {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize] = value;
+        }
+        self.checks.check(ctx, &|ctx| {
+            let mut row = target.stored(ctx, key)?;
+            self.overlay(ctx, &mut row);
+            Ok(row)
+        })
+    }
+
+    fn overlay(&self, ctx: &ExecContext<'_, '_>, row: &mut [Datum]) {
+        for (column, slot, ..) in &self.set {
+            if let Some(value) = row.get_mut(usize::from(*column)) {
+                value.clone_from(&ctx.frame.slots[*slot as usize]);
+            }
+        }
+    }
+
+    /// Writes the new values of one row; false if it is gone.
+    pub fn apply(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
+        if self.moves {
+            let Some(moved) = self.take(ctx, target, key)? else { return Ok(false) };
+            self.put(ctx, target, moved)?;
+        } else if !self.write(ctx, target, key)? {
+            return Ok(false);
+        }
+        self.check_references(ctx)?;
+        Ok(true)
+    }
+
+    fn write(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
+        let ExecContext { txn, frame, .. } = ctx;
+        let values = |(_, slot, codec, _): &(u16, u32, Codec, Source)| (*codec, &frame.slots[*slot as usize]);
+        let prepared = Cells::prepare(self.set.iter().map(values))?;
+        let changes: SmallVec<[(u16, Cell<'_>); 8]> = self
+            .set
+            .iter()
+            .enumerate()
+            .map(|(position, (column, slot, codec, _))| {
+                (*column, prepared.cell(position, *codec, &frame.slots[*slot as usize]))
+            })
+            .collect();
+        match txn.update(&target.meta, key, &changes)? {
+            Inserted::Ok => Ok(true),
+            Inserted::Missing => Ok(false),
+            refused => {
+                drop(changes);
+                drop(prepared);
+                let mut row = target.stored(ctx, key)?;
+                self.overlay(ctx, &mut row);
+                target.accept(refused, ctx, &row)
+            }
+        }
+    }
+
+    /// Takes a row that moves out of its place: its new form and key.
+    fn take(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<Option<(Vec<u8>, KeyBuf)>> {
+        let hidden = match ctx.txn.get(&target.meta, key)? {
+            None => return Ok(None),
+            Some(stored) if target.hidden => match target.meta.layout.get(stored, target.codecs.len()) {
+                Cell::Int8(number) => Some(number),
+                _ => return Err(SqlError::internal("a hidden row number is missing").into()),
+            },
+            Some(_) => None,
+        };
+        let mut row = Vec::new();
+        let mut new_key = KeyBuf::new();
+        let frame = &ctx.frame;
+        target.encode(
+            |position| &frame.slots[self.row[position] as usize],
+            hidden,
+            &mut row,
+            &mut new_key,
+        )?;
+        if !ctx.txn.delete(&target.meta, key)? {
+            return Ok(None);
+        }
+        Ok(Some((row, new_key)))
+    }
+
+    fn put(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        moved: (Vec<u8>, KeyBuf),
+    ) -> ExecResult<()> {
+        let (row, key) = moved;
+        let inserted = ctx.txn.insert(&target.meta, &key, &row)?;
+        if inserted != Inserted::Ok {
+            target.accept(inserted, ctx, &target.decode(&row))?;
+        }
+        Ok(())
+    }
+
+    fn check_references(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for parent in &self.parents {
+            parent.check(ctx)?;
+        }
+        for child in &self.children {
+            // Values that stay leave nobody behind.
+            let stays = child.slots.iter().all(|slot| {
+                let new = self.old.iter().zip(&self.row).find(|(old, _)| *old == slot).map(|(_, new)| *new);
+                new.is_none_or(|new| {
+                    super::hash::same(&ctx.frame.slots[*slot as usize], &ctx.frame.slots[new as usize])
+                })
+            });
+            if !stays {
+                child.check(ctx)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Update {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let mut count = 0;
+        if self.single {
+            let _ = self.targets.run(ctx, &mut |ctx| {
+                let key = std::mem::take(&mut ctx.frame.keys[self.key]);
+                self.change.evaluate(ctx, &self.target, &key)?;
+                let written = self.change.apply(ctx, &self.target, &key)?;
+                ctx.frame.keys[self.key] = key;
+                if written {
+                    count += 1;
+                    if let Some(returning) = &self.returning {
+                        let row = eval_all(returning, ctx)?;
+                        let _ = emit(&row)?;
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            return Ok(count);
+        }
+        let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
+        let _ = self.targets.run(ctx, &mut |ctx| {
+            let key = ctx.frame.keys[self.key].clone();
+            if !found.seen.insert(key.clone()) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.change.evaluate(ctx, &self.target, &key)?;
+            found.values.push_slots(&ctx.frame, &self.kept);
+            if let Some(returning) = &self.returning {
+                let row = eval_all(returning, ctx)?;
+                found.returning.push(row);
+            }
+            found.keys.push(key);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        // Rows that move leave first, so that they may take each other's places.
+        let mut moved = Vec::new();
+        for (index, key) in found.keys.iter().enumerate() {
+            found.values.restore(index, &mut ctx.frame, &self.kept);
+            if self.change.moves {
+                moved.push(self.change.take(ctx, &self.target, key)?);
+            } else {
+                moved.push(self.change.write(ctx, &self.target, key)?.then(Default::default));
+            }
+        }
+        for (index, moved) in moved.into_iter().enumerate() {
+            let Some(moved) = moved else { continue };
+            if self.change.moves {
+                self.change.put(ctx, &self.target, moved)?;
+            }
+            count += 1;
+            if self.returning.is_some() {
+                let _ = emit(found.returning.row(index))?;
+            }
+        }
+        if !self.change.parents.is_empty() || !self.change.children.is_empty() {
+            for index in 0..found.keys.len() {
+                found.values.restore(index, &mut ctx.frame, &self.kept);
+                self.change.check_references(ctx)?;
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// Targets found before anything is written.
+struct Found {
+    seen: FxHashSet<Vec<u8>>,
+    keys: Vec<Vec<u8>>,
+    values: RowBuffer,
+    returning: RowBuffer,
+}
+
+impl Found {
+    fn new(values: usize, returning: usize) -> Found {
+        Found {
+            seen: FxHashSet::default(),
+            keys: Vec::new(),
+            values: RowBuffer::new(values),
+            returning: RowBuffer::new(returning),
+        }
+    }
+}
+
+impl Delete {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
+        let _ = self.targets.run(ctx, &mut |ctx| {
+            let key = ctx.frame.keys[self.key].clone();
+            if !self.single && !found.seen.insert(key.clone()) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            found.values.push_slots(&ctx.frame, &self.kept);
+            if let Some(returning) = &self.returning {
+                let row = eval_all(returning, ctx)?;
+                found.returning.push(row);
+            }
+            found.keys.push(key);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut count = 0;
+        for (index, key) in found.keys.iter().enumerate() {
+            if ctx.txn.delete(&self.target.meta, key)? {
+                count += 1;
+                if self.returning.is_some() {
+                    let _ = emit(found.returning.row(index))?;
+                }
+            }
+        }
+        for child in &self.children {
+            for index in 0..found.keys.len() {
+                found.values.restore(index, &mut ctx.frame, &self.kept);
+                child.check(ctx)?;
+            }
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,396 @@
+//! The operators at run time.
+//!
+//! `run` calls `out` once a row, with the row's columns in their slots. It answers `Break` if
+//! and only if `out` did: whoever consumes decides when there is enough.
+
+use std::ops::ControlFlow;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::CompiledPredicate;
+use super::aggregate::Aggregation;
+use super::compile::Pruned;
+use super::context::{Cache, ExecContext, ExecResult};
+use super::expression::Source;
+use super::hash::{HashKey, HashTable, widen};
+use super::rows::RowBuffer;
+use super::scan::Scan;
+use super::setop::SetOperation;
+use super::sort::{Distinct, Sorting};
+use super::window::Windowing;
+use super::with::Cte;
+
+/// Receives control once a row.
+pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;
+
+pub(crate) enum Node {
+    /// One row.
+    Unit,
+    /// Rows of expressions, each into the same slots.
+    Values {
+        rows: Vec<Vec<Source>>,
+        slots: Vec<u32>,
+    },
+    Scan(Scan),
+    /// A view over the server's own state.
+    System {
+        table: archipel_sql::catalog::TableRef,
+        columns: Pruned<(usize, u32)>,
+        filter: Option<CompiledPredicate>,
+    },
+    Set(super::relation::SetSource),
+    Filter {
+        input: Box<Node>,
+        predicate: CompiledPredicate,
+    },
+    /// Computes columns that do not merely pass through.
+    Compute {
+        input: Box<Node>,
+        columns: Pruned2,
+    },
+    Expand(super::relation::Expansion),
+    Loop(Loop),
+    Hash(HashJoin),
+    Aggregate(Box<Aggregation>),
+    Window(Box<Windowing>),
+    Sort(Sorting),
+    Distinct(Distinct),
+    Limit(Limit),
+    SetOperation(SetOperation),
+    With {
+        ctes: Vec<Cte>,
+        body: Box<Node>,
+    },
+    CteScan {
+        cache: usize,
+        slots: Vec<u32>,
+    },
+}
+
+/// Computed columns: slot and expression.
+pub(crate) type Pruned2 = Vec<(u32, Source)>;
+
+/// A nested loop: the right side runs once a left row, or was buffered.
+pub(crate) struct Loop {
+    pub left: Box<Node>,
+    pub right: Box<Node>,
+    pub on: Option<CompiledPredicate>,
+    pub kind: LoopKind,
+    /// Right-side slots, set to NULL for a left row without a match.
+    pub right_slots: Pruned<u32>,
+    /// For FULL.
+    pub left_slots: Pruned<u32>,
+    /// Run the right side once and keep its rows.
+    pub buffered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoopKind {
+    Inner,
+    Left,
+    Full,
+}
+
+/// A hash join; the right side is the build side.
+pub(crate) struct HashJoin {
+    pub left: Box<Node>,
+    pub right: Box<Node>,
+    pub left_keys: Vec<Source>,
+    pub right_keys: Vec<Source>,
+    pub on: Option<CompiledPredicate>,
+    pub kind: LoopKind,
+    pub right_slots: Pruned<u32>,
+    pub left_slots: Pruned<u32>,
+}
+
+pub(crate) struct Limit {
+    pub input: Box<Node>,
+    pub limit: Option<Source>,
+    pub offset: Option<Source>,
+    /// WITH TIES: the sort keys whose change ends the ties.
+    pub ties: Option<Vec<Source>>,
+}
+
+/// Collects the rows of a node.
+pub(crate) fn collect(node: &Node, slots: &[u32], ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
+    let mut rows = RowBuffer::new(slots.len());
+    let _ = node.run(ctx, &mut |ctx| {
+        rows.push_slots(&ctx.frame, slots);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+/// A key of widened values.
+pub(crate) fn hash_key(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<HashKey> {
+    let mut key = SmallVec::with_capacity(sources.len());
+    for source in sources {
+        key.push(widen(source.eval(ctx)?));
+    }
+    Ok(HashKey(key))
+}
+
+pub(crate) fn set_null(ctx: &mut ExecContext<'_, '_>, slots: &[u32]) {
+    for slot in slots {
+        ctx.frame.slots[*slot as usize] = Datum::Null;
+    }
+}
+
+impl Node {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        match self {
+            Node::Unit => out(ctx),
+            Node::Values { rows, slots } => {
+                for row in rows {
+                    for (source, slot) in row.iter().zip(slots) {
+                        let value = source.eval(ctx)?;
+                        ctx.frame.slots[*slot as usize] = value;
+                    }
+                    if out(ctx)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+            Node::Scan(scan) => scan.run(ctx, out),
+            Node::System { table, columns, filter } => {
+                for row in ctx.system.rows(table)? {
+                    for (column, slot) in columns.get() {
+                        ctx.frame.slots[*slot as usize] = row.get(*column).cloned().unwrap_or(Datum::Null);
+                    }
+                    if let Some(filter) = filter
+                        && filter(ctx)? != Some(true)
+                    {
+                        continue;
+                    }
+                    if out(ctx)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+            Node::Set(set) => set.run(ctx, out),
+            Node::Filter { input, predicate } => input.run(ctx, &mut |ctx| {
+                if predicate(ctx)? == Some(true) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
+            }),
+            Node::Compute { input, columns } => input.run(ctx, &mut |ctx| {
+                for (slot, source) in columns {
+                    let value = source.eval(ctx)?;
+                    ctx.frame.slots[*slot as usize] = value;
+                }
+                out(ctx)
+            }),
+            Node::Expand(expansion) => expansion.run(ctx, out),
+            Node::Loop(join) => join.run(ctx, out),
+            Node::Hash(join) => join.run(ctx, out),
+            Node::Aggregate(aggregation) => aggregation.run(ctx, out),
+            Node::Window(windowing) => windowing.run(ctx, out),
+            Node::Sort(sorting) => sorting.run(ctx, out),
+            Node::Distinct(distinct) => distinct.run(ctx, out),
+            Node::Limit(limit) => limit.run(ctx, out),
+            Node::SetOperation(operation) => operation.run(ctx, out),
+            Node::With { ctes, body } => {
+                for cte in ctes {
+                    cte.prepare(ctx)?;
+                }
+                body.run(ctx, out)
+            }
+            Node::CteScan { cache, slots } => {
+                let Cache::Rows(rows) = ctx.frame.caches[*cache].clone() else {
+                    return Err(SqlError::internal("a CTE is read before it was computed").into());
+                };
+                for index in 0..rows.len() {
+                    rows.restore(index, &mut ctx.frame, slots);
+                    if out(ctx)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+}
+
+impl Loop {
+    fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        if self.buffered {
+            return self.run_buffered(ctx, out);
+        }
+        self.left.run(ctx, &mut |ctx| {
+            let mut matched = false;
+            let flow = self.right.run(ctx, &mut |ctx| {
+                if let Some(on) = &self.on
+                    && on(ctx)? != Some(true)
+                {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                matched = true;
+                out(ctx)
+            })?;
+            if flow.is_break() || matched || self.kind == LoopKind::Inner {
+                return Ok(flow);
+            }
+            set_null(ctx, self.right_slots.get());
+            out(ctx)
+        })
+    }
+
+    fn run_buffered(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let slots = self.right_slots.get();
+        let rows = collect(&self.right, slots, ctx)?;
+        let mut seen = vec![false; if self.kind == LoopKind::Full { rows.len() } else { 0 }];
+        let flow = self.left.run(ctx, &mut |ctx| {
+            let mut matched = false;
+            for index in 0..rows.len() {
+                rows.restore(index, &mut ctx.frame, slots);
+                if let Some(on) = &self.on
+                    && on(ctx)? != Some(true)
+                {
+                    continue;
+                }
+                matched = true;
+                if let Some(seen) = seen.get_mut(index) {
+                    *seen = true;
+                }
+                if out(ctx)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if matched || self.kind == LoopKind::Inner {
+                return Ok(ControlFlow::Continue(()));
+            }
+            set_null(ctx, slots);
+            out(ctx)
+        })?;
+        if flow.is_break() || self.kind != LoopKind::Full {
+            return Ok(flow);
+        }
+        unmatched(&rows, &seen, slots, self.left_slots.get(), ctx, out)
+    }
+}
+
+/// The right rows of a FULL join that no left row met.
+fn unmatched(
+    rows: &RowBuffer,
+    seen: &[bool],
+    right_slots: &[u32],
+    left_slots: &[u32],
+    ctx: &mut ExecContext<'_, '_>,
+    out: &mut Out<'_>,
+) -> ExecResult<ControlFlow<()>> {
+    for (index, seen) in seen.iter().enumerate() {
+        if *seen {
+            continue;
+        }
+        set_null(ctx, left_slots);
+        rows.restore(index, &mut ctx.frame, right_slots);
+        if out(ctx)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+impl HashJoin {
+    fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let slots = self.right_slots.get();
+        let mut table = HashTable { rows: RowBuffer::new(slots.len()), index: FxHashMap::default() };
+        let _ = self.right.run(ctx, &mut |ctx| {
+            let key = hash_key(&self.right_keys, ctx)?;
+            // NULL equals nothing; a FULL join still shows the row.
+            if key.has_null() && self.kind != LoopKind::Full {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let position = table.rows.len() as u32;
+            table.rows.push_slots(&ctx.frame, slots);
+            if !key.has_null() {
+                table.index.entry(key).or_default().push(position);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut seen = vec![false; if self.kind == LoopKind::Full { table.rows.len() } else { 0 }];
+        let flow = self.left.run(ctx, &mut |ctx| {
+            let key = hash_key(&self.left_keys, ctx)?;
+            let mut matched = false;
+            if !key.has_null()
+                && let Some(positions) = table.index.get(&key)
+            {
+                for position in positions {
+                    table.rows.restore(*position as usize, &mut ctx.frame, slots);
+                    if let Some(on) = &self.on
+                        && on(ctx)? != Some(true)
+                    {
+                        continue;
+                    }
+                    matched = true;
+                    if let Some(seen) = seen.get_mut(*position as usize) {
+                        *seen = true;
+                    }
+                    if out(ctx)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+            if matched || self.kind == LoopKind::Inner {
+                return Ok(ControlFlow::Continue(()));
+            }
+            set_null(ctx, slots);
+            out(ctx)
+        })?;
+        if flow.is_break() || self.kind != LoopKind::Full {
+            return Ok(flow);
+        }
+        unmatched(&table.rows, &seen, slots, self.left_slots.get(), ctx, out)
+    }
+}
+
+impl Limit {
+    fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let count = |source: &Option<Source>, ctx: &mut ExecContext<'_, '_>, state: SqlState, name: &str| {
+            let Some(source) = source else { return Ok(None) };
+            match crate::row::integer(&source.eval(ctx)?) {
+                Some(count) if count < 0 => {
+                    Err(SqlError::new(state, format!("{name} must not be negative")).into())
+                }
+                count => ExecResult::Ok(count),
+            }
+        };
+        let offset = count(&self.offset, ctx, SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE, "OFFSET")?
+            .unwrap_or(0);
+        let limit = count(&self.limit, ctx, SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, "LIMIT")?;
+        if limit == Some(0) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut skipped = 0;
+        let mut taken = 0;
+        let mut enough = false;
+        let mut tie: Option<HashKey> = None;
+        let flow = self.input.run(ctx, &mut |ctx| {
+            if skipped < offset {
+                skipped += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            if let (Some(ties), Some(limit)) = (&self.ties, limit) {
+                let key = hash_key(ties, ctx)?;
+                if taken >= limit && tie.as_ref() != Some(&key) {
+                    enough = true;
+                    return Ok(ControlFlow::Break(()));
+                }
+                tie = Some(key);
+            }
+            taken += 1;
+            if out(ctx)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            if self.ties.is_none() && limit.is_some_and(|limit| taken >= limit) {
+                enough = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(if enough { ControlFlow::Continue(()) } else { flow })
+    }
+}

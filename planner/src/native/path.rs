@@ -1,0 +1,735 @@
+//! How a table is reached: which tree, and which of its keys.
+//!
+//! From the conjuncts that restrict single columns, a path takes equalities for a prefix of a
+//! key, then at most one range on the next column. Values may come from parameters, constants
+//! and rows already read (an index lookup join), but never from the table itself. Every tree
+//! of the table is considered; more bound columns win, a unique key wins over all, the storage
+//! key wins over an index that would only add a lookup.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use archipel_engine::TableMeta;
+use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement};
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::{encode_cell, successor};
+use archipel_engine::txn::KeyRange;
+use archipel_sql::catalog::Table;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use rustc_hash::FxHashMap;
+
+use super::compile::Compiler;
+use super::conjunct::{Conjunct, Restriction};
+use super::context::{ExecContext, ExecResult};
+use super::expression::Source;
+use super::operator::Comparison;
+use crate::bound::BoundExpr;
+use crate::route::{Access, RouteKey};
+use crate::row::Codec;
+
+/// One value a key column must have.
+pub(crate) enum KeyPart {
+    One(Source),
+    /// One of several: `IN (…)`.
+    Each(Vec<Source>),
+    /// One of an array's elements: `= ANY (array)`.
+    Elements(Source),
+    Null,
+}
+
+/// Which tree a path walks.
+pub(crate) enum Tree {
+    Storage,
+    Index(IndexDef),
+}
+
+/// A compiled path.
+pub(crate) struct Path {
+    pub tree: Tree,
+    /// Key columns of the tree with how their values are stored.
+    pub columns: Vec<(KeyColumn, Codec)>,
+    pub equals: Vec<KeyPart>,
+    /// Bounds on the column after `equals`, in the column's order; the flag says inclusive.
+    pub low: Option<(Source, bool)>,
+    pub high: Option<(Source, bool)>,
+    /// At most one row a key.
+    pub unique: bool,
+    pub reverse: bool,
+}
+
+/// A column of a wanted order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderKey {
+    pub slot: u32,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// A path found, not yet compiled: which conjuncts it uses for what.
+pub(crate) struct Choice<'b> {
+    index: Option<usize>,
+    equals: Vec<ChosenPart<'b>>,
+    low: Option<(usize, &'b BoundExpr, bool)>,
+    high: Option<(usize, &'b BoundExpr, bool)>,
+    unique: bool,
+    pub ordered: bool,
+    reverse: bool,
+    pub score: u32,
+    /// Whether some value comes from a row read before.
+    pub joined: bool,
+}
+
+enum ChosenPart<'b> {
+    Value(usize, &'b BoundExpr),
+    /// What the column is known to equal through other columns.
+    Known(BoundExpr),
+    In(usize, &'b [BoundExpr]),
+    Any(usize, &'b BoundExpr),
+    Null(usize),
+}
+
+/// What restricts a scan: the table, the slots of its columns, and the conditions at hand.
+pub(crate) struct Restrictions<'s, 'b> {
+    pub table: &'s Table,
+    pub meta: &'s TableMeta,
+    pub layout: &'s [u32],
+    pub conjuncts: &'s [Conjunct<'b>],
+    /// Slots that are not filled when the scan runs.
+    pub unavailable: &'s [u32],
+    pub facts: &'s FxHashMap<u32, BoundExpr>,
+    pub wanted: &'s [OrderKey],
+}
+
+impl Compiler<'_> {
+    /// The best path for a scan.
+    pub fn choose_path<'b>(&mut self, on: &Restrictions<'_, 'b>) -> Choice<'b> {
+        let mut best = self.choice_for(on, None);
+        for index in 0..on.meta.def.indexes.len() {
+            let choice = self.choice_for(on, Some(index));
+            if choice.score > best.score {
+                best = choice;
+            }
+        }
+        best
+    }
+
+    fn choice_for<'b>(&mut self, on: &Restrictions<'_, 'b>, index: Option<usize>) -> Choice<'b> {
+        let (key, unique_tree) = match index {
+            None => (&on.meta.def.key, true),
+            Some(index) => {
+                let index = &on.meta.def.indexes[index];
+                (&index.key, index.unique)
+            }
+        };
+        let mut choice = Choice {
+            index,
+            equals: Vec::new(),
+            low: None,
+            high: None,
+            unique: false,
+            ordered: false,
+            reverse: false,
+            score: 0,
+            joined: false,
+        };
+        let mut single = true;
+        for column in key {
+            let Some(slot) = on.layout.get(usize::from(column.column)).copied() else { break };
+            let codec = Codec::of(on.table.columns[usize::from(column.column)].ty);
+            if !codec.ordered() {
+                break;
+            }
+            if let Some(part) = self.equality(on, slot, column.nullable) {
+                single &= matches!(part, ChosenPart::Value(..) | ChosenPart::Known(_));
+                choice.joined |= self.part_is_joined(on, &part);
+                choice.equals.push(part);
+                continue;
+            }
+            self.range(on, slot, codec, &mut choice);
+            break;
+        }
+        choice.unique = unique_tree && choice.equals.len() == key.len() && single;
+        choice.score = choice.equals.len() as u32 * 10
+            + 3 * (u32::from(choice.low.is_some()) + u32::from(choice.high.is_some()))
+            + if choice.unique { 1000 } else { 0 };
+        // A walk over a whole index only pays for its order.
+        let narrowed = choice.score > 0;
+        if !on.wanted.is_empty() {
+            if let Some(reverse) = self.order_of(on, key, &choice) {
+                choice.ordered = true;
+                choice.reverse = reverse;
+                choice.score += 4;
+            }
+        }
+        if index.is_none() {
+            choice.score += 1;
+        } else if !narrowed && !choice.ordered {
+            choice.score = 0;
+        }
+        choice
+    }
+
+    fn equality<'b>(
+        &mut self,
+        on: &Restrictions<'_, 'b>,
+        slot: u32,
+        nullable: bool,
+    ) -> Option<ChosenPart<'b>> {
+        let mut list = None;
+        for (position, conjunct) in on.conjuncts.iter().enumerate() {
+            if !conjunct.slots.contains(&slot) {
+                continue;
+            }
+            match self.restriction(conjunct, slot) {
+                Some(Restriction::Compare(Comparison::Eq, value)) if self.available(on, conjunct, value) => {
+                    return Some(ChosenPart::Value(position, value));
+                }
+                Some(Restriction::In(items))
+                    if items.iter().all(|item| self.available(on, conjunct, item)) =>
+                {
+                    list.get_or_insert(ChosenPart::In(position, items));
+                }
+                Some(Restriction::Any(array)) if self.available(on, conjunct, array) => {
+                    list.get_or_insert(ChosenPart::Any(position, array));
+                }
+                Some(Restriction::IsNull) if nullable => {
+                    list.get_or_insert(ChosenPart::Null(position));
+                }
+                _ => {}
+            }
+        }
+        if list.is_none() {
+            return on.facts.get(&slot).map(|known| ChosenPart::Known(known.clone()));
+        }
+        list
+    }
+
+    fn range<'b>(&mut self, on: &Restrictions<'_, 'b>, slot: u32, codec: Codec, choice: &mut Choice<'b>) {
+        for (position, conjunct) in on.conjuncts.iter().enumerate() {
+            if !conjunct.slots.contains(&slot) {
+                continue;
+            }
+            let Some(Restriction::Compare(comparison, value)) = self.restriction(conjunct, slot) else {
+                continue;
+            };
+            if matches!(comparison, Comparison::Eq | Comparison::Ne) || !self.available(on, conjunct, value) {
+                continue;
+            }
+            let _ = codec;
+            let bound = match comparison {
+                Comparison::Lt | Comparison::Le => &mut choice.high,
+                _ => &mut choice.low,
+            };
+            if bound.is_none() {
+                *bound = Some((position, value, matches!(comparison, Comparison::Le | Comparison::Ge)));
+                let slots = self.value_slots(conjunct, value);
+                choice.joined |= !slots.is_empty();
+            }
+        }
+    }
+
+    /// Whether a value can be computed when the scan starts: it reads no unfilled slot.
+    fn available(&mut self, on: &Restrictions<'_, '_>, conjunct: &Conjunct<'_>, value: &BoundExpr) -> bool {
+        if super::walk::is_volatile(value) {
+            return false;
+        }
+        let slots = self.value_slots(conjunct, value);
+        slots.iter().all(|slot| !on.layout.contains(slot) && !on.unavailable.contains(slot))
+    }
+
+    fn part_is_joined(&mut self, on: &Restrictions<'_, '_>, part: &ChosenPart<'_>) -> bool {
+        match part {
+            ChosenPart::Value(position, value) | ChosenPart::Any(position, value) => {
+                !self.value_slots(&on.conjuncts[*position], value).is_empty()
+            }
+            ChosenPart::In(position, values) => {
+                values.iter().any(|value| !self.value_slots(&on.conjuncts[*position], value).is_empty())
+            }
+            ChosenPart::Known(_) | ChosenPart::Null(_) => false,
+        }
+    }
+
+    /// Whether walking the path yields the wanted order, and if so whether backwards.
+    fn order_of(&self, on: &Restrictions<'_, '_>, key: &[KeyColumn], choice: &Choice<'_>) -> Option<bool> {
+        let fixed = |slot: u32| {
+            key.iter().zip(&choice.equals).any(|(column, part)| {
+                matches!(part, ChosenPart::Value(..) | ChosenPart::Known(_) | ChosenPart::Null(_))
+                    && on.layout.get(usize::from(column.column)) == Some(&slot)
+            })
+        };
+        let mut wanted = on.wanted.iter().filter(|key| !fixed(key.slot));
+        let mut walked = key.iter().enumerate().filter(|(position, column)| {
+            on.layout.get(usize::from(column.column)).is_none_or(|slot| !fixed(*slot))
+                || choice.equals.get(*position).is_none()
+        });
+        let mut reverse: Option<bool> = None;
+        if choice.unique {
+            return Some(false);
+        }
+        for want in wanted.by_ref() {
+            let Some((_, column)) = walked.next() else {
+                // All key columns are used up: at most one row is left if the key is unique.
+                return (choice.index.is_none()).then_some(reverse.unwrap_or(false));
+            };
+            let slot = on.layout.get(usize::from(column.column)).copied()?;
+            if slot != want.slot {
+                return None;
+            }
+            if !Codec::of(on.table.columns[usize::from(column.column)].ty).ordered() {
+                return None;
+            }
+            let backwards = column.descending != want.descending;
+            if column.nullable && (column.nulls_first != want.nulls_first) != backwards {
+                return None;
+            }
+            if reverse.is_some_and(|reverse| reverse != backwards) {
+                return None;
+            }
+            reverse = Some(backwards);
+        }
+        Some(reverse.unwrap_or(false))
+    }
+
+    /// Compiles a choice. The second result are positions of conjuncts that need no checking
+    /// afterwards because the path holds exactly the keys that satisfy them.
+    pub fn compile_path(
+        &mut self,
+        on: &Restrictions<'_, '_>,
+        choice: &Choice<'_>,
+    ) -> Result<(Path, Vec<usize>)> {
+        let (tree, key) = match choice.index {
+            None => (Tree::Storage, &on.meta.def.key),
+            Some(index) => {
+                let index = &on.meta.def.indexes[index];
+                (Tree::Index(index.clone()), &index.key)
+            }
+        };
+        let columns = key
+            .iter()
+            .map(|column| {
+                let codec =
+                    on.table.columns.get(usize::from(column.column)).map_or(Codec::Int8, |c| Codec::of(c.ty));
+                (*column, codec)
+            })
+            .collect::<Vec<_>>();
+        let mut implied = Vec::new();
+        let mut equals = Vec::new();
+        for (part, (_, codec)) in choice.equals.iter().zip(&columns) {
+            let exact = matches!(tree, Tree::Storage);
+            equals.push(match part {
+                ChosenPart::Value(position, value) => {
+                    if exact {
+                        implied.push(*position);
+                    }
+                    KeyPart::One(self.in_conjunct(&on.conjuncts[*position], |c| c.source(value))?)
+                }
+                ChosenPart::Known(value) => KeyPart::One(self.source(value)?),
+                ChosenPart::In(position, values) => {
+                    if exact {
+                        implied.push(*position);
+                    }
+                    KeyPart::Each(self.in_conjunct(&on.conjuncts[*position], |c| c.exprs(values))?)
+                }
+                ChosenPart::Any(position, array) => {
+                    KeyPart::Elements(self.in_conjunct(&on.conjuncts[*position], |c| c.source(array))?)
+                }
+                ChosenPart::Null(position) => {
+                    if exact {
+                        implied.push(*position);
+                    }
+                    KeyPart::Null
+                }
+            });
+            let _ = codec;
+        }
+        let mut bound = |c: &mut Self, bound: &Option<(usize, &BoundExpr, bool)>| {
+            bound
+                .map(|(position, value, inclusive)| {
+                    // A bound that is not representable in the column (12.345 for numeric(_,2))
+                    // leaves that side open, so the condition is checked again.
+                    let scaled = matches!(columns.get(choice.equals.len()), Some((_, Codec::Scaled(_))));
+                    if matches!(tree, Tree::Storage) && !scaled {
+                        implied.push(position);
+                    }
+                    Ok((c.in_conjunct(&on.conjuncts[position], |c| c.source(value))?, inclusive))
+                })
+                .transpose()
+        };
+        let low = bound(self, &choice.low)?;
+        let high = bound(self, &choice.high)?;
+        let path = Path { tree, columns, equals, low, high, unique: choice.unique, reverse: choice.reverse };
+        Ok((path, implied))
+    }
+
+    /// What the path touches, for routing.
+    pub fn note_accesses(&mut self, on: &Restrictions<'_, '_>, choice: &Choice<'_>, write: bool) {
+        let key = match choice.index {
+            None => &on.meta.def.key,
+            Some(index) => &on.meta.def.indexes[index].key,
+        };
+        let first = key.first().copied();
+        let route = self.route_of(on, choice);
+        let through = choice.index.map(|index| &on.meta.def.indexes[index]);
+        if let (Some(index), Some(first)) = (through, first)
+            && let IndexPlacement::Global { group } = index.placement
+        {
+            let access = self.access_to(on.table, on.meta, first, Some(group), false, route);
+            self.accesses.push(access);
+            let reason = format!("found through index {}", index.name);
+            self.note_table(on.table, on.meta, write, RouteKey::Unknown(reason));
+            return;
+        }
+        self.note_table(on.table, on.meta, write, route);
+    }
+
+    /// An access to the rows of a table.
+    pub fn note_table(&mut self, table: &Table, meta: &TableMeta, write: bool, key: RouteKey) {
+        let Some(first) = meta.def.key.first().copied() else { return };
+        let group = match meta.def.placement {
+            Placement::Distributed { group } => Some(group),
+            Placement::Reference => None,
+        };
+        let access = self.access_to(table, meta, first, group, write, key);
+        self.accesses.push(access);
+    }
+
+    /// A write to the entries of a global index.
+    pub fn note_index(
+        &mut self,
+        table: &Table,
+        meta: &TableMeta,
+        first: KeyColumn,
+        group: archipel_engine::id::GroupId,
+        key: RouteKey,
+    ) {
+        let access = self.access_to(table, meta, first, Some(group), true, key);
+        self.accesses.push(access);
+    }
+
+    fn access_to(
+        &self,
+        table: &Table,
+        meta: &TableMeta,
+        first: KeyColumn,
+        group: Option<archipel_engine::id::GroupId>,
+        write: bool,
+        key: RouteKey,
+    ) -> Access {
+        let position = usize::from(first.column);
+        let name = if table.schema == "public" {
+            table.name.clone()
+        } else {
+            format!("{}.{}", table.schema, table.name)
+        };
+        Access {
+            group,
+            table: name,
+            column: table.columns.get(position).map_or_else(|| "row number".to_owned(), |c| c.name.clone()),
+            write,
+            key_column: first,
+            kind: meta.def.columns[position],
+            codec: table.columns.get(position).map_or(Codec::Int8, |c| Codec::of(c.ty)),
+            key,
+        }
+    }
+
+    fn route_of(&mut self, on: &Restrictions<'_, '_>, choice: &Choice<'_>) -> RouteKey {
+        let free = |c: &mut Self, position: usize, value: &BoundExpr| {
+            c.in_conjunct(&on.conjuncts[position], |c| Ok(c.row_free(value))).ok().flatten()
+        };
+        match choice.equals.first() {
+            Some(ChosenPart::Value(position, value)) => match free(self, *position, value) {
+                Some(value) => RouteKey::Point(value),
+                None => {
+                    let slots = self.value_slots(&on.conjuncts[*position], value);
+                    match slots.as_slice() {
+                        [slot] if self.lists.contains_key(slot) => self.route_of_slot(*slot),
+                        _ => RouteKey::Unknown(self.why_unknown(&on.conjuncts[*position], value)),
+                    }
+                }
+            },
+            Some(ChosenPart::Known(value)) => RouteKey::Point(value.clone()),
+            Some(ChosenPart::In(position, values)) => {
+                let values =
+                    values.iter().map(|value| free(self, *position, value)).collect::<Option<Vec<_>>>();
+                values.map_or_else(
+                    || RouteKey::Unknown("the IN list is computed from rows".to_owned()),
+                    RouteKey::List,
+                )
+            }
+            Some(ChosenPart::Any(position, array)) => match free(self, *position, array) {
+                Some(array) => RouteKey::EachOf(array),
+                None => RouteKey::Unknown(self.why_unknown(&on.conjuncts[*position], array)),
+            },
+            Some(ChosenPart::Null(_)) => RouteKey::All,
+            None => {
+                let mut bound = |bound: &Option<(usize, &BoundExpr, bool)>| {
+                    bound.and_then(|(position, value, inclusive)| {
+                        Some((free(self, position, value)?, inclusive))
+                    })
+                };
+                let (low, high) = (bound(&choice.low), bound(&choice.high));
+                if low.is_none() && high.is_none() { RouteKey::All } else { RouteKey::Range { low, high } }
+            }
+        }
+    }
+
+    fn why_unknown(&self, _conjunct: &Conjunct<'_>, value: &BoundExpr) -> String {
+        let mut reads_query = false;
+        super::walk::visit_expr(value, 0, &mut |inner, _| {
+            reads_query |= matches!(inner.kind, crate::bound::ExprKind::Subquery(_));
+        });
+        if reads_query { "the key is the result of a query" } else { "the key comes from a row read before" }
+            .to_owned()
+    }
+}
+
+/// One range of keys of a path.
+pub(crate) struct KeySpan {
+    pub low: KeyBuf,
+    pub low_included: bool,
+    /// Exclusive; `None` is the end of the tree.
+    pub high: Option<KeyBuf>,
+    /// `low` is one whole key.
+    pub point: bool,
+}
+
+impl KeySpan {
+    pub fn range(&self) -> KeyRange<'_> {
+        KeyRange {
+            low: if self.low_included { Bound::Included(&self.low) } else { Bound::Excluded(&self.low) },
+            high: match &self.high {
+                Some(high) => Bound::Excluded(high),
+                None => Bound::Unbounded,
+            },
+        }
+    }
+}
+
+/// Where a value lies relative to what a column can hold.
+enum Fit {
+    Inside,
+    /// NULL, or not equal to any value the column can hold.
+    Outside,
+    Below,
+    Above,
+}
+
+/// Appends a value to a key.
+fn append(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> Fit {
+    if value.is_null() {
+        return Fit::Outside;
+    }
+    match codec.encode_plain(value) {
+        Some(cell) => {
+            encode_cell(out, cell, column, codec.kind());
+            Fit::Inside
+        }
+        None => match crate::row::integer(value) {
+            Some(v) if v < 0 => Fit::Below,
+            Some(_) => Fit::Above,
+            None => Fit::Outside,
+        },
+    }
+}
+
+impl Path {
+    /// If the path is a single key: appends it to `out`. False: no row can match.
+    #[inline]
+    pub fn point(&self, ctx: &mut ExecContext<'_, '_>, out: &mut KeyBuf) -> ExecResult<bool> {
+        for (part, (column, codec)) in self.equals.iter().zip(&self.columns) {
+            let KeyPart::One(source) = part else { return Ok(false) };
+            let fit = match source {
+                Source::Operand(operand) => append(out, operand.get(ctx), column, *codec),
+                Source::Code(code) => append(out, &code(ctx)?, column, *codec),
+            };
+            if !matches!(fit, Fit::Inside) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The ranges of keys to visit, in key order and disjoint.
+    pub fn spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<KeySpan>> {
+        let mut prefixes: Vec<KeyBuf> = vec![KeyBuf::new()];
+        for (part, (column, codec)) in self.equals.iter().zip(&self.columns) {
+            let values: Vec<Datum> = match part {
+                KeyPart::One(source) => vec![source.eval(ctx)?],
+                KeyPart::Each(sources) => super::expression::eval_all(sources, ctx)?.into_vec(),
+                KeyPart::Elements(source) => match source.eval(ctx)? {
+                    Datum::Array(array) => array.values.clone(),
+                    _ => Vec::new(),
+                },
+                KeyPart::Null => {
+                    for prefix in &mut prefixes {
+                        encode_cell(prefix, archipel_engine::cell::Cell::Null, column, codec.kind());
+                    }
+                    continue;
+                }
+            };
+            let mut grown = Vec::with_capacity(prefixes.len() * values.len());
+            for prefix in &prefixes {
+                for value in &values {
+                    let mut key = prefix.clone();
+                    if matches!(append(&mut key, value, column, *codec), Fit::Inside) {
+                        grown.push(key);
+                    }
+                }
+            }
+            prefixes = grown;
+        }
+        if prefixes.len() > 1 {
+            prefixes.sort_unstable();
+            prefixes.dedup();
+        }
+        let whole = self.equals.len() == self.columns.len();
+        let mut bounds = None;
+        if self.low.is_some() || self.high.is_some() {
+            match self.bounds(ctx)? {
+                Some(found) => bounds = Some(found),
+                None => return Ok(Vec::new()),
+            }
+        }
+        let mut spans = Vec::with_capacity(prefixes.len());
+        for prefix in prefixes {
+            let mut end = prefix.clone();
+            let mut high = (successor(&mut end)).then_some(end);
+            let mut low = prefix.clone();
+            if let Some((from, to)) = &bounds {
+                if let Some((bytes, past)) = from {
+                    low.extend_from_slice(bytes);
+                    if *past && !successor(&mut low) {
+                        continue;
+                    }
+                }
+                if let Some((bytes, past)) = to {
+                    let mut end = prefix;
+                    end.extend_from_slice(bytes);
+                    high = if *past { successor(&mut end).then_some(end) } else { Some(end) };
+                }
+            }
+            spans.push(KeySpan { low, low_included: true, high, point: whole });
+        }
+        if self.reverse {
+            spans.reverse();
+        }
+        Ok(spans)
+    }
+
+    /// The bounds of the column after the equal ones, as key bytes: where the range starts and
+    /// ends, and whether past all keys that begin with those bytes. `None`: nothing matches.
+    #[allow(clippy::type_complexity)]
+    fn bounds(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+    ) -> ExecResult<Option<(Option<(KeyBuf, bool)>, Option<(KeyBuf, bool)>)>> {
+        let (column, codec) = self.columns[self.equals.len()];
+        let mut side =
+            |bound: &Option<(Source, bool)>, lower: bool| -> ExecResult<Result<Option<(KeyBuf, bool)>, ()>> {
+                let Some((source, inclusive)) = bound else { return Ok(Ok(None)) };
+                let value = source.eval(ctx)?;
+                if value.is_null() {
+                    return Ok(Err(()));
+                }
+                let mut bytes = KeyBuf::new();
+                Ok(match append(&mut bytes, &value, &column, codec) {
+                    Fit::Inside => Ok(Some((bytes, *inclusive))),
+                    Fit::Outside => Ok(None),
+                    Fit::Below if lower => Ok(None),
+                    Fit::Above if !lower => Ok(None),
+                    Fit::Below | Fit::Above => Err(()),
+                })
+            };
+        let (Ok(low), Ok(high)) = (side(&self.low, true)?, side(&self.high, false)?) else { return Ok(None) };
+        // From values to keys: a lower bound that includes its value starts at the value's
+        // first key, one that excludes it past its last; mirrored for upper bounds. In a
+        // descending column the greater values come first.
+        let (first, last) = if column.descending { (high, low) } else { (low, high) };
+        let mut start = first.map(|(bytes, inclusive)| (bytes, !inclusive));
+        let mut end = last;
+        if column.nullable {
+            let mut null = KeyBuf::new();
+            encode_cell(&mut null, archipel_engine::cell::Cell::Null, &column, codec.kind());
+            if column.nulls_first && start.is_none() {
+                start = Some((null, true));
+            } else if !column.nulls_first && end.is_none() {
+                end = Some((null, false));
+            }
+        }
+        Ok(Some((start, end)))
+    }
+}
+
+/// A table's engine side, shared by the nodes that use it.
+pub(crate) type Meta = Arc<TableMeta>;
+
+impl Compiler<'_> {
+    /// EXPLAIN's lines for a scan.
+    pub fn explain_scan(
+        &mut self,
+        table: &Table,
+        on: &Restrictions<'_, '_>,
+        choice: &Choice<'_>,
+        path: &Path,
+    ) {
+        let backward = if path.reverse { " Backward" } else { "" };
+        let bounded = !path.equals.is_empty() || path.low.is_some() || path.high.is_some();
+        let line = match (&path.tree, &table.primary_key) {
+            (Tree::Index(index), _) => format!("Index Scan{backward} using {} on {}", index.name, table.name),
+            (Tree::Storage, Some(primary)) if bounded || choice.ordered => {
+                format!("Index Scan{backward} using {} on {}", primary.name, table.name)
+            }
+            _ => format!("Seq Scan on {}", table.name),
+        };
+        self.open(line);
+        let name = |c: &Self, conjunct: &Conjunct<'_>| {
+            crate::explain::expression_over(conjunct.expr, &|depth, index| {
+                let slot = c.conjunct_slot(conjunct, depth, index);
+                let own = slot.and_then(|slot| on.layout.iter().position(|own| *own == slot));
+                match own {
+                    Some(position) => table.columns[position].name.clone(),
+                    None => format!("outer column {}", index + 1),
+                }
+            })
+        };
+        let positions = choice.conjuncts();
+        let describe = |c: &Self, used: bool| {
+            on.conjuncts
+                .iter()
+                .enumerate()
+                .filter(|(position, _)| positions.contains(position) == used)
+                .map(|(_, conjunct)| name(c, conjunct))
+                .collect::<Vec<_>>()
+                .join(" AND ")
+        };
+        let (condition, filter) = (describe(self, true), describe(self, false));
+        self.close();
+        if !condition.is_empty() {
+            self.line(format!("\u{1}Index Cond: {condition}"));
+        }
+        if !filter.is_empty() {
+            self.line(format!("\u{1}Filter: {filter}"));
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// Positions of the conjuncts that the path uses.
+    fn conjuncts(&self) -> Vec<usize> {
+        let mut used: Vec<usize> = self
+            .equals
+            .iter()
+            .filter_map(|part| match part {
+                ChosenPart::Value(position, _)
+                | ChosenPart::In(position, _)
+                | ChosenPart::Any(position, _)
+                | ChosenPart::Null(position) => Some(*position),
+                ChosenPart::Known(_) => None,
+            })
+            .collect();
+        used.extend(self.low.iter().chain(&self.high).map(|(position, ..)| *position));
+        used
+    }
+}

@@ -1,0 +1,244 @@
+//! Conditions, compiled to closures of three-valued logic without building boolean datums.
+
+use std::sync::Arc;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::function::ResolvedFunction;
+use rustc_hash::FxHashSet;
+
+use super::CompiledPredicate;
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult};
+use super::expression::Source;
+use super::hash::{HashKey, widen};
+use super::operator::{Comparison, comparison, order};
+use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
+
+/// From how many constants on an IN list is searched by hash.
+const HASHED_LIST_LEN_MIN: usize = 9;
+
+impl Compiler<'_> {
+    /// Compiles a condition; `None` is UNKNOWN.
+    pub fn predicate(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
+        Ok(match &expr.kind {
+            ExprKind::Const(Datum::Bool(value)) => {
+                let value = *value;
+                Box::new(move |_| Ok(Some(value)))
+            }
+            ExprKind::And(parts) => {
+                let parts = self.predicates(parts)?;
+                Box::new(move |ctx| {
+                    let mut result = Some(true);
+                    for part in &parts {
+                        match part(ctx)? {
+                            Some(false) => return Ok(Some(false)),
+                            None => result = None,
+                            Some(true) => {}
+                        }
+                    }
+                    Ok(result)
+                })
+            }
+            ExprKind::Or(parts) => {
+                let parts = self.predicates(parts)?;
+                Box::new(move |ctx| {
+                    let mut result = Some(false);
+                    for part in &parts {
+                        match part(ctx)? {
+                            Some(true) => return Ok(Some(true)),
+                            None => result = None,
+                            Some(false) => {}
+                        }
+                    }
+                    Ok(result)
+                })
+            }
+            ExprKind::Not(inner) => {
+                let inner = self.predicate(inner)?;
+                Box::new(move |ctx| Ok(inner(ctx)?.map(|value| !value)))
+            }
+            ExprKind::IsNull(inner) => self.null_test(inner, true)?,
+            ExprKind::IsNotNull(inner) => self.null_test(inner, false)?,
+            ExprKind::IsBool { expr, value, negated } => {
+                let inner = self.predicate(expr)?;
+                let (value, negated) = (*value, *negated);
+                Box::new(move |ctx| Ok(Some((inner(ctx)? == Some(value)) != negated)))
+            }
+            ExprKind::IsDistinctFrom { left, right, equality, negated } => {
+                let (left, right) = (self.source(left)?, self.source(right)?);
+                let equality = *equality;
+                let negated = *negated;
+                Box::new(move |ctx| {
+                    let pair = [left.eval(ctx)?, right.eval(ctx)?];
+                    let distinct = match (pair[0].is_null(), pair[1].is_null()) {
+                        (true, true) => false,
+                        (true, false) | (false, true) => true,
+                        (false, false) => {
+                            (equality.function.eval)(&ctx.functions, &pair)? != Datum::Bool(true)
+                        }
+                    };
+                    Ok(Some(distinct != negated))
+                })
+            }
+            ExprKind::Call { function, args }
+                if args.len() == 2 && comparison(function.function).is_some() =>
+            {
+                // Constant comparisons fold in the general path.
+                let left = self.source(&args[0])?;
+                let right = self.source(&args[1])?;
+                match comparison(function.function) {
+                    Some(comparison) => compare(comparison, left, right),
+                    None => self.general(expr)?,
+                }
+            }
+            ExprKind::InList { left, list, equality, negated } => {
+                self.in_list(left, list, *equality, *negated)?
+            }
+            ExprKind::ArrayOp { left, array, operator, all } => {
+                let (left, array) = (self.source(left)?, self.source(array)?);
+                let (operator, all) = (*operator, *all);
+                Box::new(move |ctx| {
+                    let left = left.eval(ctx)?;
+                    let Datum::Array(array) = array.eval(ctx)? else { return Ok(None) };
+                    let mut pair = [left, Datum::Null];
+                    // ALL of nothing is true, ANY of nothing false.
+                    let mut result = Some(all);
+                    for value in &array.values {
+                        let holds = if pair[0].is_null() || value.is_null() {
+                            None
+                        } else {
+                            pair[1] = value.clone();
+                            truth(&(operator.function.eval)(&ctx.functions, &pair)?)
+                        };
+                        match holds {
+                            Some(holds) if holds != all => return Ok(Some(!all)),
+                            Some(_) => {}
+                            None => result = None,
+                        }
+                    }
+                    Ok(result)
+                })
+            }
+            ExprKind::Subquery(subquery)
+                if !matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Array { .. }) =>
+            {
+                self.subquery_predicate(subquery)?
+            }
+            ExprKind::Relabel(inner) => self.predicate(inner)?,
+            _ => self.general(expr)?,
+        })
+    }
+
+    fn predicates(&mut self, exprs: &[BoundExpr]) -> Result<Vec<CompiledPredicate>> {
+        exprs.iter().map(|expr| self.predicate(expr)).collect()
+    }
+
+    fn general(&mut self, expr: &BoundExpr) -> Result<CompiledPredicate> {
+        Ok(match self.source(expr)? {
+            Source::Operand(operand) => Box::new(move |ctx| Ok(truth(operand.get(ctx)))),
+            Source::Code(code) => Box::new(move |ctx| Ok(truth(&code(ctx)?))),
+        })
+    }
+
+    fn null_test(&mut self, inner: &BoundExpr, wanted: bool) -> Result<CompiledPredicate> {
+        // A composite is NULL when all its fields are, NOT NULL when none of them is.
+        let tests = move |value: &Datum| match value {
+            Datum::Record(fields) => fields.iter().all(|field| field.is_null() == wanted),
+            value => value.is_null() == wanted,
+        };
+        Ok(match self.source(inner)? {
+            Source::Operand(operand) => Box::new(move |ctx| Ok(Some(tests(operand.get(ctx))))),
+            Source::Code(code) => Box::new(move |ctx| Ok(Some(tests(&code(ctx)?)))),
+        })
+    }
+
+    fn in_list(
+        &mut self,
+        left: &BoundExpr,
+        list: &[BoundExpr],
+        equality: ResolvedFunction,
+        negated: bool,
+    ) -> Result<CompiledPredicate> {
+        let left = self.source(left)?;
+        let items = self.exprs(list)?;
+        let finish = move |found: Option<bool>| found.map(|found| found != negated);
+        let constants = items.iter().map(|item| item.constant().cloned()).collect::<Option<Vec<_>>>();
+        if let Some(constants) = constants
+            && constants.len() >= HASHED_LIST_LEN_MIN
+            && comparison(equality.function) == Some(Comparison::Eq)
+        {
+            let with_null = constants.iter().any(Datum::is_null);
+            let set: FxHashSet<HashKey> = constants
+                .into_iter()
+                .filter(|value| !value.is_null())
+                .map(|value| HashKey([widen(value)].into_iter().collect()))
+                .collect();
+            let set = Arc::new(set);
+            return Ok(Box::new(move |ctx| {
+                let left = left.eval(ctx)?;
+                if left.is_null() {
+                    return Ok(None);
+                }
+                let found = set.contains(&HashKey([widen(left)].into_iter().collect()));
+                Ok(finish(if found || !with_null { Some(found) } else { None }))
+            }));
+        }
+        Ok(Box::new(move |ctx| {
+            let left = left.eval(ctx)?;
+            if left.is_null() {
+                return Ok(None);
+            }
+            let mut pair = [left, Datum::Null];
+            let mut result = Some(false);
+            for item in &items {
+                pair[1] = item.eval(ctx)?;
+                if pair[1].is_null() {
+                    result = None;
+                } else if truth(&(equality.function.eval)(&ctx.functions, &pair)?) == Some(true) {
+                    return Ok(finish(Some(true)));
+                }
+            }
+            Ok(finish(result))
+        }))
+    }
+}
+
+/// The truth value a datum stands for.
+#[inline]
+pub(crate) fn truth(value: &Datum) -> Option<bool> {
+    match value {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn compare(comparison: Comparison, left: Source, right: Source) -> CompiledPredicate {
+    #[inline(always)]
+    fn holds(comparison: Comparison, a: &Datum, b: &Datum) -> Option<bool> {
+        if a.is_null() || b.is_null() {
+            return None;
+        }
+        Some(comparison.holds(order(a, b)))
+    }
+    match (left, right) {
+        (Source::Operand(a), Source::Operand(b)) => {
+            Box::new(move |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Option<bool>> {
+                Ok(holds(comparison, a.get(ctx), b.get(ctx)))
+            })
+        }
+        (Source::Operand(a), Source::Code(b)) => Box::new(move |ctx| {
+            let b = b(ctx)?;
+            Ok(holds(comparison, a.get(ctx), &b))
+        }),
+        (Source::Code(a), Source::Operand(b)) => Box::new(move |ctx| {
+            let a = a(ctx)?;
+            Ok(holds(comparison, &a, b.get(ctx)))
+        }),
+        (Source::Code(a), Source::Code(b)) => Box::new(move |ctx| {
+            let a = a(ctx)?;
+            let b = b(ctx)?;
+            Ok(holds(comparison, &a, &b))
+        }),
+    }
+}

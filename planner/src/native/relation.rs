@@ -1,0 +1,466 @@
+//! Relational operators, compiled to nodes.
+//!
+//! Planning goes down with what the operators above require of a row ([`Conjunct`]s) and the
+//! order they would like it in, and comes back with a node and whether the order is met.
+//! Conditions sink as far as they may: through projections, sorts and the preserved side of
+//! outer joins, into scans, where they choose the path.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::function::SetFunction;
+use rustc_hash::FxHashMap;
+
+use super::compile::{Compiler, Layout, passed_through};
+use super::conjunct::Conjunct;
+use super::context::{ExecContext, ExecResult};
+use super::expression::{Source, Values, eval_all};
+use super::node::{Limit, Node, Out};
+use super::path::{OrderKey, Restrictions};
+use super::scan::{Scan, ScanColumn};
+use super::{CompiledRoutine, walk};
+use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
+use crate::row::Codec;
+use archipel_sql::catalog::{TableKind, TableRef};
+
+/// A relation, planned.
+pub(crate) struct Planned {
+    pub node: Node,
+    /// Whether rows come in the wanted order.
+    pub ordered: bool,
+}
+
+impl From<Node> for Planned {
+    fn from(node: Node) -> Self {
+        Planned { node, ordered: false }
+    }
+}
+
+/// How a scan is to be used beyond reading.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ScanUse {
+    pub lock: Option<RowLock>,
+    /// Keep the storage key of the current row there.
+    pub key: Option<usize>,
+    pub write: bool,
+    /// A constraint's lookup: what it locks is not written, and EXPLAIN does not show it.
+    pub reference: bool,
+}
+
+impl Compiler<'_> {
+    /// Plans a relation without anything required from above.
+    pub fn relation(&mut self, rel: &Rel) -> Result<Node> {
+        Ok(self.plan(rel, Vec::new(), &[])?.node)
+    }
+
+    /// Plans a relation under conditions and with a wanted order.
+    pub fn plan<'b>(
+        &mut self,
+        rel: &'b Rel,
+        pushed: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
+        match rel {
+            Rel::Filter { input, predicate } => {
+                let layout = self.declare(input);
+                let (volatile, plain): (Vec<_>, Vec<_>) =
+                    self.conjuncts(predicate, &layout).into_iter().partition(|c| walk::is_volatile(c.expr));
+                if volatile.is_empty() {
+                    return self.plan_joins(rel, pushed, wanted);
+                }
+                let mut below = pushed;
+                below.extend(plain);
+                let planned = self.plan(input, below, wanted)?;
+                let node = self.filter_above(planned.node, &volatile)?;
+                Ok(Planned { node, ordered: planned.ordered })
+            }
+            Rel::Join { .. } | Rel::Scan { .. } => self.plan_joins(rel, pushed, wanted),
+            Rel::Project { input, exprs } => {
+                let below = self.declare(input);
+                let layout = self.declare(rel);
+                let computed: Vec<u32> =
+                    layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
+                let (above, pushable): (Vec<_>, Vec<_>) =
+                    pushed.into_iter().partition(|c| c.reads_any(&computed));
+                let wanted_below: &[OrderKey] =
+                    if wanted.iter().any(|key| computed.contains(&key.slot)) { &[] } else { wanted };
+                let planned = self.plan(input, pushable, wanted_below)?;
+                let columns = self.scoped(&below, |c| c.computed(exprs, &below, &layout))?;
+                let node = if columns.is_empty() {
+                    planned.node
+                } else {
+                    Node::Compute { input: Box::new(planned.node), columns }
+                };
+                let node = self.filter_above(node, &above)?;
+                Ok(Planned { node, ordered: planned.ordered && !wanted_below.is_empty() })
+            }
+            Rel::Sort { input, keys } => self.plan_sort(input, keys, pushed),
+            Rel::Distinct { input, on } => {
+                let layout = self.declare(input);
+                let (above, below) = if on.is_some() { (pushed, Vec::new()) } else { (Vec::new(), pushed) };
+                self.open("Unique");
+                let planned = self.plan(input, below, wanted);
+                self.close();
+                let planned = planned?;
+                let node = self.distinct(planned.node, &layout, on.as_deref())?;
+                let node = self.filter_above(node, &above)?;
+                Ok(Planned { node, ordered: planned.ordered })
+            }
+            Rel::With { ctes, body } => self.plan_with(ctes, body, pushed, wanted),
+            Rel::Limit { input, limit, offset, with_ties } => {
+                let layout = self.declare(input);
+                self.open("Limit");
+                let node = self.relation(input);
+                self.close();
+                let node = node?;
+                let (limit, offset) = self.scoped(&[], |c| {
+                    let limit = limit.as_ref().map(|expr| c.source(expr)).transpose()?;
+                    Ok((limit, offset.as_ref().map(|expr| c.source(expr)).transpose()?))
+                })?;
+                let ties = match (&**input, with_ties) {
+                    (Rel::Sort { keys, .. }, true) => Some(self.scoped(&layout, |c| {
+                        keys.iter().map(|key| c.source(&key.expr)).collect::<Result<_>>()
+                    })?),
+                    _ => None,
+                };
+                self.filtered(Node::Limit(Limit { input: Box::new(node), limit, offset, ties }), &pushed)
+            }
+            Rel::Unit => self.filtered(Node::Unit, &pushed),
+            Rel::Values { rows, .. } => {
+                let slots = self.declare(rel);
+                if rows.len() > 1 {
+                    self.line("Values Scan");
+                }
+                self.scoped(&[], |c| {
+                    for (column, slot) in slots.iter().enumerate() {
+                        let values =
+                            rows.iter().map(|row| c.row_free(&row[column])).collect::<Option<Vec<_>>>();
+                        match values {
+                            Some(values) if values.len() == 1 => {
+                                c.known.extend(values.into_iter().map(|value| (*slot, value)));
+                            }
+                            Some(values) => {
+                                c.lists.insert(*slot, values);
+                            }
+                            None => {}
+                        }
+                    }
+                    Ok(())
+                })?;
+                let rows =
+                    self.scoped(&[], |c| rows.iter().map(|row| c.exprs(row)).collect::<Result<Vec<_>>>())?;
+                self.filtered(Node::Values { rows, slots }, &pushed)
+            }
+            Rel::Function { call, ordinality, .. } => {
+                let slots = self.declare(rel);
+                let node = self.scoped(&[], |c| {
+                    let (name, source) = c.set_call(call)?;
+                    c.line(format!("Function Scan on {name}"));
+                    Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality }))
+                })?;
+                self.filtered(node, &pushed)
+            }
+            Rel::ProjectSet { input, items } => {
+                let below = self.declare(input);
+                let layout = self.declare(rel);
+                let computed: Vec<u32> =
+                    layout.iter().copied().filter(|slot| !below.contains(slot)).collect();
+                let (above, pushable): (Vec<_>, Vec<_>) =
+                    pushed.into_iter().partition(|c| c.reads_any(&computed));
+                self.open("ProjectSet");
+                let input = self.plan(input, pushable, &[]);
+                self.close();
+                let input = Box::new(input?.node);
+                let mut scalars = Vec::new();
+                let mut sets = Vec::new();
+                self.scoped(&below, |c| {
+                    for (item, slot) in items.iter().zip(&layout) {
+                        match item {
+                            SetItem::Scalar(expr) if passed_through(expr, &below).is_some() => {}
+                            SetItem::Scalar(expr) => scalars.push((*slot, c.source(expr)?)),
+                            SetItem::Set { call, .. } => sets.push((*slot, c.set_call(call)?.1)),
+                        }
+                    }
+                    Ok(())
+                })?;
+                self.filtered(Node::Expand(Expansion { input, scalars, sets }), &above)
+            }
+            Rel::Aggregate { .. } => {
+                self.open("Aggregate");
+                let node = self.aggregation(rel);
+                self.close();
+                let node = node?;
+                self.filtered(node, &pushed)
+            }
+            Rel::Window { input, calls } => {
+                let layout = self.declare(rel);
+                self.open("WindowAgg");
+                let node = self.windowing(input, calls, &layout);
+                self.close();
+                let node = node?;
+                self.filtered(node, &pushed)
+            }
+            Rel::SetOp { op, all, left, right } => {
+                let slots = self.declare(rel);
+                let node = self.set_operation(*op, *all, left, right, slots)?;
+                self.filtered(node, &pushed)
+            }
+            Rel::CteScan { id, .. } => {
+                let slots = self.declare(rel);
+                let cache = self.cte(*id)?;
+                self.line("CTE Scan");
+                self.filtered(Node::CteScan { cache, slots }, &pushed)
+            }
+        }
+    }
+
+    fn filtered(&mut self, node: Node, conjuncts: &[Conjunct<'_>]) -> Result<Planned> {
+        Ok(self.filter_above(node, conjuncts)?.into())
+    }
+
+    /// A filter over a node, if there is anything to check.
+    pub fn filter_above(&mut self, node: Node, conjuncts: &[Conjunct<'_>]) -> Result<Node> {
+        Ok(match self.all_of(conjuncts)? {
+            Some(predicate) => Node::Filter { input: Box::new(node), predicate },
+            None => node,
+        })
+    }
+
+    /// The conjunction of conditions written in scopes of their own.
+    pub fn all_of(&mut self, conjuncts: &[Conjunct<'_>]) -> Result<Option<super::CompiledPredicate>> {
+        let mut parts = conjuncts
+            .iter()
+            .map(|c| self.in_conjunct(c, |s| s.predicate(c.expr)))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(match parts.len() {
+            0 => None,
+            1 => parts.pop(),
+            _ => Some(Box::new(move |ctx| {
+                for part in &parts {
+                    match part(ctx)? {
+                        Some(true) => {}
+                        other => return Ok(other),
+                    }
+                }
+                Ok(Some(true))
+            })),
+        })
+    }
+
+    /// The columns of a projection that have to be computed. In scope: the input row.
+    fn computed(&mut self, exprs: &[BoundExpr], below: &[u32], layout: &[u32]) -> Result<Vec<(u32, Source)>> {
+        let mut columns = Vec::new();
+        for (expr, slot) in exprs.iter().zip(layout) {
+            if passed_through(expr, below).is_none() {
+                if let Some(known) = self.row_free(expr) {
+                    self.known.insert(*slot, known);
+                }
+                columns.push((*slot, self.source(expr)?));
+            }
+        }
+        Ok(columns)
+    }
+
+    fn plan_sort<'b>(
+        &mut self,
+        input: &'b Rel,
+        keys: &'b [SortKey],
+        pushed: Vec<Conjunct<'b>>,
+    ) -> Result<Planned> {
+        let layout = self.declare(input);
+        let wanted: Option<Vec<OrderKey>> = keys
+            .iter()
+            .map(|key| {
+                let slot = passed_through(&key.expr, &layout)?;
+                Some(OrderKey { slot, descending: key.descending, nulls_first: key.nulls_first })
+            })
+            .collect();
+        let line = self.open("Sort");
+        let planned = self.plan(input, pushed, wanted.as_deref().unwrap_or(&[]));
+        self.close();
+        let planned = planned?;
+        if planned.ordered {
+            // The scan walks in this order already: no node, no line.
+            self.plan.lines.remove(line);
+            for (indent, _) in &mut self.plan.lines[line..] {
+                *indent = indent.saturating_sub(1);
+            }
+            return Ok(planned);
+        }
+        let node = self.sorting(planned.node, &layout, keys)?;
+        Ok(Planned { node, ordered: true })
+    }
+
+    /// Plans a scan of a table.
+    pub fn plan_scan<'b>(
+        &mut self,
+        table: &TableRef,
+        layout: &Layout,
+        conjuncts: &[Conjunct<'b>],
+        facts: &FxHashMap<u32, BoundExpr>,
+        wanted: &[OrderKey],
+        usage: ScanUse,
+    ) -> Result<Planned> {
+        if table.kind == TableKind::System {
+            self.line(format!("Scan on {}.{}", table.schema, table.name));
+            let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
+            let columns = self.pruned(columns, |(_, slot)| *slot);
+            let filter = self.all_of(conjuncts)?;
+            return Ok(Node::System { table: table.clone(), columns, filter }.into());
+        }
+        let meta = self.table(table)?;
+        let restrictions =
+            Restrictions { table, meta: &meta, layout, conjuncts, unavailable: &[], facts, wanted };
+        let choice = self.choose_path(&restrictions);
+        let (path, implied) = self.compile_path(&restrictions, &choice)?;
+        for (slot, value) in facts {
+            self.known.entry(*slot).or_insert_with(|| value.clone());
+        }
+        self.note_accesses(&restrictions, &choice, usage.write || (usage.lock.is_some() && !usage.reference));
+        if !usage.reference {
+            self.explain_scan(table, &restrictions, &choice, &path);
+        }
+        let residual: Vec<Conjunct<'_>> = conjuncts
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !implied.contains(position))
+            .map(|(_, conjunct)| conjunct.clone())
+            .collect();
+        let filter = self.all_of(&residual)?;
+        let columns = table
+            .columns
+            .iter()
+            .zip(layout)
+            .enumerate()
+            .map(|(position, (column, slot))| ScanColumn {
+                column: position as u16,
+                slot: *slot,
+                codec: Codec::of(column.ty),
+            })
+            .collect();
+        let columns = self.pruned(columns, |column| column.slot);
+        let node = Node::Scan(Scan { meta, path, columns, filter, lock: usage.lock, key: usage.key });
+        Ok(Planned { node, ordered: choice.ordered })
+    }
+
+    /// Compiles a call of a set-returning function. In scope: the row its arguments read.
+    pub fn set_call(&mut self, call: &SetCall) -> Result<(String, SetCode)> {
+        Ok(match call {
+            SetCall::Builtin { function, args } => {
+                (function.name.to_owned(), SetCode::Builtin { function, args: self.exprs(args)? })
+            }
+            SetCall::Routine { routine, args } => {
+                let compiled = self.link(routine, args)?;
+                let args = self.exprs(args)?;
+                (routine.name.clone(), SetCode::Routine { compiled, args, strict: routine.strict })
+            }
+            SetCall::Scalar(expr) => ("expression".to_owned(), SetCode::Scalar(self.source(expr)?)),
+        })
+    }
+}
+
+/// A compiled call that answers rows.
+pub(crate) enum SetCode {
+    Builtin { function: &'static SetFunction, args: Vec<Source> },
+    Routine { compiled: Arc<dyn CompiledRoutine>, args: Vec<Source>, strict: bool },
+    Scalar(Source),
+}
+
+impl SetCode {
+    /// All rows of a call.
+    pub fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<Vec<Datum>>> {
+        let any_null = |args: &Values| args.iter().any(Datum::is_null);
+        match self {
+            SetCode::Builtin { function, args } => {
+                let args = eval_all(args, ctx)?;
+                if function.strict && any_null(&args) {
+                    return Ok(Vec::new());
+                }
+                Ok((function.eval)(&ctx.functions, &args)?)
+            }
+            SetCode::Routine { compiled, args, strict } => {
+                let args = eval_all(args, ctx)?;
+                if *strict && any_null(&args) {
+                    return Ok(Vec::new());
+                }
+                let mut rows: Vec<Vec<Datum>> = Vec::new();
+                compiled.call(ctx, &args, &mut rows)?;
+                Ok(rows)
+            }
+            SetCode::Scalar(source) => Ok(vec![vec![source.eval(ctx)?]]),
+        }
+    }
+}
+
+/// A function in FROM.
+pub(crate) struct SetSource {
+    source: SetCode,
+    slots: Vec<u32>,
+    ordinality: bool,
+}
+
+impl SetSource {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let width = self.slots.len() - usize::from(self.ordinality);
+        for (number, row) in self.source.rows(ctx)?.into_iter().enumerate() {
+            let row = match <[Datum; 1]>::try_from(row) {
+                // A composite in one column is spread over several.
+                Ok([Datum::Record(fields)]) if width > 1 => fields.to_vec(),
+                Ok([value]) => vec![value],
+                Err(row) => row,
+            };
+            let mut values = row.into_iter();
+            for slot in &self.slots[..width] {
+                ctx.frame.slots[*slot as usize] = values.next().unwrap_or(Datum::Null);
+            }
+            if self.ordinality {
+                ctx.frame.slots[self.slots[width] as usize] = Datum::Int8(number as i64 + 1);
+            }
+            if out(ctx)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Set-returning functions in a SELECT list, in step; the shorter ones are padded with NULL.
+pub(crate) struct Expansion {
+    input: Box<Node>,
+    scalars: Vec<(u32, Source)>,
+    sets: Vec<(u32, SetCode)>,
+}
+
+impl Expansion {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        self.input.run(ctx, &mut |ctx| {
+            let mut sets = Vec::with_capacity(self.sets.len());
+            for (_, set) in &self.sets {
+                sets.push(set.rows(ctx)?);
+            }
+            let rows = sets.iter().map(Vec::len).max().unwrap_or(1);
+            if rows == 0 {
+                return Ok(ControlFlow::Continue(()));
+            }
+            for (slot, source) in &self.scalars {
+                let value = source.eval(ctx)?;
+                ctx.frame.slots[*slot as usize] = value;
+            }
+            for index in 0..rows {
+                for ((slot, _), set) in self.sets.iter().zip(&sets) {
+                    ctx.frame.slots[*slot as usize] = match set.get(index).map(Vec::as_slice) {
+                        None => Datum::Null,
+                        Some([value]) => value.clone(),
+                        Some(fields) => Datum::Record(fields.into()),
+                    };
+                }
+                if out(ctx)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}

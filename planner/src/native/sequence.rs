@@ -1,0 +1,104 @@
+//! `nextval`, `setval` and `currval`: functions of the transaction rather than of values.
+//!
+//! What `nextval` gave is noted in the context; the session takes it over afterwards, and
+//! answers `currval` and `lastval` itself for what earlier statements drew.
+
+use archipel_engine::NextValue;
+use archipel_engine::id::SequenceId;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::ScalarFunction;
+use archipel_sql::types::Oid;
+
+use super::CompiledExpr;
+use super::context::{ExecContext, ExecResult};
+use super::expression::{Source, eval_all};
+
+/// The code of a sequence function over its arguments, if it is one.
+pub(crate) fn call(
+    function: &'static ScalarFunction,
+    _args: &[Source],
+) -> Option<fn(Vec<Source>) -> CompiledExpr> {
+    match function.name {
+        "nextval" => Some(|args| {
+            Box::new(move |ctx| {
+                let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
+                let value = next_value(ctx, oid)?;
+                Ok(Datum::Int8(value))
+            })
+        }),
+        "setval" => Some(|args| {
+            Box::new(move |ctx| {
+                let values = eval_all(&args, ctx)?;
+                let (Some(oid), Some(Datum::Int8(value))) = (sequence_of(&values[0]), values.get(1)) else {
+                    return Ok(Datum::Null);
+                };
+                let called = match values.get(2) {
+                    None => true,
+                    Some(Datum::Bool(called)) => *called,
+                    Some(_) => return Ok(Datum::Null),
+                };
+                let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
+                if *value < def.min || *value > def.max {
+                    let message = format!(
+                        "setval: value {value} is out of bounds for sequence ({}..{})",
+                        def.min, def.max
+                    );
+                    return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
+                }
+                ctx.txn.set_value(SequenceId(oid.0), *value, called)?;
+                if called {
+                    ctx.sequences.push((oid, *value));
+                }
+                Ok(Datum::Int8(*value))
+            })
+        }),
+        "currval" | "lastval" => {
+            // What this very statement or routine drew is newer than what the session knows.
+            if function.args.is_empty() {
+                Some(|_| Box::new(|ctx| drawn(ctx, None, "lastval", &[])))
+            } else {
+                Some(|args| {
+                    Box::new(move |ctx| {
+                        let value = args[0].eval(ctx)?;
+                        if value.is_null() {
+                            return Ok(Datum::Null);
+                        }
+                        drawn(ctx, sequence_of(&value), "currval", &[value])
+                    })
+                })
+            }
+        }
+        _ => None,
+    }
+}
+
+fn sequence_of(value: &Datum) -> Option<Oid> {
+    crate::row::integer(value).map(|oid| Oid(oid as u32))
+}
+
+fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum]) -> ExecResult<Datum> {
+    let found = ctx.sequences.iter().rev().find(|(oid, _)| of.is_none_or(|of| of == *oid));
+    match found {
+        Some((_, value)) => Ok(Datum::Int8(*value)),
+        None => Ok(ctx.functions.session.call(name, args)?),
+    }
+}
+
+fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
+    match ctx.txn.next_value(SequenceId(oid.0))? {
+        NextValue::Value(value) => {
+            ctx.sequences.push((oid, value));
+            Ok(value)
+        }
+        NextValue::Exhausted => {
+            let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
+            let (end, bound) = if def.increment > 0 { ("maximum", def.max) } else { ("minimum", def.min) };
+            Err(SqlError::new(
+                SqlState(*b"2200H"),
+                format!("nextval: reached {end} value of sequence ({bound})"),
+            )
+            .into())
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A whole statement, compiled.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::id::TreeId;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult, FrameShape};
+use super::expression::{Source, Values, eval_all};
+use super::insert::Insert;
+use super::modify::{Delete, Update};
+use super::node::Node;
+use super::with::Cte;
+use super::{CompileEnv, CompiledRoutine, RowSink};
+use crate::bound::{BoundStatement, OutputColumn};
+use crate::route::Access;
+
+/// Receives a result row.
+pub(crate) type Emit<'o> = dyn FnMut(&[Datum]) -> ExecResult<ControlFlow<()>> + 'o;
+
+/// A statement that reads or writes rows, ready to run any number of times.
+pub struct CompiledStatement {
+    /// The columns of its result rows; empty if it answers none.
+    pub columns: Vec<OutputColumn>,
+    /// What it will touch, for routing and classification.
+    pub accesses: Vec<Access>,
+    /// Tables it uses, with the layout version it was compiled for. The engine stops it with
+    /// `Recompile` when one has moved on.
+    pub tables: Vec<(TreeId, u32)>,
+    /// The plan as EXPLAIN shows it: lines with their indentation.
+    pub plan: Vec<(usize, String)>,
+    /// Whether it may write.
+    pub writes: bool,
+    /// Whether it stops after a few rows whatever it reads: LIMIT over an ordered walk.
+    pub stops_early: bool,
+    shape: FrameShape,
+    body: Body,
+}
+
+/// What a statement does.
+pub(crate) enum Body {
+    Query { node: Node, output: Output },
+    Insert(Box<Insert>, usize),
+    Update(Box<Update>, usize),
+    Delete(Box<Delete>, usize),
+    Call { routine: Arc<dyn CompiledRoutine>, args: Vec<Source>, width: usize },
+    With { ctes: Vec<Cte>, body: Box<Body> },
+}
+
+/// Where the columns of a result row are.
+pub(crate) enum Output {
+    /// Next to each other: rows are lent out without a copy.
+    Together(usize, usize),
+    Scattered(Vec<u32>),
+}
+
+impl Output {
+    fn of(slots: Vec<u32>) -> Output {
+        let together = slots.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        match slots.first() {
+            Some(first) if together => Output::Together(*first as usize, slots.len()),
+            None => Output::Together(0, 0),
+            _ => Output::Scattered(slots),
+        }
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Output::Together(_, width) => *width,
+            Output::Scattered(slots) => slots.len(),
+        }
+    }
+}
+
+/// Compiles a bound statement.
+pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Result<CompiledStatement> {
+    let mut compiler = Compiler::new(env);
+    let body = compiler.body(statement)?;
+    let shape = compiler.finish();
+    let writes = compiler.accesses.iter().any(|access| access.write) || !matches!(body, Body::Query { .. });
+    Ok(CompiledStatement {
+        columns: columns_of(statement),
+        accesses: compiler.accesses,
+        tables: compiler.tables,
+        plan: compiler.plan.lines,
+        writes,
+        stops_early: stops_early(&body),
+        shape,
+        body,
+    })
+}
+
+/// Whether a query's LIMIT ends its scan: nothing in between has to see all rows.
+fn stops_early(body: &Body) -> bool {
+    fn streams(node: &Node) -> bool {
+        match node {
+            Node::Scan(_) => true,
+            Node::Compute { input, .. } => streams(input),
+            Node::Filter { input, .. } => streams(input),
+            _ => false,
+        }
+    }
+    match body {
+        Body::Query { node: Node::Limit(limit), .. } => limit.limit.is_some() && streams(&limit.input),
+        Body::Query { node: Node::Compute { input, .. }, .. } => {
+            matches!(&**input, Node::Limit(limit) if limit.limit.is_some() && streams(&limit.input))
+        }
+        _ => false,
+    }
+}
+
+/// The result columns of a statement.
+pub fn columns_of(statement: &BoundStatement) -> Vec<OutputColumn> {
+    let returning = |returning: &Option<crate::bound::Returning>| {
+        returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
+    };
+    match statement {
+        BoundStatement::Query(query) => query.columns.clone(),
+        BoundStatement::Insert(insert) => returning(&insert.returning),
+        BoundStatement::Update(update) => returning(&update.returning),
+        BoundStatement::Delete(delete) => returning(&delete.returning),
+        BoundStatement::Call(call) => call.columns.clone(),
+        BoundStatement::With { statement, .. } => columns_of(statement),
+    }
+}
+
+impl Compiler<'_> {
+    /// Compiles what a statement does.
+    pub fn body(&mut self, statement: &BoundStatement) -> Result<Body> {
+        let width = columns_of(statement).len();
+        Ok(match statement {
+            BoundStatement::Query(query) => {
+                let slots = self.declare(&query.rel);
+                let node = self.relation(&query.rel)?;
+                self.mark_all(&slots);
+                Body::Query { node, output: Output::of(slots) }
+            }
+            BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
+            BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),
+            BoundStatement::Delete(delete) => Body::Delete(Box::new(self.delete(delete)?), width),
+            BoundStatement::Call(call) => {
+                let args = self.scoped(&[], |c| c.exprs(&call.args))?;
+                let routine = self.scoped(&[], |c| c.link(&call.routine, &call.args))?;
+                Body::Call { routine, args, width }
+            }
+            BoundStatement::With { ctes, statement } => {
+                let ctes = self.ctes(ctes)?;
+                Body::With { ctes, body: Box::new(self.body(statement)?) }
+            }
+        })
+    }
+}
+
+impl Body {
+    /// How many columns its rows have.
+    pub fn width(&self) -> usize {
+        match self {
+            Body::Query { output, .. } => output.width(),
+            Body::Insert(_, width) | Body::Update(_, width) | Body::Delete(_, width) => *width,
+            Body::Call { width, .. } => *width,
+            Body::With { body, .. } => body.width(),
+        }
+    }
+
+    /// Runs it in the current frame. The count is of rows answered by a query, written by
+    /// anything else.
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        match self {
+            Body::Query { node, output } => {
+                let mut count = 0;
+                let mut row = Values::new();
+                let _ = node.run(ctx, &mut |ctx| {
+                    count += 1;
+                    match output {
+                        Output::Together(first, width) => emit(&ctx.frame.slots[*first..*first + *width]),
+                        Output::Scattered(slots) => {
+                            row.clear();
+                            row.extend(slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()));
+                            emit(&row)
+                        }
+                    }
+                })?;
+                Ok(count)
+            }
+            Body::Insert(insert, _) => insert.run(ctx, emit),
+            Body::Update(update, _) => update.run(ctx, emit),
+            Body::Delete(delete, _) => delete.run(ctx, emit),
+            Body::Call { routine, args, .. } => {
+                let args = eval_all(args, ctx)?;
+                let mut count = 0;
+                routine.call(ctx, &args, &mut Forward { emit, count: &mut count })?;
+                Ok(count)
+            }
+            Body::With { ctes, body } => {
+                for cte in ctes {
+                    cte.prepare(ctx)?;
+                }
+                body.run(ctx, emit)
+            }
+        }
+    }
+}
+
+/// A sink that counts and passes on.
+struct Forward<'f, 'o> {
+    emit: &'f mut Emit<'o>,
+    count: &'f mut u64,
+}
+
+impl RowSink for Forward<'_, '_> {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        *self.count += 1;
+        (self.emit)(row)
+    }
+}
+
+impl CompiledStatement {
+    /// Runs the statement over the context's transaction, parameters and registers. Answers
+    /// how many rows it answered (a query) or wrote.
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, sink: &mut dyn RowSink) -> ExecResult<u64> {
+        ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| sink.row(row)))
+    }
+}

@@ -1,0 +1,256 @@
+//! Nested queries in expressions.
+//!
+//! One that reads no row of the enclosing query is computed once a run of the statement and
+//! kept in the frame; `IN (query)` keeps a hash set. A correlated one runs each time, stopping
+//! at the first row that settles the answer; its scans take the outer row's slots as key
+//! values, so that `EXISTS (… WHERE key = outer.key)` is an index lookup.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ResolvedFunction;
+use rustc_hash::FxHashSet;
+
+use super::CompiledPredicate;
+use super::compile::Compiler;
+use super::context::{Cache, ExecContext, ExecResult};
+use super::expression::{Source, Values, array_of, eval_all};
+use super::hash::{HashKey, widen};
+use super::node::{Node, collect};
+use super::operator::{Comparison, comparison};
+use super::predicate::truth;
+use super::rows::RowBuffer;
+use crate::bound::{BoundExpr, Rel, Subquery, SubqueryKind};
+
+impl Compiler<'_> {
+    /// Compiles a nested query as a value.
+    pub fn subquery(&mut self, subquery: &Subquery) -> Result<Source> {
+        let once = self.runs_once(subquery);
+        match &subquery.kind {
+            SubqueryKind::Scalar => {
+                let (node, slots) = self.nested_query(&subquery.rel)?;
+                let Some(slot) = slots.first().copied() else {
+                    return Err(SqlError::internal("a scalar subquery has no column"));
+                };
+                let cache = once.then(|| self.cache());
+                Ok(Source::Code(Box::new(move |ctx| cached(ctx, cache, |ctx| scalar(&node, slot, ctx)))))
+            }
+            SubqueryKind::Array { element } => {
+                let (node, slots) = self.nested_query(&subquery.rel)?;
+                let element = *element;
+                let cache = once.then(|| self.cache());
+                Ok(Source::Code(Box::new(move |ctx| {
+                    cached(ctx, cache, |ctx| {
+                        let rows = collect(&node, &slots, ctx)?;
+                        let values: Values = rows.iter().filter_map(|row| row.first().cloned()).collect();
+                        Ok(array_of(element, values)?)
+                    })
+                })))
+            }
+            _ => {
+                let predicate = self.subquery_predicate(subquery)?;
+                Ok(Source::Code(Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))))
+            }
+        }
+    }
+
+    /// Compiles EXISTS, ANY or ALL.
+    pub fn subquery_predicate(&mut self, subquery: &Subquery) -> Result<CompiledPredicate> {
+        let once = self.runs_once(subquery);
+        match &subquery.kind {
+            SubqueryKind::Exists => {
+                let (node, _) = self.nested_query(&subquery.rel)?;
+                let cache = once.then(|| self.cache());
+                Ok(Box::new(move |ctx| {
+                    let found = cached(ctx, cache, |ctx| {
+                        let flow = node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?;
+                        Ok(Datum::Bool(flow.is_break()))
+                    })?;
+                    Ok(truth(&found))
+                }))
+            }
+            SubqueryKind::Any { left, operators } => self.quantified(subquery, left, operators, false, once),
+            SubqueryKind::All { left, operators } => self.quantified(subquery, left, operators, true, once),
+            SubqueryKind::Scalar | SubqueryKind::Array { .. } => {
+                let value = self.subquery(subquery)?;
+                Ok(Box::new(move |ctx| Ok(truth(&value.eval(ctx)?))))
+            }
+        }
+    }
+
+    /// Whether a nested query has one answer for the whole statement.
+    fn runs_once(&self, subquery: &Subquery) -> bool {
+        !subquery.correlated && !self.reads_working_table(&subquery.rel)
+    }
+
+    fn nested_query(&mut self, rel: &Rel) -> Result<(Node, Vec<u32>)> {
+        let slots = self.declare(rel);
+        self.open("SubPlan");
+        let node = self.relation(rel);
+        self.close();
+        self.mark_all(&slots);
+        Ok((node?, slots))
+    }
+
+    fn quantified(
+        &mut self,
+        subquery: &Subquery,
+        left: &[BoundExpr],
+        operators: &[ResolvedFunction],
+        all: bool,
+        once: bool,
+    ) -> Result<CompiledPredicate> {
+        let left = self.exprs(left)?;
+        let (node, slots) = self.nested_query(&subquery.rel)?;
+        let operators = operators.to_vec();
+        let hashed = once
+            && !all
+            && left.len() == 1
+            && operators.iter().all(|op| comparison(op.function) == Some(Comparison::Eq));
+        if hashed {
+            let cache = self.cache();
+            return Ok(Box::new(move |ctx| {
+                let value = widen(left[0].eval(ctx)?);
+                let (set, with_null) = value_set(ctx, cache, &node, &slots)?;
+                if set.is_empty() && !with_null {
+                    return Ok(Some(false));
+                }
+                if value.is_null() {
+                    return Ok(None);
+                }
+                let found = set.contains(&HashKey([value].into_iter().collect()));
+                Ok(if found || !with_null { Some(found) } else { None })
+            }));
+        }
+        let cache = once.then(|| self.cache());
+        Ok(Box::new(move |ctx| {
+            let left = eval_all(&left, ctx)?;
+            let mut result = Some(all);
+            let mut settle = |ctx: &ExecContext<'_, '_>, row: &[Datum]| -> ExecResult<ControlFlow<()>> {
+                match row_holds(ctx, &left, row, &operators)? {
+                    Some(holds) if holds != all => {
+                        result = Some(!all);
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    Some(_) => {}
+                    None => result = None,
+                }
+                Ok(ControlFlow::Continue(()))
+            };
+            match cache {
+                Some(cache) => {
+                    let rows = kept_rows(ctx, cache, &node, &slots)?;
+                    for row in rows.iter() {
+                        if settle(ctx, row)?.is_break() {
+                            break;
+                        }
+                    }
+                }
+                None => {
+                    let _ = node.run(ctx, &mut |ctx| {
+                        let row: Values =
+                            slots.iter().map(|s| ctx.frame.slots[*s as usize].clone()).collect();
+                        settle(ctx, &row)
+                    })?;
+                }
+            }
+            Ok(result)
+        }))
+    }
+}
+
+/// `(l1, l2) op (r1, r2)`: all of the comparisons.
+fn row_holds(
+    ctx: &ExecContext<'_, '_>,
+    left: &[Datum],
+    right: &[Datum],
+    operators: &[ResolvedFunction],
+) -> ExecResult<Option<bool>> {
+    let mut result = Some(true);
+    for ((left, right), operator) in left.iter().zip(right).zip(operators) {
+        if left.is_null() || right.is_null() {
+            result = None;
+            continue;
+        }
+        let pair = [left.clone(), right.clone()];
+        match truth(&(operator.function.eval)(&ctx.functions, &pair)?) {
+            Some(false) => return Ok(Some(false)),
+            Some(true) => {}
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn scalar(node: &Node, slot: u32, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+    let mut value = None;
+    let _ = node.run(ctx, &mut |ctx| {
+        if value.is_some() {
+            return Err(SqlError::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "more than one row returned by a subquery used as an expression",
+            )
+            .into());
+        }
+        value = Some(ctx.frame.slots[slot as usize].clone());
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(value.unwrap_or(Datum::Null))
+}
+
+fn cached(
+    ctx: &mut ExecContext<'_, '_>,
+    cache: Option<usize>,
+    compute: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<Datum>,
+) -> ExecResult<Datum> {
+    let Some(cache) = cache else { return compute(ctx) };
+    if let Cache::Value(value) = &ctx.frame.caches[cache] {
+        return Ok(value.clone());
+    }
+    let value = compute(ctx)?;
+    ctx.frame.caches[cache] = Cache::Value(value.clone());
+    Ok(value)
+}
+
+fn kept_rows(
+    ctx: &mut ExecContext<'_, '_>,
+    cache: usize,
+    node: &Node,
+    slots: &[u32],
+) -> ExecResult<Arc<RowBuffer>> {
+    if let Cache::Rows(rows) = &ctx.frame.caches[cache] {
+        return Ok(rows.clone());
+    }
+    let rows = Arc::new(collect(node, slots, ctx)?);
+    ctx.frame.caches[cache] = Cache::Rows(rows.clone());
+    Ok(rows)
+}
+
+fn value_set(
+    ctx: &mut ExecContext<'_, '_>,
+    cache: usize,
+    node: &Node,
+    slots: &[u32],
+) -> ExecResult<(Arc<FxHashSet<HashKey>>, bool)> {
+    if let Cache::Set(set, with_null) = &ctx.frame.caches[cache] {
+        return Ok((set.clone(), *with_null));
+    }
+    let mut set = FxHashSet::default();
+    let mut with_null = false;
+    let _ = node.run(ctx, &mut |ctx| {
+        for slot in &slots[..1.min(slots.len())] {
+            match widen(ctx.frame.slots[*slot as usize].clone()) {
+                Datum::Null => with_null = true,
+                value => {
+                    set.insert(HashKey([value].into_iter().collect()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let set = Arc::new(set);
+    ctx.frame.caches[cache] = Cache::Set(set.clone(), with_null);
+    Ok((set, with_null))
+}

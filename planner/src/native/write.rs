@@ -1,0 +1,120 @@
+//! Rows on their way into the engine: values to cells, cells to a row and its key.
+
+use archipel_engine::Inserted;
+use archipel_engine::cell::Cell;
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use smallvec::SmallVec;
+
+use super::constraint::duplicate_key;
+use super::context::{ExecContext, ExecResult};
+use super::path::Meta;
+use crate::row::Codec;
+use archipel_sql::catalog::TableRef;
+
+/// A cell that needed bytes of its own.
+enum Made {
+    Int8(i64),
+    Bytes(Vec<u8>),
+}
+
+/// Cells of some values, made without allocating unless a value has no cell of its own.
+pub(crate) struct Cells {
+    made: SmallVec<[(usize, Made); 2]>,
+}
+
+impl Cells {
+    /// Prepares what the values at these positions need.
+    pub fn prepare<'d>(values: impl Iterator<Item = (Codec, &'d Datum)>) -> Result<Cells> {
+        let mut made = SmallVec::new();
+        for (position, (codec, value)) in values.enumerate() {
+            if codec.encode_plain(value).is_none() {
+                let mut space = Vec::new();
+                let cell = match codec.encode(value, &mut space)? {
+                    Cell::Int8(number) => Made::Int8(number),
+                    _ => Made::Bytes(space),
+                };
+                made.push((position, cell));
+            }
+        }
+        Ok(Cells { made })
+    }
+
+    /// The cell of a value at its position.
+    #[inline]
+    pub fn cell<'d>(&'d self, position: usize, codec: Codec, value: &'d Datum) -> Cell<'d> {
+        if let Some(cell) = codec.encode_plain(value) {
+            return cell;
+        }
+        match self.made.iter().find(|(at, _)| *at == position) {
+            Some((_, Made::Int8(number))) => Cell::Int8(*number),
+            Some((_, Made::Bytes(bytes))) => Cell::Bytes(bytes),
+            None => Cell::Null,
+        }
+    }
+}
+
+/// A table as rows are written to it.
+pub(crate) struct Target {
+    pub table: TableRef,
+    pub meta: Meta,
+    pub codecs: Vec<Codec>,
+    pub hidden: bool,
+}
+
+impl Target {
+    pub fn new(table: &TableRef, meta: Meta) -> Target {
+        Target {
+            table: table.clone(),
+            codecs: table.columns.iter().map(|column| Codec::of(column.ty)).collect(),
+            hidden: crate::row::has_hidden_id(table),
+            meta,
+        }
+    }
+
+    /// Encodes a row and its storage key. `hidden` is the row number of a table without a
+    /// primary key.
+    pub fn encode<'d>(
+        &self,
+        value: impl Fn(usize) -> &'d Datum,
+        hidden: Option<i64>,
+        row: &mut Vec<u8>,
+        key: &mut KeyBuf,
+    ) -> Result<()> {
+        let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
+        let mut cells: SmallVec<[Cell<'_>; 24]> =
+            self.codecs.iter().enumerate().map(|(i, codec)| prepared.cell(i, *codec, value(i))).collect();
+        if let Some(hidden) = hidden {
+            cells.push(Cell::Int8(hidden));
+        }
+        row.clear();
+        self.meta.layout.encode(&cells, row);
+        key.clear();
+        for column in &self.meta.def.key {
+            let position = usize::from(column.column);
+            encode_cell(key, cells[position], column, self.meta.def.columns[position]);
+        }
+        Ok(())
+    }
+
+    /// All visible columns of a stored row.
+    pub fn decode(&self, row: &[u8]) -> Vec<Datum> {
+        self.codecs.iter().enumerate().map(|(i, codec)| codec.decode(self.meta.layout.get(row, i))).collect()
+    }
+
+    /// The row under a key, decoded; empty if it is gone.
+    pub fn stored(&self, ctx: &mut ExecContext<'_, '_>, key: &[u8]) -> ExecResult<Vec<Datum>> {
+        Ok(ctx.txn.get(&self.meta, key)?.map(|row| self.decode(row)).unwrap_or_default())
+    }
+
+    /// Turns the engine's refusal into PostgreSQL's error.
+    pub fn accept(&self, inserted: Inserted, ctx: &ExecContext<'_, '_>, row: &[Datum]) -> ExecResult<bool> {
+        match inserted {
+            Inserted::Ok => Ok(true),
+            Inserted::Missing => Ok(false),
+            Inserted::DuplicateKey(tree) => Err(duplicate_key(&self.table, tree, row, &ctx.functions).into()),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a bound statement or expression touches, and which executor it is for.
+
+use archipel_sql::catalog::TableKind;
+use archipel_sql::error::Result;
+
+use super::{Access, RouteKey};
+use crate::bound::{BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
+use crate::native::{CompileEnv, CompiledStatement, compile_expression};
+
+/// What an expression touches through nested queries and routine calls.
+pub fn accesses_of_expression(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<Vec<Access>> {
+    Ok(compile_expression(expr, env)?.accesses)
+}
+
+/// Where a SELECT runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// As a one-shot over claimed partitions.
+    Native,
+    /// Over a snapshot, by DataFusion; and why.
+    Analytic(String),
+}
+
+/// Decides between the two executors. Whatever writes, locks rows, calls routines or reads
+/// only keys, key ranges, reference tables and system views is native. A query that reads a
+/// distributed table whole is analytic.
+pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Class {
+    let BoundStatement::Query(query) = statement else { return Class::Native };
+    if compiled.writes || needs_native(&query.rel) {
+        return Class::Native;
+    }
+    for access in &compiled.accesses {
+        if access.group.is_some()
+            && matches!(
+                access.key,
+                RouteKey::All | RouteKey::Range { low: None, .. } | RouteKey::Range { high: None, .. }
+            )
+            && !compiled.stops_early
+        {
+            return Class::Analytic(format!("{} is read without a bound on {}", access.table, access.column));
+        }
+    }
+    Class::Native
+}
+
+/// Whether a query contains what only the native executor does.
+fn needs_native(rel: &Rel) -> bool {
+    let mut needed = false;
+    crate::native::visit_relations(rel, &mut |rel| match rel {
+        Rel::Scan { table, lock } => needed |= lock.is_some() || table.kind == TableKind::System,
+        Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => needed = true,
+        Rel::With { ctes, .. } => {
+            needed |= ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_)));
+        }
+        _ => {}
+    });
+    crate::native::visit_expressions(rel, &mut |expr| {
+        needed |= matches!(expr.kind, ExprKind::Routine { .. });
+    });
+    needed
+}

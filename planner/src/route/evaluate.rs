@@ -1,0 +1,198 @@
+//! Evaluating routing expressions before there is a transaction.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::function::{FunctionContext, Volatility};
+
+use super::RouteKey;
+use crate::bound::{BoundExpr, ExprKind, Subscript};
+use crate::native::element;
+use crate::row::integer;
+
+/// What routing expressions may read.
+pub struct RouteInputs<'a> {
+    pub params: &'a [Datum],
+    /// Values of `Variable(n)`: quantified loop variables of a routine's analysis.
+    pub variables: &'a [Datum],
+    pub functions: &'a FunctionContext<'a>,
+}
+
+/// Whether an expression reads nothing but constants, parameters and variables, and calls
+/// nothing that may answer differently a moment later.
+pub fn is_row_free(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) => true,
+        ExprKind::Call { function, args } => {
+            function.function.volatility != Volatility::Volatile && args.iter().all(is_row_free)
+        }
+        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => is_row_free(inner),
+        ExprKind::Array { items, .. } => items.iter().all(is_row_free),
+        ExprKind::Coalesce(args) => args.iter().all(is_row_free),
+        ExprKind::Subscript { array, subscripts } => {
+            is_row_free(array)
+                && subscripts
+                    .iter()
+                    .all(|subscript| matches!(subscript, Subscript::Index(index) if is_row_free(index)))
+        }
+        ExprKind::Field { record, .. } => is_row_free(record),
+        ExprKind::Case { arms, otherwise } => {
+            arms.iter().all(|(condition, value)| is_row_free(condition) && is_row_free(value))
+                && otherwise.as_ref().is_none_or(|otherwise| is_row_free(otherwise))
+        }
+        ExprKind::And(args) | ExprKind::Or(args) => args.iter().all(is_row_free),
+        ExprKind::Not(inner) | ExprKind::IsNull(inner) | ExprKind::IsNotNull(inner) => is_row_free(inner),
+        _ => false,
+    }
+}
+
+/// The value of a routing expression; `None` where it cannot be computed now. An error is
+/// none either: the statement itself will raise it.
+pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
+    let truth = |expr: &BoundExpr| evaluate(expr, inputs).map(|value| value == Datum::Bool(true));
+    match &expr.kind {
+        ExprKind::Const(value) => Some(value.clone()),
+        ExprKind::Param(index) => inputs.params.get(usize::from(*index)).cloned(),
+        ExprKind::Variable(index) => inputs.variables.get(*index as usize).cloned(),
+        ExprKind::Relabel(inner) => evaluate(inner, inputs),
+        ExprKind::Call { function, args } => {
+            if function.function.volatility == Volatility::Volatile {
+                return None;
+            }
+            let args = args.iter().map(|arg| evaluate(arg, inputs)).collect::<Option<Vec<_>>>()?;
+            if function.function.strict && args.iter().any(Datum::is_null) {
+                return Some(Datum::Null);
+            }
+            (function.function.eval)(inputs.functions, &args).ok()
+        }
+        ExprKind::ConvertIo(inner) => {
+            let value = evaluate(inner, inputs)?;
+            if value.is_null() {
+                return Some(Datum::Null);
+            }
+            let text = archipel_sql::io::to_text(&value, inner.ty, inputs.functions);
+            archipel_sql::io::text_in(&text, expr.ty, inputs.functions).ok()
+        }
+        ExprKind::Array { element, items } => {
+            let values = items.iter().map(|item| evaluate(item, inputs)).collect::<Option<Vec<_>>>()?;
+            crate::native::array_of(*element, values.into()).ok()
+        }
+        ExprKind::Coalesce(args) => {
+            for arg in args {
+                let value = evaluate(arg, inputs)?;
+                if !value.is_null() {
+                    return Some(value);
+                }
+            }
+            Some(Datum::Null)
+        }
+        ExprKind::Subscript { array, subscripts } => {
+            let Datum::Array(array) = evaluate(array, inputs)? else { return Some(Datum::Null) };
+            let indexes = subscripts
+                .iter()
+                .map(|subscript| match subscript {
+                    Subscript::Index(index) => integer(&evaluate(index, inputs)?),
+                    Subscript::Slice { .. } => None,
+                })
+                .collect::<Option<Vec<_>>>()?;
+            Some(element(&array, &indexes))
+        }
+        ExprKind::Field { record, index } => match evaluate(record, inputs)? {
+            Datum::Record(fields) => fields.get(usize::from(*index)).cloned(),
+            _ => Some(Datum::Null),
+        },
+        ExprKind::Case { arms, otherwise } => {
+            for (condition, value) in arms {
+                if truth(condition)? {
+                    return evaluate(value, inputs);
+                }
+            }
+            otherwise.as_ref().map_or(Some(Datum::Null), |otherwise| evaluate(otherwise, inputs))
+        }
+        ExprKind::IsNull(inner) => Some(Datum::Bool(evaluate(inner, inputs)?.is_null())),
+        ExprKind::IsNotNull(inner) => Some(Datum::Bool(!evaluate(inner, inputs)?.is_null())),
+        ExprKind::Not(inner) => match evaluate(inner, inputs)? {
+            Datum::Bool(value) => Some(Datum::Bool(!value)),
+            _ => Some(Datum::Null),
+        },
+        ExprKind::And(args) => {
+            let mut result = Datum::Bool(true);
+            for arg in args {
+                match evaluate(arg, inputs)? {
+                    Datum::Bool(false) => return Some(Datum::Bool(false)),
+                    Datum::Null => result = Datum::Null,
+                    _ => {}
+                }
+            }
+            Some(result)
+        }
+        ExprKind::Or(args) => {
+            let mut result = Datum::Bool(false);
+            for arg in args {
+                match evaluate(arg, inputs)? {
+                    Datum::Bool(true) => return Some(Datum::Bool(true)),
+                    Datum::Null => result = Datum::Null,
+                    _ => {}
+                }
+            }
+            Some(result)
+        }
+        _ => None,
+    }
+}
+
+/// A routine's key over its parameters, as a key over the arguments of one call. `None` among
+/// the arguments is one that is not known beforehand.
+pub fn over_arguments(key: &RouteKey, args: &[Option<BoundExpr>], routine: &str) -> RouteKey {
+    let replace = |expr: &BoundExpr| substitute(expr, args);
+    let unknown = || RouteKey::Unknown(format!("computed inside {routine}"));
+    match key {
+        RouteKey::Point(expr) => replace(expr).map_or_else(unknown, RouteKey::Point),
+        RouteKey::EachOf(expr) => replace(expr).map_or_else(unknown, RouteKey::EachOf),
+        RouteKey::List(exprs) => {
+            exprs.iter().map(replace).collect::<Option<Vec<_>>>().map_or_else(unknown, RouteKey::List)
+        }
+        RouteKey::Each { from, to } => match (replace(from), replace(to)) {
+            (Some(from), Some(to)) => RouteKey::Each { from, to },
+            _ => unknown(),
+        },
+        RouteKey::Range { low, high } => {
+            let side = |bound: &Option<(BoundExpr, bool)>| match bound {
+                None => Some(None),
+                Some((expr, inclusive)) => replace(expr).map(|expr| Some((expr, *inclusive))),
+            };
+            match (side(low), side(high)) {
+                (Some(low), Some(high)) => RouteKey::Range { low, high },
+                _ => unknown(),
+            }
+        }
+        RouteKey::All => RouteKey::All,
+        RouteKey::Unknown(reason) => RouteKey::Unknown(reason.clone()),
+    }
+}
+
+fn substitute(expr: &BoundExpr, args: &[Option<BoundExpr>]) -> Option<BoundExpr> {
+    let all =
+        |exprs: &[BoundExpr]| exprs.iter().map(|expr| substitute(expr, args)).collect::<Option<Vec<_>>>();
+    let one = |expr: &BoundExpr| substitute(expr, args).map(Box::new);
+    let kind = match &expr.kind {
+        ExprKind::Const(_) => return Some(expr.clone()),
+        ExprKind::Param(index) => return args.get(usize::from(*index))?.clone(),
+        ExprKind::Call { function, args: inner } => ExprKind::Call { function: *function, args: all(inner)? },
+        ExprKind::Relabel(inner) => ExprKind::Relabel(one(inner)?),
+        ExprKind::ConvertIo(inner) => ExprKind::ConvertIo(one(inner)?),
+        ExprKind::Coalesce(inner) => ExprKind::Coalesce(all(inner)?),
+        ExprKind::Array { element, items } => ExprKind::Array { element: *element, items: all(items)? },
+        ExprKind::Subscript { array, subscripts } => ExprKind::Subscript {
+            array: one(array)?,
+            subscripts: subscripts
+                .iter()
+                .map(|subscript| match subscript {
+                    Subscript::Index(index) => substitute(index, args).map(Subscript::Index),
+                    Subscript::Slice { .. } => None,
+                })
+                .collect::<Option<Vec<_>>>()?,
+        },
+        ExprKind::Field { record, index } => ExprKind::Field { record: one(record)?, index: *index },
+        _ => return None,
+    };
+    Some(BoundExpr { kind, ty: expr.ty })
+}

@@ -1,0 +1,62 @@
+//! Routing: what a plan will touch, as expressions over its parameters.
+//!
+//! Every table a statement reaches is an [`Access`]: a co-location group and a [`RouteKey`]
+//! that says which of the group's keys. Before a program runs, [`predict`] evaluates the keys
+//! on the actual arguments and names the partitions to claim; at CREATE, [`classify`] reads
+//! off whether a call stays in one partition. Routing is proved from the plan: a key that
+//! cannot be computed beforehand is [`RouteKey::Unknown`] with the reason, never a guess. The
+//! engine checks every access against the claimed bounds anyway, so a missing prediction costs
+//! a restart and never an answer.
+
+mod accesses;
+mod evaluate;
+mod predict;
+
+use archipel_engine::cell::ColumnKind;
+use archipel_engine::id::GroupId;
+use archipel_engine::schema::KeyColumn;
+
+pub use accesses::{Class, accesses_of_expression, classify};
+pub use evaluate::{RouteInputs, evaluate, is_row_free, over_arguments};
+pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
+
+use crate::bound::BoundExpr;
+use crate::row::Codec;
+
+/// One table (or global index) a plan reaches.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// `None`: a reference table, which readers need not claim.
+    pub group: Option<GroupId>,
+    /// Schema-qualified name where the schema is not `public`.
+    pub table: String,
+    /// The distribution column's name.
+    pub column: String,
+    pub write: bool,
+    /// How the first key column is stored: what a key value must become before it is compared
+    /// with partition bounds.
+    pub key_column: KeyColumn,
+    pub kind: ColumnKind,
+    pub codec: Codec,
+    pub key: RouteKey,
+}
+
+/// Which keys of the group.
+#[derive(Clone, Debug)]
+pub enum RouteKey {
+    /// One value of the distribution column, over parameters and constants (and, inside a
+    /// routine, its variables, which the routine's own analysis traces back).
+    Point(BoundExpr),
+    /// Every element of an array.
+    EachOf(BoundExpr),
+    /// Several single values.
+    List(Vec<BoundExpr>),
+    /// Every integer from the first to the second value: a FOR loop's variable.
+    Each { from: BoundExpr, to: BoundExpr },
+    /// Values between two bounds; the flag says whether the bound itself is included.
+    Range { low: Option<(BoundExpr, bool)>, high: Option<(BoundExpr, bool)> },
+    /// Every partition of the group.
+    All,
+    /// Not known before the program runs, and why.
+    Unknown(String),
+}

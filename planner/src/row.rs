@@ -1,0 +1,636 @@
+//! Between SQL values and the engine's cells.
+//!
+//! The engine stores eight physical kinds. How a SQL type maps onto them is decided here and
+//! nowhere else, once a column, as a [`Codec`]; reading and writing a value is then one match.
+//!
+//! - integers, floats, bool, date, time, timestamps, uuid, oid: the kind of the same width;
+//! - `numeric(p,s)` with p ≤ 18: an `Int8` counting units of 10⁻ˢ; NaN, which PostgreSQL
+//!   sorts above every number, is `i64::MAX`;
+//! - every other numeric: bytes whose order is the numeric order (see [`encode_numeric`]);
+//! - text-likes and bytea: their bytes (the C collation);
+//! - the rest (arrays, intervals, composites): a self-describing byte form, good for equality
+//!   of representation but not for order, so [`Codec::ordered`] keeps such columns out of
+//!   range scans.
+
+use std::sync::Arc;
+
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
+use archipel_sql::catalog::{Distribution, Index, Table};
+use archipel_sql::datum::{Array, Datum, Dimension, Interval};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::numeric::Numeric;
+use archipel_sql::types::{Oid, Type};
+use compact_str::CompactString;
+use smallvec::SmallVec;
+
+/// How values of one SQL type are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    /// `numeric(p, s)` with p ≤ 18, as units of 10⁻ˢ.
+    Scaled(u16),
+    /// Any other numeric.
+    Numeric,
+    Text,
+    Bytea,
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Uuid,
+    Oid,
+    /// Everything else, self-describing.
+    Generic,
+}
+
+/// What stands for NaN in a scaled column: above every number, as PostgreSQL sorts it.
+const SCALED_NAN: i64 = i64::MAX;
+
+impl Codec {
+    /// The codec of a column type.
+    pub fn of(ty: Type) -> Codec {
+        match ty.oid {
+            Oid::BOOL => Codec::Bool,
+            Oid::INT2 => Codec::Int2,
+            Oid::INT4 => Codec::Int4,
+            Oid::INT8 => Codec::Int8,
+            Oid::FLOAT4 => Codec::Float4,
+            Oid::FLOAT8 => Codec::Float8,
+            Oid::NUMERIC => match numeric_typmod(ty.typmod) {
+                Some((precision, scale)) if precision <= 18 && (0..=18).contains(&scale) => {
+                    Codec::Scaled(scale as u16)
+                }
+                _ => Codec::Numeric,
+            },
+            Oid::TEXT
+            | Oid::VARCHAR
+            | Oid::BPCHAR
+            | Oid::NAME
+            | Oid::JSON
+            | Oid::JSONB
+            | Oid::CHAR
+            | Oid::UNKNOWN
+            | Oid::CSTRING
+            | Oid::REFCURSOR => Codec::Text,
+            Oid::BYTEA => Codec::Bytea,
+            Oid::DATE => Codec::Date,
+            Oid::TIME => Codec::Time,
+            Oid::TIMESTAMP => Codec::Timestamp,
+            Oid::TIMESTAMPTZ => Codec::TimestampTz,
+            Oid::UUID => Codec::Uuid,
+            Oid::OID
+            | Oid::REGCLASS
+            | Oid::REGPROC
+            | Oid::REGPROCEDURE
+            | Oid::REGTYPE
+            | Oid::REGROLE
+            | Oid::REGNAMESPACE
+            | Oid::REGOPER => Codec::Oid,
+            _ => Codec::Generic,
+        }
+    }
+
+    /// The physical kind the engine stores.
+    pub fn kind(self) -> ColumnKind {
+        match self {
+            Codec::Bool => ColumnKind::Bool,
+            Codec::Int2 => ColumnKind::Int2,
+            Codec::Int4 | Codec::Date => ColumnKind::Int4,
+            Codec::Int8
+            | Codec::Scaled(_)
+            | Codec::Time
+            | Codec::Timestamp
+            | Codec::TimestampTz
+            | Codec::Oid => ColumnKind::Int8,
+            Codec::Float4 => ColumnKind::Float4,
+            Codec::Float8 => ColumnKind::Float8,
+            Codec::Uuid => ColumnKind::Fixed16,
+            Codec::Numeric | Codec::Text | Codec::Bytea | Codec::Generic => ColumnKind::Bytes,
+        }
+    }
+
+    /// Whether the stored order is the SQL order and equal values are stored alike, so that
+    /// keys over the column serve comparisons.
+    pub fn ordered(self) -> bool {
+        !matches!(self, Codec::Generic | Codec::Numeric)
+    }
+
+    /// The value a stored cell stands for.
+    pub fn decode(self, cell: Cell<'_>) -> Datum {
+        match (self, cell) {
+            (_, Cell::Null) => Datum::Null,
+            (Codec::Int4, Cell::Int4(v)) => Datum::Int4(v),
+            (Codec::Int8, Cell::Int8(v)) => Datum::Int8(v),
+            (Codec::Scaled(scale), Cell::Int8(v)) => {
+                Datum::Numeric(if v == SCALED_NAN { Numeric::NAN } else { Numeric::from_scaled(v, scale) })
+            }
+            (Codec::Text, Cell::Bytes(b)) => Datum::Text(text_of(b)),
+            (Codec::Timestamp, Cell::Int8(v)) => Datum::Timestamp(v),
+            (Codec::TimestampTz, Cell::Int8(v)) => Datum::TimestampTz(v),
+            (Codec::Bool, Cell::Bool(v)) => Datum::Bool(v),
+            (Codec::Int2, Cell::Int2(v)) => Datum::Int2(v),
+            (Codec::Float4, Cell::Float4(v)) => Datum::Float4(v),
+            (Codec::Float8, Cell::Float8(v)) => Datum::Float8(v),
+            (Codec::Numeric, Cell::Bytes(b)) => Datum::Numeric(decode_numeric(b)),
+            (Codec::Bytea, Cell::Bytes(b)) => Datum::Bytea(Arc::from(b)),
+            (Codec::Date, Cell::Int4(v)) => Datum::Date(v),
+            (Codec::Time, Cell::Int8(v)) => Datum::Time(v),
+            (Codec::Uuid, Cell::Fixed16(v)) => Datum::Uuid(Box::new(v)),
+            (Codec::Oid, Cell::Int8(v)) => Datum::Oid(Oid(v as u32)),
+            (Codec::Generic, Cell::Bytes(b)) => {
+                let mut at = 0;
+                read_generic(b, &mut at).unwrap_or(Datum::Null)
+            }
+            // A cell of another kind than its column's codec: the layout and the catalog
+            // disagree, which the version check excludes.
+            (codec, cell) => {
+                debug_assert!(false, "{codec:?} column holds {cell:?}");
+                Datum::Null
+            }
+        }
+    }
+
+    /// The cell a value is stored as. `space` keeps bytes that the value does not hold itself.
+    /// Integers of a neighbouring width are accepted when they fit.
+    pub fn encode<'d>(self, datum: &'d Datum, space: &'d mut Vec<u8>) -> Result<Cell<'d>> {
+        if let Some(cell) = self.encode_plain(datum) {
+            return Ok(cell);
+        }
+        space.clear();
+        match (self, datum) {
+            (Codec::Numeric, _) => {
+                let number = as_numeric(datum).ok_or_else(|| mismatch(self, datum))?;
+                encode_numeric(&number, space);
+                Ok(Cell::Bytes(space))
+            }
+            (Codec::Scaled(scale), _) => {
+                let number = as_numeric(datum).ok_or_else(|| mismatch(self, datum))?;
+                if number.is_nan() {
+                    return Ok(Cell::Int8(SCALED_NAN));
+                }
+                number.to_scaled(scale).map(Cell::Int8).ok_or_else(|| mismatch(self, datum))
+            }
+            (Codec::Generic, _) => {
+                write_generic(datum, space);
+                Ok(Cell::Bytes(space))
+            }
+            _ => Err(mismatch(self, datum)),
+        }
+    }
+
+    /// The cell of a value that needs no space beyond its own.
+    #[inline]
+    pub fn encode_plain(self, datum: &Datum) -> Option<Cell<'_>> {
+        Some(match (self, datum) {
+            (_, Datum::Null) => Cell::Null,
+            (Codec::Int4, Datum::Int4(v)) => Cell::Int4(*v),
+            (Codec::Int8, Datum::Int8(v)) => Cell::Int8(*v),
+            (Codec::Scaled(scale), Datum::Numeric(n)) => Cell::Int8(n.to_scaled(scale)?),
+            (Codec::Text, Datum::Text(s)) => Cell::Bytes(s.as_bytes()),
+            (Codec::Timestamp, Datum::Timestamp(v)) => Cell::Int8(*v),
+            (Codec::TimestampTz, Datum::TimestampTz(v)) => Cell::Int8(*v),
+            (Codec::Bool, Datum::Bool(v)) => Cell::Bool(*v),
+            (Codec::Int2, Datum::Int2(v)) => Cell::Int2(*v),
+            (Codec::Float4, Datum::Float4(v)) => Cell::Float4(zero_unsigned_4(*v)),
+            (Codec::Float8, Datum::Float8(v)) => Cell::Float8(zero_unsigned_8(*v)),
+            (Codec::Bytea, Datum::Bytea(b)) => Cell::Bytes(b),
+            (Codec::Date, Datum::Date(v)) => Cell::Int4(*v),
+            (Codec::Time, Datum::Time(v)) => Cell::Int8(*v),
+            (Codec::Uuid, Datum::Uuid(v)) => Cell::Fixed16(**v),
+            (Codec::Oid, Datum::Oid(v)) => Cell::Int8(i64::from(v.0)),
+            // Comparisons across integer widths reach keys through here.
+            (Codec::Int2, _) => Cell::Int2(integer(datum)?.try_into().ok()?),
+            (Codec::Int4, _) => Cell::Int4(integer(datum)?.try_into().ok()?),
+            (Codec::Int8 | Codec::Oid, _) => Cell::Int8(integer(datum)?),
+            (Codec::Float8, Datum::Float4(v)) => Cell::Float8(zero_unsigned_8(f64::from(*v))),
+            _ => return None,
+        })
+    }
+}
+
+/// PostgreSQL's numeric typmod: precision and scale.
+fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
+    let packed = typmod.checked_sub(4).filter(|packed| *packed >= 0)?;
+    // The scale is an eleven-bit signed number.
+    let scale = ((packed & 0x7ff) ^ 1024) - 1024;
+    Some((packed >> 16, scale))
+}
+
+/// Text from stored bytes, which only ever came from text.
+fn text_of(bytes: &[u8]) -> CompactString {
+    CompactString::from_utf8_lossy(bytes)
+}
+
+// -0.0 equals 0.0 in SQL, so it is stored as 0.0.
+fn zero_unsigned_8(v: f64) -> f64 {
+    if v == 0.0 { 0.0 } else { v }
+}
+fn zero_unsigned_4(v: f32) -> f32 {
+    if v == 0.0 { 0.0 } else { v }
+}
+
+/// An integer of any width.
+pub fn integer(datum: &Datum) -> Option<i64> {
+    match datum {
+        Datum::Int2(v) => Some(i64::from(*v)),
+        Datum::Int4(v) => Some(i64::from(*v)),
+        Datum::Int8(v) => Some(*v),
+        Datum::Oid(v) => Some(i64::from(v.0)),
+        _ => None,
+    }
+}
+
+fn as_numeric(datum: &Datum) -> Option<Numeric> {
+    match datum {
+        Datum::Numeric(n) => Some(n.clone()),
+        _ => integer(datum).map(|v| Numeric::from_scaled(v, 0)),
+    }
+}
+
+fn mismatch(codec: Codec, datum: &Datum) -> SqlError {
+    SqlError::internal(format!("value {datum:?} cannot be stored as {codec:?}"))
+}
+
+/// Writes a numeric so that byte order is numeric order: a class byte (−∞, negative, zero,
+/// positive, ∞, NaN), a biased decimal exponent, the significant digits in pairs plus one, an
+/// end mark; everything after the class inverted for negative numbers. The display scale
+/// follows last, so that equal numbers of different scale stay neighbours.
+pub fn encode_numeric(number: &Numeric, out: &mut Vec<u8>) {
+    let text = number.to_string();
+    let (class, digits) = match text.as_str() {
+        "NaN" => (5u8, None),
+        "Infinity" => (4, None),
+        "-Infinity" => (0, None),
+        t => match t.strip_prefix('-') {
+            Some(rest) => (1, Some(rest)),
+            None => (3, Some(t)),
+        },
+    };
+    let Some(digits) = digits else {
+        out.extend_from_slice(&[class, 0, 0]);
+        return;
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let significant: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
+    let Some(first) = significant.iter().position(|d| *d != 0) else {
+        out.push(2);
+        out.extend_from_slice(&(fraction.len() as u16).to_be_bytes());
+        return;
+    };
+    let last = significant.iter().rposition(|d| *d != 0).unwrap_or(first);
+    let exponent = whole.len() as i32 - first as i32;
+    out.push(class);
+    let body = out.len();
+    out.extend_from_slice(&((exponent + 0x4000_0000) as u32).to_be_bytes());
+    for pair in significant[first..=last].chunks(2) {
+        out.push(pair[0] * 10 + pair.get(1).copied().unwrap_or(0) + 1);
+    }
+    out.push(0);
+    if class == 1 {
+        for byte in &mut out[body..] {
+            *byte = !*byte;
+        }
+    }
+    out.extend_from_slice(&(fraction.len() as u16).to_be_bytes());
+}
+
+/// Reads what [`encode_numeric`] wrote.
+pub fn decode_numeric(bytes: &[u8]) -> Numeric {
+    let Some((body, scale)) = bytes.split_last_chunk::<2>() else { return Numeric::NAN };
+    let scale = usize::from(u16::from_be_bytes(*scale));
+    let text = match body.first() {
+        Some(0) => "-Infinity".to_owned(),
+        Some(4) => "Infinity".to_owned(),
+        Some(2) => {
+            if scale == 0 {
+                "0".to_owned()
+            } else {
+                format!("0.{}", "0".repeat(scale))
+            }
+        }
+        Some(class @ (1 | 3)) if body.len() > 5 => {
+            let flip = |b: u8| if *class == 1 { !b } else { b };
+            let exponent = u32::from_be_bytes([flip(body[1]), flip(body[2]), flip(body[3]), flip(body[4])])
+                as i32
+                - 0x4000_0000;
+            let mut digits = String::new();
+            for byte in body[5..body.len() - 1].iter().map(|b| flip(*b)) {
+                let pair = byte.wrapping_sub(1);
+                digits.push((b'0' + pair / 10 % 10) as char);
+                digits.push((b'0' + pair % 10) as char);
+            }
+            positional(&digits, exponent, scale, *class == 1)
+        }
+        _ => "NaN".to_owned(),
+    };
+    text.parse().unwrap_or(Numeric::NAN)
+}
+
+/// `0.DIGITS × 10^exponent`, spelled with `scale` digits after the point.
+fn positional(digits: &str, exponent: i32, scale: usize, negative: bool) -> String {
+    let digit = |place: i32| digits.as_bytes().get(usize::try_from(place).unwrap_or(usize::MAX)).copied();
+    let mut text = String::new();
+    if negative {
+        text.push('-');
+    }
+    if exponent <= 0 {
+        text.push('0');
+    }
+    for place in 0..exponent {
+        text.push(digit(place).unwrap_or(b'0') as char);
+    }
+    if scale > 0 {
+        text.push('.');
+        for place in exponent..exponent + scale as i32 {
+            text.push(digit(place).unwrap_or(b'0') as char);
+        }
+    }
+    text
+}
+
+/// The self-describing form: a tag, then the payload.
+pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
+    let bytes = |out: &mut Vec<u8>, tag: u8, b: &[u8]| {
+        out.push(tag);
+        out.extend_from_slice(&(b.len() as u32).to_be_bytes());
+        out.extend_from_slice(b);
+    };
+    match datum {
+        Datum::Null => out.push(0),
+        Datum::Bool(v) => out.extend_from_slice(&[1, u8::from(*v)]),
+        Datum::Int2(v) => bytes(out, 2, &v.to_be_bytes()),
+        Datum::Int4(v) => bytes(out, 3, &v.to_be_bytes()),
+        Datum::Int8(v) => bytes(out, 4, &v.to_be_bytes()),
+        Datum::Float4(v) => bytes(out, 5, &v.to_be_bytes()),
+        Datum::Float8(v) => bytes(out, 6, &v.to_be_bytes()),
+        Datum::Numeric(n) => {
+            let mut space = Vec::new();
+            encode_numeric(n, &mut space);
+            bytes(out, 7, &space);
+        }
+        Datum::Text(s) => bytes(out, 8, s.as_bytes()),
+        Datum::Bytea(b) => bytes(out, 9, b),
+        Datum::Date(v) => bytes(out, 10, &v.to_be_bytes()),
+        Datum::Time(v) => bytes(out, 11, &v.to_be_bytes()),
+        Datum::Timestamp(v) => bytes(out, 12, &v.to_be_bytes()),
+        Datum::TimestampTz(v) => bytes(out, 13, &v.to_be_bytes()),
+        Datum::Interval(v) => {
+            let mut space = [0u8; 16];
+            space[..4].copy_from_slice(&v.months.to_be_bytes());
+            space[4..8].copy_from_slice(&v.days.to_be_bytes());
+            space[8..].copy_from_slice(&v.microseconds.to_be_bytes());
+            bytes(out, 14, &space);
+        }
+        Datum::Uuid(v) => bytes(out, 15, v.as_slice()),
+        Datum::Oid(v) => bytes(out, 16, &v.0.to_be_bytes()),
+        Datum::Array(a) => {
+            out.push(17);
+            out.extend_from_slice(&a.element.0.to_be_bytes());
+            out.push(a.dimensions.len() as u8);
+            for d in &a.dimensions {
+                out.extend_from_slice(&(d.length as u32).to_be_bytes());
+                out.extend_from_slice(&d.lower_bound.to_be_bytes());
+            }
+            out.extend_from_slice(&(a.values.len() as u32).to_be_bytes());
+            a.values.iter().for_each(|v| write_generic(v, out));
+        }
+        Datum::Record(fields) => {
+            out.push(18);
+            out.extend_from_slice(&(fields.len() as u32).to_be_bytes());
+            fields.iter().for_each(|v| write_generic(v, out));
+        }
+    }
+}
+
+/// Reads what [`write_generic`] wrote; `None` when the bytes are cut or foreign.
+pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
+    fn take<'b>(bytes: &'b [u8], at: &mut usize, count: usize) -> Option<&'b [u8]> {
+        let piece = bytes.get(*at..at.checked_add(count)?)?;
+        *at += count;
+        Some(piece)
+    }
+    fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
+        Some(u32::from_be_bytes(take(bytes, at, 4)?.try_into().ok()?))
+    }
+    let tag = *take(bytes, at, 1)?.first()?;
+    match tag {
+        0 => return Some(Datum::Null),
+        1 => return Some(Datum::Bool(take(bytes, at, 1)? != [0])),
+        17 => {
+            let element = Oid(number(bytes, at)?);
+            let dimensions = *take(bytes, at, 1)?.first()?;
+            let dimensions = (0..dimensions)
+                .map(|_| {
+                    let length = number(bytes, at)? as usize;
+                    Some(Dimension { length, lower_bound: number(bytes, at)? as i32 })
+                })
+                .collect::<Option<Vec<_>>>()?;
+            let count = number(bytes, at)?;
+            let values = (0..count).map(|_| read_generic(bytes, at)).collect::<Option<Vec<_>>>()?;
+            return Some(Datum::Array(Arc::new(Array { element, dimensions, values })));
+        }
+        18 => {
+            let count = number(bytes, at)?;
+            let fields = (0..count).map(|_| read_generic(bytes, at)).collect::<Option<Vec<_>>>()?;
+            return Some(Datum::Record(fields.into()));
+        }
+        _ => {}
+    }
+    let length = number(bytes, at)? as usize;
+    let piece = take(bytes, at, length)?;
+    Some(match tag {
+        2 => Datum::Int2(i16::from_be_bytes(piece.try_into().ok()?)),
+        3 => Datum::Int4(i32::from_be_bytes(piece.try_into().ok()?)),
+        4 => Datum::Int8(i64::from_be_bytes(piece.try_into().ok()?)),
+        5 => Datum::Float4(f32::from_be_bytes(piece.try_into().ok()?)),
+        6 => Datum::Float8(f64::from_be_bytes(piece.try_into().ok()?)),
+        7 => Datum::Numeric(decode_numeric(piece)),
+        8 => Datum::Text(text_of(piece)),
+        9 => Datum::Bytea(Arc::from(piece)),
+        10 => Datum::Date(i32::from_be_bytes(piece.try_into().ok()?)),
+        11 => Datum::Time(i64::from_be_bytes(piece.try_into().ok()?)),
+        12 => Datum::Timestamp(i64::from_be_bytes(piece.try_into().ok()?)),
+        13 => Datum::TimestampTz(i64::from_be_bytes(piece.try_into().ok()?)),
+        14 => Datum::Interval(Arc::new(Interval {
+            months: i32::from_be_bytes(piece.get(..4)?.try_into().ok()?),
+            days: i32::from_be_bytes(piece.get(4..8)?.try_into().ok()?),
+            microseconds: i64::from_be_bytes(piece.get(8..16)?.try_into().ok()?),
+        })),
+        15 => Datum::Uuid(Box::new(piece.try_into().ok()?)),
+        16 => Datum::Oid(Oid(u32::from_be_bytes(piece.try_into().ok()?))),
+        _ => return None,
+    })
+}
+
+/// The physical kind of a column type.
+pub fn column_kind(ty: Type) -> ColumnKind {
+    Codec::of(ty).kind()
+}
+
+/// The value a stored cell of a column of this type stands for.
+pub fn cell_to_datum(cell: Cell<'_>, ty: Type) -> Datum {
+    Codec::of(ty).decode(cell)
+}
+
+/// The cell a value is stored as in a column of this type. `space` keeps bytes that the value
+/// does not hold itself.
+pub fn datum_to_cell<'d>(datum: &'d Datum, ty: Type, space: &'d mut Vec<u8>) -> Result<Cell<'d>> {
+    Codec::of(ty).encode(datum, space)
+}
+
+/// The columns of a table's storage key, as indexes into its stored columns: the distribution
+/// column, then the rest of the primary key (or the hidden row number, which is stored after
+/// the visible columns).
+pub fn storage_key(table: &Table) -> SmallVec<[u16; 8]> {
+    let mut key = SmallVec::new();
+    if let Distribution::Column { column, .. } = table.distribution {
+        key.push(column);
+    }
+    match &table.primary_key {
+        Some(primary) => {
+            for column in &primary.columns {
+                if !key.contains(column) {
+                    key.push(*column);
+                }
+            }
+        }
+        None => key.push(table.columns.len() as u16),
+    }
+    key
+}
+
+/// Whether rows of this table carry a hidden row number after their visible columns.
+pub fn has_hidden_id(table: &Table) -> bool {
+    table.primary_key.is_none()
+}
+
+/// The table as the engine sees it.
+pub fn table_def(table: &Table) -> TableDef {
+    let mut columns: Vec<ColumnKind> = table.columns.iter().map(|column| column_kind(column.ty)).collect();
+    if has_hidden_id(table) {
+        columns.push(ColumnKind::Int8);
+    }
+    let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    let key = storage_key(table)
+        .into_iter()
+        .map(|column| KeyColumn {
+            column,
+            descending: false,
+            nulls_first: false,
+            nullable: !primary.contains(&column)
+                && table.columns.get(usize::from(column)).is_some_and(|column| !column.not_null),
+        })
+        .collect();
+    let placement = match table.distribution {
+        Distribution::Column { group, .. } | Distribution::HiddenId { group } => {
+            Placement::Distributed { group: GroupId(group) }
+        }
+        Distribution::Reference | Distribution::None => Placement::Reference,
+    };
+    TableDef {
+        id: TreeId(table.tree),
+        name: table.name.clone(),
+        columns,
+        key,
+        placement,
+        indexes: table.indexes.iter().map(|index| index_def(table, index)).collect(),
+    }
+}
+
+/// An index as the engine sees it.
+pub fn index_def(table: &Table, index: &Index) -> IndexDef {
+    let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    IndexDef {
+        id: TreeId(index.tree),
+        name: index.name.clone(),
+        key: index
+            .columns
+            .iter()
+            .map(|column| KeyColumn {
+                column: column.column,
+                descending: column.descending,
+                nulls_first: column.nulls_first,
+                nullable: !primary.contains(&column.column)
+                    && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
+            })
+            .collect(),
+        unique: index.unique,
+        placement: match index.global_group {
+            Some(group) => IndexPlacement::Global { group: GroupId(group) },
+            None => IndexPlacement::Local,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numeric_bytes_keep_order_and_value() {
+        let mut previous: Option<Vec<u8>> = None;
+        for text in [
+            "-Infinity",
+            "-12345678901234567890.5",
+            "-100",
+            "-99.99",
+            "-1",
+            "-0.5",
+            "-0.05",
+            "-0.0001",
+            "0",
+            "0.0001",
+            "0.05",
+            "0.5",
+            "0.55",
+            "1",
+            "1.01",
+            "9",
+            "10",
+            "99.99",
+            "100",
+            "12345678901234567890.5",
+            "Infinity",
+            "NaN",
+        ] {
+            let number: Numeric = text.parse().unwrap();
+            let mut bytes = Vec::new();
+            encode_numeric(&number, &mut bytes);
+            assert_eq!(decode_numeric(&bytes).to_string(), text);
+            if let Some(previous) = previous {
+                assert!(previous < bytes, "{text} sorts after its predecessor");
+            }
+            previous = Some(bytes);
+        }
+    }
+
+    #[test]
+    fn generic_form_reads_back() {
+        let array = Datum::Array(Arc::new(Array {
+            element: Oid::TEXT,
+            dimensions: vec![Dimension { length: 2, lower_bound: 1 }],
+            values: vec![Datum::text("a"), Datum::Null],
+        }));
+        let record = Datum::Record(vec![array, Datum::Int4(7), Datum::Bool(true)].into());
+        let mut bytes = Vec::new();
+        write_generic(&record, &mut bytes);
+        assert_eq!(read_generic(&bytes, &mut 0), Some(record));
+        assert_eq!(read_generic(&bytes[..bytes.len() - 1], &mut 0), None);
+    }
+
+    #[test]
+    fn scaled_numerics_round_trip() {
+        let codec = Codec::of(Type { oid: Oid::NUMERIC, typmod: (12 << 16 | 2) + 4 });
+        assert_eq!(codec, Codec::Scaled(2));
+        let number = Datum::Numeric("12.50".parse().unwrap());
+        assert_eq!(codec.encode(&number, &mut Vec::new()).unwrap(), Cell::Int8(1250));
+        assert_eq!(codec.decode(Cell::Int8(1250)), number);
+    }
+}
