@@ -1,0 +1,299 @@
+//! BEGIN … COMMIT: uncommitted images, row locks, waits, deadlocks, savepoints.
+
+mod common;
+
+use archipel_engine::cell::Cell;
+use archipel_engine::id::GroupId;
+use archipel_engine::log::memory::Survivors;
+use archipel_engine::{
+    DdlOp, Direction, Engine, Inserted, LockMode, LockWait, REFERENCE_GROUP, Stop, Submission, SubmitOptions,
+};
+use common::*;
+
+fn bank() -> (Engine, archipel_engine::log::MemoryStore) {
+    let (engine, store) = stepped();
+    open_bank(&engine, 20);
+    engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(10)]).wait().outcome.result.expect("it splits");
+    (engine, store)
+}
+
+fn commit(engine: &Engine, transaction: archipel_engine::Interactive) {
+    engine.commit(&transaction).wait().outcome.result.expect("committed");
+}
+
+fn read(engine: &Engine, id: i64) -> Option<i64> {
+    unpredicted(engine, move |txn| balance(txn, id)).0.expect("read")
+}
+
+#[test]
+fn writes_are_seen_inside_and_nowhere_else_until_commit() {
+    let (engine, store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| transfer(txn, 1, 15, 30)).expect("moved");
+    within(&engine, &transaction, |txn| insert_account(txn, 100, "hundred", 1)).map(drop).expect("inserted");
+    within(&engine, &transaction, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.delete(&table, &account_key(2))
+    })
+    .expect("deleted");
+    let inside = within(&engine, &transaction, |txn| {
+        Ok((balance(txn, 1)?, balance(txn, 100)?, balance(txn, 2)?, account_of(txn, "hundred")?))
+    });
+    assert_eq!(inside, Ok((Some(70), Some(1), None, Some(account_key(100).to_vec()))));
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let rows = within(&engine, &transaction, move |txn| all_accounts(txn, direction)).expect("scanned");
+        assert_eq!(rows.len(), 20);
+        assert!(rows.iter().any(|row| row.0 == 100) && rows.iter().all(|row| row.0 != 2));
+        let mut sorted = rows.clone();
+        sorted.sort();
+        if direction == Direction::Descending {
+            sorted.reverse();
+        }
+        assert_eq!(rows, sorted);
+    }
+    assert_eq!((read(&engine, 1), read(&engine, 100), read(&engine, 2)), (Some(100), None, Some(100)));
+    commit(&engine, transaction);
+    assert_eq!((read(&engine, 1), read(&engine, 15), read(&engine, 100)), (Some(70), Some(130), Some(1)));
+    assert_eq!(read(&engine, 2), None);
+    engine.step_log().expect("written");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    assert_eq!((read(&after, 1), read(&after, 15), read(&after, 100)), (Some(70), Some(130), Some(1)));
+}
+
+#[test]
+fn a_failed_statement_takes_back_only_itself() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 1)).map(drop).expect("set");
+    let failed = within(&engine, &transaction, |txn| {
+        set_balance(txn, 1, 2).map(drop)?;
+        set_balance(txn, 3, 2).map(drop)?;
+        Err::<(), _>(Stop::Abort)
+    });
+    assert_eq!(failed, Err(Stop::Abort));
+    assert_eq!(
+        within(&engine, &transaction, |txn| Ok((balance(txn, 1)?, balance(txn, 3)?))),
+        Ok((Some(1), Some(100)))
+    );
+    // The row the failed statement locked is free again.
+    unpredicted(&engine, |txn| set_balance(txn, 3, 33)).0.map(drop).expect("set");
+    commit(&engine, transaction);
+    assert_eq!((read(&engine, 1), read(&engine, 3)), (Some(1), Some(33)));
+}
+
+#[test]
+fn rollback_and_disappearing_clients_leave_nothing() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| transfer(txn, 1, 15, 30)).expect("moved");
+    engine.rollback(&transaction).wait().outcome.result.expect("rolled back");
+    let gone = engine.begin();
+    within(&engine, &gone, |txn| transfer(txn, 1, 15, 30)).expect("moved");
+    drop(gone);
+    unpredicted(&engine, |txn| transfer(txn, 1, 15, 1)).0.expect("nothing is locked");
+    assert_eq!((read(&engine, 1), read(&engine, 15)), (Some(99), Some(101)));
+    let ended = within(&engine, &transaction, |txn| balance(txn, 1));
+    assert_eq!(ended, Err(Stop::TransactionEnded));
+}
+
+#[test]
+fn savepoints_take_back_images_and_locks() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 1)).map(drop).expect("set");
+    let savepoint = transaction.savepoint();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 2)).map(drop).expect("set");
+    within(&engine, &transaction, |txn| set_balance(txn, 15, 2)).map(drop).expect("set");
+    engine.rollback_to(&transaction, savepoint).wait().outcome.result.expect("taken back");
+    unpredicted(&engine, |txn| set_balance(txn, 15, 50)).0.map(drop).expect("not locked any more");
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 1)), Ok(Some(1)));
+    commit(&engine, transaction);
+    assert_eq!((read(&engine, 1), read(&engine, 15)), (Some(1), Some(50)));
+}
+
+type Waiting<T> = Submission<Script<T>>;
+
+fn one_shot_add(engine: &Engine, id: i64, amount: i64) -> Waiting<()> {
+    let program = script(
+        move |_, claims| claims.add_point(GroupId(ACCOUNTS.0), &account_key(id)),
+        move |txn| {
+            let have = balance(txn, id)?.ok_or(Stop::Abort)?;
+            set_balance(txn, id, have + amount).map(drop)
+        },
+    );
+    engine.submit(program, SubmitOptions::default())
+}
+
+#[test]
+fn a_one_shot_waits_for_a_row_and_reads_it_anew() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 500)).map(drop).expect("set");
+    let mut waiting = one_shot_add(&engine, 1, 7);
+    assert!(waiting.try_take().is_none());
+    // The partition itself is free: others go on.
+    unpredicted(&engine, |txn| set_balance(txn, 2, 5)).0.map(drop).expect("set");
+    commit(&engine, transaction);
+    waiting.wait().outcome.result.expect("it ran after the commit");
+    assert_eq!(read(&engine, 1), Some(507), "the row was evaluated again after the wait");
+}
+
+#[test]
+fn an_interactive_statement_waits_for_another_transaction() {
+    let (engine, _store) = bank();
+    let (first, second) = (engine.begin(), engine.begin());
+    within(&engine, &first, |txn| set_balance(txn, 1, 500)).map(drop).expect("set");
+    let add = script(
+        |_, _| {},
+        |txn| {
+            let have = balance(txn, 1)?.ok_or(Stop::Abort)?;
+            set_balance(txn, 1, have + 1).map(drop)
+        },
+    );
+    let mut waiting =
+        engine.submit(add, SubmitOptions { transaction: Some(&second), ..SubmitOptions::default() });
+    assert!(waiting.try_take().is_none());
+    let canceller = waiting.canceller().expect("it waits");
+    assert!(canceller.waits_for_row());
+    engine.rollback(&first).wait().outcome.result.expect("rolled back");
+    waiting.wait().outcome.result.expect("it ran");
+    commit(&engine, second);
+    assert_eq!(read(&engine, 1), Some(101));
+}
+
+#[test]
+fn a_cycle_of_waits_is_a_deadlock_for_the_one_that_closes_it() {
+    let (engine, _store) = bank();
+    let (first, second) = (engine.begin(), engine.begin());
+    within(&engine, &first, |txn| set_balance(txn, 1, 1)).map(drop).expect("set");
+    within(&engine, &second, |txn| set_balance(txn, 15, 1)).map(drop).expect("set");
+    let options = |transaction| SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+    let mut waiting = engine.submit(script(|_, _| {}, |txn| set_balance(txn, 15, 2)), options(&first));
+    assert!(waiting.try_take().is_none());
+    let closing = within(&engine, &second, |txn| set_balance(txn, 1, 2));
+    assert_eq!(closing, Err(Stop::Deadlock));
+    engine.rollback(&second).wait().outcome.result.expect("rolled back");
+    waiting.wait().outcome.result.expect("the other one goes on");
+    commit(&engine, first);
+    assert_eq!((read(&engine, 1), read(&engine, 15)), (Some(1), Some(2)));
+}
+
+#[test]
+fn waits_can_be_refused_and_cancelled() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 1)).map(drop).expect("set");
+    let refused = unpredicted(&engine, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.lock_row(&table, &account_key(1), LockMode::Update, LockWait::NoWait)
+    });
+    assert_eq!(refused.0, Err(Stop::LockNotAvailable));
+    let waiting = one_shot_add(&engine, 1, 7);
+    waiting.canceller().expect("it waits").cancel(Stop::LockNotAvailable);
+    assert_eq!(waiting.wait().outcome.result, Err(Stop::LockNotAvailable));
+    commit(&engine, transaction);
+    assert_eq!(read(&engine, 1), Some(1));
+}
+
+#[test]
+fn an_uncommitted_unique_key_makes_others_wait() {
+    let (engine, _store) = bank();
+    for commits in [true, false] {
+        let id = if commits { 200 } else { 300 };
+        let owner = if commits { "taken" } else { "free again" };
+        let transaction = engine.begin();
+        within(&engine, &transaction, move |txn| insert_account(txn, id, owner, 1))
+            .map(drop)
+            .expect("inserted");
+        let insert = script(|_, _| {}, move |txn| insert_account(txn, id + 1, owner, 1));
+        let mut waiting = engine.submit(insert, SubmitOptions::default());
+        assert!(waiting.try_take().is_none());
+        let expected = if commits {
+            commit(&engine, transaction);
+            Inserted::DuplicateKey(Some(BY_OWNER))
+        } else {
+            drop(transaction);
+            Inserted::Ok
+        };
+        assert_eq!(waiting.wait().program.value, Some(expected));
+    }
+}
+
+#[test]
+fn share_locks_meet_and_exclude_writers() {
+    let (engine, _store) = bank();
+    let (first, second) = (engine.begin(), engine.begin());
+    for transaction in [&first, &second] {
+        let locked = within(&engine, transaction, |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            txn.lock_row(&table, &account_key(1), LockMode::Share, LockWait::Wait)
+        });
+        assert_eq!(locked, Ok(true));
+    }
+    let mut waiting = one_shot_add(&engine, 1, 1);
+    commit(&engine, first);
+    assert!(waiting.try_take().is_none(), "the second share lock is still there");
+    commit(&engine, second);
+    waiting.wait().outcome.result.expect("it ran");
+    assert_eq!(read(&engine, 1), Some(101));
+}
+
+#[test]
+fn reference_tables_are_written_and_read_inside_a_transaction() {
+    let (engine, _store) = bank();
+    ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
+    let transaction = engine.begin();
+    let price = |engine: &Engine, transaction: Option<&archipel_engine::Interactive>| {
+        let program = script(
+            |_, _| {},
+            |txn| {
+                let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+                let price = txn.get(&table, &item_key(1))?.map(|row| int8(&table, row, 1));
+                Ok(price)
+            },
+        );
+        let options = SubmitOptions { transaction, ..SubmitOptions::default() };
+        finish(engine.submit(program, options).wait()).0.expect("read")
+    };
+    within(&engine, &transaction, |txn| {
+        let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+        let row = table.layout.encode_row(&[Cell::Int4(1), Cell::Int8(10)]);
+        txn.insert(&table, &item_key(1), &row)
+    })
+    .map(drop)
+    .expect("inserted");
+    assert_eq!((price(&engine, Some(&transaction)), price(&engine, None)), (Some(10), None));
+    commit(&engine, transaction);
+    assert_eq!(price(&engine, None), Some(10));
+    let _ = REFERENCE_GROUP;
+}
+
+#[test]
+fn locks_and_images_move_with_a_split() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| transfer(txn, 3, 7, 30)).expect("moved");
+    engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(5)]).wait().outcome.result.expect("it splits");
+    let mut waiting = one_shot_add(&engine, 7, 1);
+    assert!(waiting.try_take().is_none());
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 7)), Ok(Some(130)));
+    commit(&engine, transaction);
+    waiting.wait().outcome.result.expect("it ran");
+    assert_eq!((read(&engine, 3), read(&engine, 7)), (Some(70), Some(131)));
+}
+
+#[test]
+fn ddl_waits_for_the_locks_of_its_table() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| set_balance(txn, 3, 30)).map(drop).expect("set");
+    let add_index = script(
+        |_, claims| claims.everything(),
+        |txn| txn.ddl(DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }),
+    );
+    let mut waiting = engine.submit(add_index, SubmitOptions::default());
+    assert!(waiting.try_take().is_none());
+    commit(&engine, transaction);
+    assert_eq!(waiting.wait().program.value, Some(Inserted::Ok));
+    assert_eq!(read(&engine, 3), Some(30));
+}

@@ -1,0 +1,89 @@
+//! Real threads: executors, queues, stealing, group commit, checkpoints in the background.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use archipel_engine::executor::run_plain;
+use archipel_engine::id::{ExecutorId, GroupId};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::log::memory::Survivors;
+use archipel_engine::random::RandomStream;
+use archipel_engine::{Direction, Engine, EngineConfig, Stop, SubmitOptions};
+use common::*;
+
+#[test]
+fn money_is_conserved_by_threads_that_collide() {
+    let store = MemoryStore::new();
+    let config = EngineConfig { background: true, split_rows: 40, checkpoint_bytes: 64 << 10, ..config(2) };
+    let engine = Engine::open(config, Arc::new(store.clone())).expect("opens");
+    const ACCOUNTS_COUNT: i64 = 64;
+    open_bank(&engine, ACCOUNTS_COUNT);
+    let stop = Arc::new(AtomicBool::new(false));
+    let executors: Vec<_> = (0..2)
+        .map(|id| {
+            let stop = stop.clone();
+            let body = Box::new(move |handle| run_plain(&handle, &stop));
+            engine.start_executor(ExecutorId(id), body).expect("starts")
+        })
+        .collect();
+    let newest = AtomicU64::new(0);
+    let sums = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (engine, newest, sums) = (&engine, &newest, &sums);
+            scope.spawn(move || {
+                let mut random = RandomStream::new(thread);
+                for round in 0..1_500 {
+                    if round % 100 == 50 {
+                        let (rows, _) = run(
+                            engine,
+                            |_, claims| claims.add_group(GroupId(ACCOUNTS.0)),
+                            |txn| all_accounts(txn, Direction::Ascending),
+                        );
+                        let rows = rows.expect("scanned");
+                        assert_eq!(rows.iter().map(|row| row.2).sum::<i64>(), ACCOUNTS_COUNT * 100);
+                        sums.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    let from = random.below(ACCOUNTS_COUNT as u64) as i64;
+                    let to = random.below(ACCOUNTS_COUNT as u64) as i64;
+                    if from == to {
+                        continue;
+                    }
+                    // Every third one predicts half of what it needs.
+                    let half = round % 3 == 0;
+                    let program = script(
+                        move |_, claims| {
+                            claims.add_point(GroupId(ACCOUNTS.0), &account_key(from));
+                            if !half {
+                                claims.add_point(GroupId(ACCOUNTS.0), &account_key(to));
+                            }
+                        },
+                        move |txn| transfer(txn, from, to, 3),
+                    );
+                    let done = engine.submit(program, SubmitOptions::default()).wait();
+                    match done.outcome.result {
+                        Ok(()) => {
+                            newest.fetch_max(done.outcome.depends_on.0, Ordering::Relaxed);
+                        }
+                        Err(Stop::Abort) => {}
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+            });
+        }
+    });
+    assert!(engine.wait_durable(archipel_engine::id::Epoch(newest.load(Ordering::Relaxed))));
+    let before = unpredicted(&engine, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    stop.store(true, Ordering::Relaxed);
+    for executor in executors {
+        executor.join().expect("ends");
+    }
+    assert!(engine.routing().routes(GroupId(ACCOUNTS.0)).len() > 1, "it has split");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    let rows = unpredicted(&after, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    assert_eq!(rows, before);
+    assert!(sums.load(Ordering::Relaxed) > 0);
+}
