@@ -32,6 +32,7 @@ pub mod grouping;
 pub mod literal;
 pub mod modify;
 pub mod name;
+pub mod plpgsql;
 pub mod query;
 pub mod resolve;
 pub mod scope;
@@ -51,6 +52,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
+pub use plpgsql::{bind_equality, coerce_plpgsql};
 use scope::{Level, LevelKind};
 
 /// What a statement is bound against, and what binding finds out about it.

@@ -1,6 +1,8 @@
 //! Evaluating routing expressions before there is a transaction.
 
-use archipel_sql::datum::Datum;
+use std::sync::Arc;
+
+use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::function::{FunctionContext, Volatility};
 
 use super::RouteKey;
@@ -42,6 +44,36 @@ pub fn is_row_free(expr: &BoundExpr) -> bool {
         ExprKind::Not(inner) | ExprKind::IsNull(inner) | ExprKind::IsNotNull(inner) => is_row_free(inner),
         _ => false,
     }
+}
+
+/// `array[lower:upper]` of a one-dimensional array, its elements alone: that is what keys are
+/// read from.
+fn slice(
+    array: &Array,
+    lower: Option<&BoundExpr>,
+    upper: Option<&BoundExpr>,
+    inputs: &RouteInputs<'_>,
+) -> Option<Datum> {
+    let [dimension] = &array.dimensions[..] else {
+        return array.dimensions.is_empty().then_some(Datum::Null);
+    };
+    let first = i64::from(dimension.lower_bound);
+    let last = first + dimension.length as i64 - 1;
+    let bound = |expr: Option<&BoundExpr>, open: i64| match expr {
+        None => Some(open),
+        Some(expr) => integer(&evaluate(expr, inputs)?),
+    };
+    let (low, high) = (bound(lower, first)?.max(first), bound(upper, last)?.min(last));
+    let values = match usize::try_from(high - low + 1) {
+        Ok(count) if count > 0 => array.values[(low - first) as usize..=(high - first) as usize].to_vec(),
+        _ => Vec::new(),
+    };
+    let dimensions = if values.is_empty() {
+        Vec::new()
+    } else {
+        vec![Dimension { length: values.len(), lower_bound: 1 }]
+    };
+    Some(Datum::Array(Arc::new(Array { element: array.element, dimensions, values })))
 }
 
 /// The value of a routing expression; `None` where it cannot be computed now. An error is
@@ -86,6 +118,9 @@ pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
         }
         ExprKind::Subscript { array, subscripts } => {
             let Datum::Array(array) = evaluate(array, inputs)? else { return Some(Datum::Null) };
+            if let [Subscript::Slice { lower, upper }] = &subscripts[..] {
+                return slice(&array, lower.as_ref(), upper.as_ref(), inputs);
+            }
             let indexes = subscripts
                 .iter()
                 .map(|subscript| match subscript {

@@ -1,0 +1,36 @@
+//! What PL/pgSQL asks of the binder beyond SQL's own rules: its assignment casts, and the
+//! comparison of its CASE statement.
+
+use archipel_sql::error::Result;
+use archipel_sql::function::CastContext;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::Expr;
+
+use super::scope::{Level, LevelKind};
+use super::{BindEnv, Binder, Clause, coerce};
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Converts a value as PL/pgSQL assigns it to a variable (COERCION_PLPGSQL): by the assignment
+/// cast, else through the text form.
+pub fn coerce_plpgsql(expr: BoundExpr, target: Type, env: &mut BindEnv<'_>) -> Result<BoundExpr> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    if let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)? {
+        return Ok(expr);
+    }
+    let from = expr.ty;
+    let composite = |oid: Oid| oid == Oid::RECORD || coerce::is_composite(oid);
+    if composite(from.oid) != composite(target.oid) {
+        return Err(coerce::cannot_cast(from, target));
+    }
+    let text = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(target.oid));
+    binder.coerce_or_fail(text, target, CastContext::Assignment)
+}
+
+/// `left = right`, for the arms of a CASE statement.
+pub fn bind_equality(left: BoundExpr, right: &Expr, env: &mut BindEnv<'_>) -> Result<BoundExpr> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let right = binder.clause_expr(right, Clause::Expression)?;
+    binder.compare_values(left, "=", right)
+}
