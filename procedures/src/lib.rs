@@ -1,4 +1,30 @@
 //! Routines: PL/pgSQL and SQL functions, compiled to one-shot programs.
 //!
-//! - [`plpgsql`] the language: lexer, grammar, tree
+//! In the order a routine meets them:
+//!
+//! - [`plpgsql`]  the language: lexer, grammar, tree
+//! - [`compile`]  the tree to operations over registers; what is known of routing beforehand
+//! - [`run`]      the operations at run time
+//! - [`registry`] compiled routines by the catalog they were compiled against
+//! - [`call`]     one call as a program of the engine
+//! - [`describe`] class, routing expression, EXPLAIN CALL
+//!
+//! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
+//! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
+//! once they are claimed the program's operations run over a frame of registers, without
+//! parsing, planning or looking up a name; rows and notices wait for the commit.
+//!
+//! Invariant: routing is proved from the compiled statements. Where a key is not known
+//! beforehand it is said so, with the reason, and the engine's bounds checks find the partition.
+pub mod call;
+pub mod compile;
+pub mod describe;
 pub mod plpgsql;
+pub mod registry;
+pub mod run;
+
+pub use call::{CallProgram, Rows};
+pub use compile::{Columns, Environment, compile as compile_routine, result_columns};
+pub use describe::{Class, Classification, classify, explain, unrouted};
+pub use registry::Registry;
+pub use run::operation::Program;

@@ -1,0 +1,222 @@
+//! Rows into variables: INTO and FOR targets, casts, the structure of records.
+
+use archipel_planner::bound::{
+    BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, Subquery, SubqueryKind,
+};
+use archipel_planner::native;
+use archipel_sql::catalog::{Distribution, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Type;
+
+use super::storage::Storage;
+use super::trace::Symbol;
+use super::{Compiler, Environment};
+use crate::plpgsql::ast::*;
+use crate::run::operation::{ReferenceRead, Targets};
+
+/// Columns of the rows a statement answers.
+pub(crate) fn output_columns(bound: &BoundStatement) -> &[OutputColumn] {
+    match bound {
+        BoundStatement::Query(query) => &query.columns,
+        BoundStatement::Insert(insert) => returned(&insert.returning),
+        BoundStatement::Update(update) => returned(&update.returning),
+        BoundStatement::Delete(delete) => returned(&delete.returning),
+        BoundStatement::With { statement, .. } => output_columns(statement),
+        BoundStatement::Call(call) => &call.columns,
+    }
+}
+
+fn returned(returning: &Option<archipel_planner::bound::Returning>) -> &[OutputColumn] {
+    returning.as_ref().map_or(&[], |r| &r.columns)
+}
+
+pub(crate) fn modifies(bound: &BoundStatement) -> bool {
+    match bound {
+        BoundStatement::Query(_) | BoundStatement::Call(_) => false,
+        BoundStatement::Insert(_) | BoundStatement::Update(_) | BoundStatement::Delete(_) => true,
+        BoundStatement::With { statement, .. } => modifies(statement),
+    }
+}
+
+impl Compiler<'_> {
+    /// Registers for the columns of a statement; the statement gets the casts they need.
+    pub(super) fn into_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
+        let columns: Vec<(String, Type)> =
+            output_columns(bound).iter().map(|c| (c.name.clone(), c.ty)).collect();
+        let (targets, types) = self.places(targets, &columns)?;
+        cast_columns(bound, &types, self.environment)?;
+        Ok(targets)
+    }
+
+    /// Registers and types for rows of these columns. A single record takes them all.
+    pub(super) fn places(
+        &mut self,
+        targets: &[Target],
+        columns: &[(String, Type)],
+    ) -> Result<(Targets, Vec<Type>)> {
+        if let [Target { variable, path, .. }] = targets
+            && path.is_empty()
+            && self.storage[*variable as usize].is_record()
+        {
+            let fields = match &self.storage[*variable as usize] {
+                Storage::Row { fields, .. } => fields.clone(),
+                _ => self.reshape(*variable, columns),
+            };
+            let registers = fields.iter().map(|f| f.register).collect();
+            let types = fields.iter().map(|f| f.ty).collect();
+            return Ok((Targets { registers, not_null: Vec::new() }, types));
+        }
+        let mut registers = Vec::new();
+        let mut types = Vec::new();
+        let mut not_null = Vec::new();
+        for (position, target) in targets.iter().enumerate() {
+            if target.path.is_empty() && self.storage[target.variable as usize].is_record() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("\"{}\" is not a scalar variable", target.text),
+                ));
+            }
+            let (register, ty) = self.scalar_target(target)?;
+            registers.push(register);
+            types.push(ty);
+            if target.path.is_empty()
+                && let Some(name) = self.not_null(target.variable)
+            {
+                not_null.push((position as u32, name));
+            }
+        }
+        Ok((Targets { registers, not_null }, types))
+    }
+
+    /// A value read from a reference table by what is known beforehand is known beforehand, too:
+    /// the server reads it before the call, and it stands behind the arguments.
+    pub(super) fn trace_reference_read(&mut self, bound: &BoundStatement, targets: &Targets, text: &str) {
+        let BoundStatement::Query(query) = bound else { return };
+        if !reads_references_only(&query.rel) {
+            return;
+        }
+        let mut rel = query.rel.clone();
+        if !self.trace.substitute_query(&mut rel) {
+            return;
+        }
+        let arguments = self.routine.input_args().count();
+        for (index, (column, register)) in query.columns.iter().zip(&targets.registers).enumerate() {
+            let number = arguments + self.reference_reads.len();
+            let Ok(number) = u16::try_from(number) else { return };
+            let one = BoundExpr { kind: ExprKind::Const(Datum::Int8(1)), ty: Type::INT8 };
+            let projected = Rel::Project {
+                input: Box::new(rel.clone()),
+                exprs: vec![BoundExpr::column(index, column.ty)],
+            };
+            let first =
+                Rel::Limit { input: Box::new(projected), limit: Some(one), offset: None, with_ties: false };
+            let subquery = Subquery { kind: SubqueryKind::Scalar, rel: first, correlated: false };
+            let value = BoundExpr { kind: ExprKind::Subquery(Box::new(subquery)), ty: column.ty };
+            let Ok(compiled) = self.native(|env| native::compile_expr(&value, env)) else { return };
+            let words: Vec<&str> = text.split_whitespace().collect();
+            self.reference_reads.push(ReferenceRead { value: compiled, text: words.join(" ") });
+            let symbol = BoundExpr { kind: ExprKind::Param(number), ty: column.ty };
+            self.trace.set(*register, Symbol::Known(symbol));
+        }
+    }
+}
+
+/// Whether a query reads reference tables and nothing else, without locks.
+fn reads_references_only(rel: &Rel) -> bool {
+    let mut tables = 0;
+    let mut only = true;
+    visit_tables(rel, &mut |table| {
+        tables += 1;
+        only &= table.is_some_and(|table| table.distribution == Distribution::Reference);
+    });
+    only && tables > 0
+}
+
+/// Visits the tables of a query; `None` stands for one read under lock, and for operators that
+/// are not looked into.
+fn visit_tables(rel: &Rel, visit: &mut dyn FnMut(Option<&TableRef>)) {
+    match rel {
+        Rel::Unit | Rel::Values { .. } => {}
+        Rel::Scan { table, lock } => visit(Some(table).filter(|_| lock.is_none())),
+        Rel::Filter { input, .. }
+        | Rel::Project { input, .. }
+        | Rel::Sort { input, .. }
+        | Rel::Limit { input, .. }
+        | Rel::Aggregate { input, .. } => visit_tables(input, visit),
+        Rel::Join { left, right, .. } => {
+            visit_tables(left, visit);
+            visit_tables(right, visit);
+        }
+        _ => visit(None),
+    }
+}
+
+/// Makes a statement answer columns of these types, by PL/pgSQL's assignment casts.
+pub(crate) fn cast_columns(
+    bound: &mut BoundStatement,
+    types: &[Type],
+    environment: &Environment,
+) -> Result<()> {
+    match bound {
+        BoundStatement::Query(query) => {
+            let exprs: Vec<BoundExpr> = query
+                .columns
+                .iter()
+                .enumerate()
+                .map(|(index, column)| BoundExpr::column(index, column.ty))
+                .collect();
+            let Some(exprs) = cast_all(exprs, types, environment)? else { return Ok(()) };
+            let columns = std::mem::take(&mut query.columns);
+            query.columns = columns
+                .into_iter()
+                .zip(&exprs)
+                .map(|(column, expr)| OutputColumn { ty: expr.ty, ..column })
+                .collect();
+            let input = Box::new(std::mem::replace(&mut query.rel, Rel::Unit));
+            query.rel = Rel::Project { input, exprs };
+            Ok(())
+        }
+        BoundStatement::With { statement, .. } => cast_columns(statement, types, environment),
+        BoundStatement::Insert(insert) => cast_returning(&mut insert.returning, types, environment),
+        BoundStatement::Update(update) => cast_returning(&mut update.returning, types, environment),
+        BoundStatement::Delete(delete) => cast_returning(&mut delete.returning, types, environment),
+        BoundStatement::Call(_) => Ok(()),
+    }
+}
+
+fn cast_returning(
+    returning: &mut Option<archipel_planner::bound::Returning>,
+    types: &[Type],
+    environment: &Environment,
+) -> Result<()> {
+    let Some(returning) = returning else { return Ok(()) };
+    if let Some(exprs) = cast_all(returning.exprs.clone(), types, environment)? {
+        returning.columns.truncate(exprs.len());
+        for (column, expr) in returning.columns.iter_mut().zip(&exprs) {
+            column.ty = expr.ty;
+        }
+        returning.exprs = exprs;
+    }
+    Ok(())
+}
+
+/// Casts columns to the targets' types; `None` if nothing has to change.
+fn cast_all(
+    exprs: Vec<BoundExpr>,
+    types: &[Type],
+    environment: &Environment,
+) -> Result<Option<Vec<BoundExpr>>> {
+    // A modifier that the value already obeys needs no work either.
+    let fits =
+        |expr: &BoundExpr, ty: &Type| expr.ty.oid == ty.oid && (ty.typmod < 0 || ty.typmod == expr.ty.typmod);
+    let surplus = exprs.len() > types.len();
+    if !surplus && exprs.iter().zip(types).all(|(expr, ty)| fits(expr, ty)) {
+        return Ok(None);
+    }
+    let mut cast = Vec::with_capacity(exprs.len());
+    for (expr, ty) in exprs.into_iter().zip(types) {
+        cast.push(if fits(&expr, ty) { expr } else { super::scope::cast(expr, *ty, environment)? });
+    }
+    Ok(Some(cast))
+}

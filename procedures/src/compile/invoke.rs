@@ -1,0 +1,264 @@
+//! CALL of procedures, and EXECUTE.
+
+use std::sync::Arc;
+
+use archipel_engine::cell::ColumnKind;
+use archipel_engine::schema::KeyColumn;
+use archipel_planner::bind;
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker};
+use archipel_planner::route::{Access, RouteKey};
+use archipel_planner::row::Codec;
+use archipel_sql::ast::{self, Statement as SqlAst};
+use archipel_sql::catalog::ArgMode;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{parse_expression, parse_statement};
+use archipel_sql::types::Type;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::into::{cast_columns, output_columns};
+use super::storage::Storage;
+use super::{Columns, Compiler, Environment, bind_env, no_session, trace};
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+/// Statements of one EXECUTE kept by their text.
+const DYNAMIC_KEPT_MAX: usize = 64;
+
+impl Compiler<'_> {
+    /// `CALL procedure(…)`: OUT arguments are variables and take the results.
+    pub(super) fn call(&mut self, call: &ast::Call, text: &Fragment) -> Result<OperationKind> {
+        let bound = self.bind_ast(text, &SqlAst::Call(call.clone()))?;
+        let BoundStatement::Call(bound) = bound else {
+            return Err(SqlError::internal("CALL bound to something else"));
+        };
+        let routine = self.linker.link(&bound.routine)?;
+        for access in routine.accesses() {
+            let access = trace::bind_arguments(access, &bound.args);
+            let access = self.trace.access(&access);
+            self.note(access);
+        }
+        let mut args = Vec::new();
+        for arg in &bound.args {
+            args.push(self.plan_expression(arg)?);
+        }
+        let mut registers = Vec::new();
+        let mut not_null = Vec::new();
+        let outs = bound
+            .routine
+            .args
+            .iter()
+            .enumerate()
+            .filter(|(_, arg)| matches!(arg.mode, ArgMode::Out | ArgMode::InOut));
+        for (position, arg) in outs {
+            let given = call
+                .args
+                .iter()
+                .find(|given| given.name.is_some() && given.name == arg.name)
+                .or_else(|| call.args.get(position).filter(|given| given.name.is_none()));
+            let Some(given) = given else {
+                // Left out, its default taken: the result goes nowhere.
+                registers.push(self.scratch());
+                continue;
+            };
+            let target = self.out_target(&given.value.text, text, arg.name.as_deref(), position)?;
+            let (register, ty) = self.scalar_target(&target)?;
+            if ty.oid != arg.ty.oid {
+                return Err(SqlError::unsupported(format_args!(
+                    "an OUT argument of another type than its variable \"{}\"",
+                    target.text
+                )));
+            }
+            if let Some(name) = self.not_null(target.variable) {
+                not_null.push((registers.len() as u32, name));
+            }
+            registers.push(register);
+        }
+        for register in &registers {
+            self.trace.forget(*register, "the result of a procedure");
+        }
+        let targets = (!registers.is_empty()).then_some(Targets { registers, not_null });
+        Ok(OperationKind::Call { routine, args, targets })
+    }
+
+    /// The variable given for an OUT argument.
+    fn out_target(
+        &self,
+        given: &str,
+        text: &Fragment,
+        name: Option<&str>,
+        position: usize,
+    ) -> Result<Target> {
+        let refused = || {
+            let name = name.map_or_else(|| format!("${}", position + 1), str::to_string);
+            SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "procedure parameter \"{name}\" is an output parameter but corresponding argument is not writable"
+                ),
+            )
+        };
+        let parts: Vec<String> = match parse_expression(given)? {
+            sqlparser::ast::Expr::Identifier(ident) => vec![bind::name::ident_name(&ident)],
+            sqlparser::ast::Expr::CompoundIdentifier(idents) => {
+                idents.iter().map(bind::name::ident_name).collect()
+            }
+            sqlparser::ast::Expr::Value(value) => match value.value {
+                sqlparser::ast::Value::Placeholder(number) => vec![number],
+                _ => return Err(refused()),
+            },
+            _ => return Err(refused()),
+        };
+        let names: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let is_record = |id: VariableId| self.storage[id as usize].is_record();
+        let Some((variable, used)) = self.body.names.find(text.names, &names, &is_record) else {
+            return Err(refused());
+        };
+        let path = parts[used..].iter().map(|part| Step::Field(part.clone())).collect();
+        Ok(Target { variable, path, text: given.to_string() })
+    }
+
+    pub(super) fn execute(&mut self, query: &Dynamic, into: Option<&Into>) -> Result<OperationKind> {
+        Ok(OperationKind::Dynamic(Box::new(self.dynamic_plan(query, into, false)?)))
+    }
+
+    /// EXECUTE and its relatives: bound when it runs, because its text is known only then.
+    pub(super) fn dynamic_plan(
+        &mut self,
+        query: &Dynamic,
+        into: Option<&Into>,
+        returns: bool,
+    ) -> Result<DynamicPlan> {
+        let bound_text = self.bind(&query.text, Some(Type::TEXT))?;
+        let mut using = Vec::new();
+        let mut types = Vec::new();
+        for value in &query.using {
+            let bound = self.bind(value, None)?;
+            types.push(bound.ty);
+            using.push(self.plan_expression(&bound)?);
+        }
+        let mut wanted = None;
+        let into = match into {
+            None => None,
+            Some(into) => {
+                let columns = self.dynamic_columns(&bound_text, &types, &into.targets)?;
+                let (targets, types) = self.places(&into.targets, &columns)?;
+                for register in &targets.registers {
+                    self.trace.forget(*register, "read by dynamic SQL");
+                }
+                wanted = Some(types);
+                Some(IntoPlan { strict: into.strict, modifies: false, targets })
+            }
+        };
+        let result = returns.then(|| self.columns.clone());
+        // What it touches shows only when it runs.
+        self.note(unknown_access("dynamic SQL", "EXECUTE is bound when it runs"));
+        let text = self.plan_expression(&bound_text)?;
+        let binder = Arc::new(TextBinder {
+            environment: self.environment.clone(),
+            linker: self.shared_linker(),
+            types,
+            wanted,
+            result,
+            kept: Mutex::new(FxHashMap::default()),
+        });
+        Ok(DynamicPlan { text, using, into, returns, binder })
+    }
+
+    /// A record needs the structure of the rows now, which a constant text tells.
+    fn dynamic_columns(
+        &self,
+        text: &BoundExpr,
+        types: &[Type],
+        targets: &[Target],
+    ) -> Result<Vec<(String, Type)>> {
+        let record = targets.iter().any(|target| {
+            target.path.is_empty() && matches!(self.storage[target.variable as usize], Storage::Record { .. })
+        });
+        if !record {
+            return Ok(Vec::new());
+        }
+        let ExprKind::Const(Datum::Text(text)) = &text.kind else {
+            return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
+        };
+        let bound = bind_text(self.environment, text, types)?;
+        Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
+    }
+}
+
+fn bind_text(environment: &Environment, text: &str, types: &[Type]) -> Result<BoundStatement> {
+    let statement = parse_statement(text)?;
+    match &statement {
+        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) => {}
+        SqlAst::Unsupported { what, .. } => return Err(SqlAst::refusal(what)),
+        other => return Err(SqlError::unsupported(format_args!("{} by EXECUTE", other.tag()))),
+    }
+    let context = no_session();
+    let mut env = bind_env(environment, &context, text);
+    env.param_types = types.iter().copied().map(Some).collect();
+    env.params_fixed = true;
+    bind::bind_statement(&statement, &mut env)
+}
+
+/// Binds the text of one EXECUTE and keeps what it bound.
+struct TextBinder {
+    environment: Environment,
+    linker: Arc<dyn RoutineLinker + Send + Sync>,
+    types: Vec<Type>,
+    wanted: Option<Vec<Type>>,
+    result: Option<Columns>,
+    kept: Mutex<FxHashMap<String, Arc<CompiledStatement>>>,
+}
+
+impl DynamicBinder for TextBinder {
+    fn bind(&self, text: &str) -> Result<Arc<CompiledStatement>> {
+        if let Some(known) = self.kept.lock().get(text) {
+            return Ok(known.clone());
+        }
+        let mut bound = bind_text(&self.environment, text, &self.types)?;
+        if let Some(wanted) = &self.wanted {
+            if output_columns(&bound).is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "INTO used with a command that cannot return data",
+                ));
+            }
+            cast_columns(&mut bound, wanted, &self.environment)?;
+        }
+        if let Some(result) = &self.result {
+            super::result::check_columns(
+                &bound,
+                result,
+                "structure of query does not match function result type",
+            )?;
+        }
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let compiled = Arc::new(native::compile_statement(&bound, &env)?);
+        let mut kept = self.kept.lock();
+        if kept.len() >= DYNAMIC_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(text.to_string(), compiled.clone());
+        Ok(compiled)
+    }
+}
+
+/// An access of which nothing is known beforehand.
+fn unknown_access(what: &str, reason: &str) -> Access {
+    Access {
+        group: None,
+        table: what.to_string(),
+        column: String::new(),
+        write: true,
+        key_column: KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false },
+        kind: ColumnKind::Int8,
+        codec: Codec::Int8,
+        key: RouteKey::Unknown(reason.to_string()),
+    }
+}

@@ -1,0 +1,332 @@
+//! From the tree of a body to a [`Program`].
+//!
+//! - this file:    the state of one compilation, the entry points
+//! - [`storage`]   types of variables, registers, shapes of records
+//! - [`scope`]     what names in SQL mean; binding of fragments
+//! - [`statement`] statements; [`control`] branches, loops, blocks; [`into`] rows into variables;
+//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE
+//! - [`trace`]     what is known of each register's value beforehand: routing
+//! - [`sql`]       LANGUAGE sql
+//!
+//! Every variable is a register of the routine's frame, every field of a record too.
+//! Statements are bound and planned here, once. What does not bind (a table that does not
+//! exist yet) becomes an operation that fails when it is reached, as PostgreSQL finds such
+//! errors only then; grammar errors were reported by the parser, at CREATE.
+
+mod control;
+mod into;
+mod invoke;
+mod result;
+mod scope;
+mod sql;
+mod statement;
+mod storage;
+mod trace;
+
+use std::sync::Arc;
+
+use archipel_planner::bind::BindEnv;
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
+use archipel_planner::route::Access;
+use archipel_sql::catalog::{ArgMode, Catalog, Language, RoutineRef};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{FunctionContext, NoSession};
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::Type;
+
+use crate::plpgsql::ast::*;
+use crate::plpgsql::parser::{self, Signature};
+use crate::run::operation::*;
+pub use result::{Columns, result_columns};
+use storage::Storage;
+use trace::Trace;
+
+/// What routines are compiled against: one version of the catalog, and the engine's tables.
+#[derive(Clone)]
+pub struct Environment {
+    pub catalog: Catalog,
+    pub tables: Arc<dyn TableSource + Send + Sync>,
+    pub search_path: Arc<[String]>,
+}
+
+/// Compiles a routine of either language.
+pub fn compile(
+    routine: &RoutineRef,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Program> {
+    match routine.language {
+        Language::PlPgSql => {
+            let body = parser::parse(&routine.source, &Signature::of(routine))?;
+            plpgsql(routine, &body, environment, linker)
+        }
+        Language::Sql => sql::compile(routine, environment, linker),
+    }
+}
+
+/// Compiles an anonymous block (DO).
+pub fn compile_block(
+    source: &str,
+    routine: &RoutineRef,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Program> {
+    let signature = Signature { anonymous: true, ..Signature::of(routine) };
+    let body = parser::parse(source, &signature)?;
+    plpgsql(routine, &body, environment, linker)
+}
+
+fn plpgsql(
+    routine: &RoutineRef,
+    body: &Body,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Program> {
+    let mut compiler = Compiler::new(routine, body, environment, linker)?;
+    let block = compiler.block(&body.block)?;
+    let columns = compiler.out_registers();
+    let width = compiler.columns.width();
+    let at_end = if routine.returns_set {
+        AtEnd::Nothing
+    } else if !columns.is_empty() {
+        AtEnd::Columns
+    } else if routine.kind == archipel_sql::catalog::RoutineKind::Procedure {
+        AtEnd::Nothing
+    } else if routine.result == Type::VOID {
+        AtEnd::Null
+    } else {
+        AtEnd::Missing
+    };
+    let found = compiler.register_of(body.found);
+    let arguments = compiler.argument_places();
+    Ok(Program {
+        routine: routine.clone(),
+        signature: signature_text(routine),
+        registers: compiler.registers,
+        plain_arguments: is_plain(&arguments),
+        arguments,
+        found,
+        body: block,
+        columns,
+        width: width as u32,
+        at_end,
+        accesses: compiler.accesses,
+        reference_reads: compiler.reference_reads,
+        failures: compiler.failures,
+        language: ContextLanguage::PlPgSql,
+    })
+}
+
+/// Whether the arguments are the first registers, in order.
+fn is_plain(arguments: &[Place]) -> bool {
+    arguments
+        .iter()
+        .enumerate()
+        .all(|(index, place)| matches!(place, Place::Scalar { register, .. } if *register as usize == index))
+}
+
+/// `f(integer,text)`, as format_procedure prints it.
+pub fn signature_text(routine: &archipel_sql::catalog::Routine) -> String {
+    if routine.name.is_empty() {
+        return "inline_code_block".to_string();
+    }
+    let args: Vec<String> = routine
+        .args
+        .iter()
+        .filter(|arg| is_input(arg.mode))
+        .map(|arg| format_type(Type::of(arg.ty.oid)))
+        .collect();
+    format!("{}({})", routine.name, args.join(","))
+}
+
+pub(crate) fn is_input(mode: ArgMode) -> bool {
+    matches!(mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic)
+}
+
+/// The state of one compilation.
+pub(crate) struct Compiler<'a> {
+    pub routine: &'a RoutineRef,
+    pub body: &'a Body,
+    pub environment: &'a Environment,
+    pub linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
+    /// Where each variable lives.
+    pub storage: Vec<Storage>,
+    pub registers: u32,
+    pub columns: Columns,
+    pub trace: Trace,
+    pub accesses: Vec<Access>,
+    pub reference_reads: Vec<ReferenceRead>,
+    pub failures: u32,
+    /// Loops and labelled blocks around the statement, innermost last.
+    pub labels: Vec<OpenLabel>,
+    pub numbers: u32,
+}
+
+pub(crate) struct OpenLabel {
+    pub label: Option<String>,
+    pub number: u32,
+    pub is_loop: bool,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn new(
+        routine: &'a RoutineRef,
+        body: &'a Body,
+        environment: &'a Environment,
+        linker: &'a Arc<dyn RoutineLinker + Send + Sync>,
+    ) -> Result<Compiler<'a>> {
+        let columns = result_columns(routine, &environment.catalog)?;
+        let mut compiler = Compiler {
+            routine,
+            body,
+            environment,
+            linker,
+            storage: Vec::new(),
+            registers: 0,
+            columns,
+            trace: Trace::default(),
+            accesses: Vec::new(),
+            reference_reads: Vec::new(),
+            failures: 0,
+            labels: Vec::new(),
+            numbers: 0,
+        };
+        compiler.allocate()?;
+        Ok(compiler)
+    }
+
+    /// A fresh register nobody names.
+    pub fn scratch(&mut self) -> u32 {
+        self.registers += 1;
+        self.trace.reserve(self.registers);
+        self.registers - 1
+    }
+
+    /// The register of a scalar variable.
+    pub fn register_of(&self, variable: VariableId) -> u32 {
+        match &self.storage[variable as usize] {
+            Storage::Scalar { register, .. } => *register,
+            Storage::Row { fields, .. } => fields.first().map_or(0, |f| f.register),
+            Storage::Record { .. } => 0,
+        }
+    }
+
+    /// Places of the IN and INOUT arguments, in their order among themselves.
+    fn argument_places(&self) -> Vec<Place> {
+        self.routine
+            .args
+            .iter()
+            .zip(&self.body.parameters)
+            .filter(|(arg, _)| is_input(arg.mode))
+            .map(|(_, variable)| match &self.storage[*variable as usize] {
+                Storage::Scalar { register, .. } => Place::Scalar { register: *register, not_null: None },
+                Storage::Row { fields, .. } => Place::Record {
+                    base: fields.first().map_or(0, |f| f.register),
+                    width: fields.len() as u32,
+                },
+                Storage::Record { .. } => Place::Record { base: 0, width: 0 },
+            })
+            .collect()
+    }
+
+    /// Registers of OUT, INOUT and TABLE columns.
+    fn out_registers(&self) -> Vec<u32> {
+        self.routine
+            .args
+            .iter()
+            .zip(&self.body.parameters)
+            .filter(|(arg, _)| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
+            .map(|(_, variable)| self.register_of(*variable))
+            .collect()
+    }
+
+    pub fn site(line: u32, what: &'static str) -> Site {
+        Site { line, what }
+    }
+
+    /// What an operation becomes when it cannot be bound: it fails when reached.
+    pub fn or_fail(&mut self, site: Site, result: Result<OperationKind>) -> Operation {
+        let kind = match result {
+            Ok(kind) => kind,
+            Err(mut error) => {
+                self.failures += 1;
+                error.fields_mut().position = None;
+                OperationKind::Fail { error: Box::new(error) }
+            }
+        };
+        Operation { site, kind }
+    }
+
+    /// Runs `work` with what native compilation needs.
+    pub fn native<T>(&self, work: impl FnOnce(&CompileEnv<'_>) -> Result<T>) -> Result<T> {
+        let environment = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        work(&environment)
+    }
+
+    /// Compiles a bound statement and notes what it will touch.
+    pub fn plan(&mut self, bound: &BoundStatement) -> Result<CompiledStatement> {
+        let compiled = self.native(|env| native::compile_statement(bound, env))?;
+        for access in &compiled.accesses {
+            let access = self.trace.access(access);
+            self.note(access);
+        }
+        Ok(compiled)
+    }
+
+    /// Adds an access unless an equal one is there.
+    pub fn note(&mut self, access: Access) {
+        let known = self.accesses.iter_mut().find(|known| {
+            known.group == access.group
+                && known.table == access.table
+                && trace::same_key(&known.key, &access.key)
+        });
+        match known {
+            Some(known) => known.write |= access.write,
+            None => self.accesses.push(access),
+        }
+    }
+
+    /// Compiles a bound expression; routines and subqueries inside it count as accesses.
+    pub fn plan_expression(&mut self, bound: &BoundExpr) -> Result<Compiled> {
+        let mut accesses = Vec::new();
+        let compiled = self.native(|env| {
+            accesses = archipel_planner::route::accesses_of_expression(bound, env)?;
+            native::compile_expr(bound, env)
+        })?;
+        for access in &accesses {
+            let access = self.trace.access(access);
+            self.note(access);
+        }
+        Ok(compiled)
+    }
+
+    /// The initial value of every variable on entry to its block.
+    pub fn constant(value: archipel_sql::datum::Datum, ty: Type) -> BoundExpr {
+        BoundExpr { kind: ExprKind::Const(value), ty }
+    }
+}
+
+/// A binding environment without variables and parameters.
+pub(crate) fn bind_env<'b>(
+    environment: &'b Environment,
+    context: &'b FunctionContext<'b>,
+    text: &'b str,
+) -> BindEnv<'b> {
+    let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
+    env.text = text;
+    env
+}
+
+/// A context for reading literals at compile time.
+pub(crate) fn no_session() -> FunctionContext<'static> {
+    FunctionContext { now: 0, session: &NoSession }
+}
+
+pub(crate) fn unsupported(what: &str) -> SqlError {
+    SqlError::unsupported(what)
+}

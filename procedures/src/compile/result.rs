@@ -1,0 +1,229 @@
+//! Results: the columns a routine answers, RETURN in its forms.
+
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_sql::catalog::{ArgMode, Catalog, Routine};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::Type;
+
+use super::Compiler;
+use super::into::output_columns;
+use super::storage::table_columns;
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+/// The columns of a routine's rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Columns {
+    /// Nothing: a procedure without OUT arguments, or a function returning void.
+    None,
+    /// One value.
+    Scalar { name: String, ty: Type },
+    /// OUT, INOUT and TABLE columns, or the columns of a composite type.
+    Row(Vec<(String, Type)>),
+    /// `RETURNS record`: the caller says what columns.
+    Record,
+}
+
+impl Columns {
+    pub fn width(&self) -> usize {
+        match self {
+            Columns::None | Columns::Scalar { .. } => 1,
+            Columns::Row(columns) => columns.len(),
+            Columns::Record => 0,
+        }
+    }
+
+    /// Names and types, as far as they are known.
+    pub fn named(&self) -> Vec<(String, Type)> {
+        match self {
+            Columns::None | Columns::Record => Vec::new(),
+            Columns::Scalar { name, ty } => vec![(name.clone(), *ty)],
+            Columns::Row(columns) => columns.clone(),
+        }
+    }
+}
+
+/// What rows a routine answers.
+pub fn result_columns(routine: &Routine, catalog: &Catalog) -> Result<Columns> {
+    let outs: Vec<(String, Type)> = routine
+        .args
+        .iter()
+        .filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
+        .enumerate()
+        .map(|(index, arg)| (arg.name.clone().unwrap_or_else(|| format!("column{}", index + 1)), arg.ty))
+        .collect();
+    if !outs.is_empty() {
+        return Ok(Columns::Row(outs));
+    }
+    if routine.kind == archipel_sql::catalog::RoutineKind::Procedure || routine.result == Type::VOID {
+        return Ok(Columns::None);
+    }
+    if routine.result == Type::RECORD {
+        return Ok(Columns::Record);
+    }
+    if let Some(table) = catalog.table_of_row_type(routine.result.oid) {
+        return Ok(Columns::Row(table_columns(&table)));
+    }
+    Ok(Columns::Scalar { name: routine.name.clone(), ty: routine.result })
+}
+
+impl Compiler<'_> {
+    pub(super) fn return_value(&mut self, value: Option<&Fragment>) -> Result<OperationKind> {
+        let Some(value) = value else {
+            let has_out = self.body_has_out();
+            return Ok(if self.routine.returns_set {
+                OperationKind::Return
+            } else if has_out {
+                OperationKind::ReturnColumns
+            } else if self.routine.kind == archipel_sql::catalog::RoutineKind::Procedure {
+                OperationKind::Return
+            } else {
+                let null = Self::constant(Datum::Null, Type::UNKNOWN);
+                OperationKind::ReturnRow { values: vec![self.plan_expression(&null)?] }
+            });
+        };
+        Ok(match self.row_of(value)? {
+            RowValue::Values(values) => OperationKind::ReturnRow { values },
+            RowValue::Record(value, width) => OperationKind::ReturnRecord { value, width },
+        })
+    }
+
+    fn body_has_out(&self) -> bool {
+        self.routine.args.iter().any(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
+    }
+
+    pub(super) fn return_next(&mut self, value: Option<&Fragment>) -> Result<OperationKind> {
+        let Some(value) = value else {
+            return Ok(OperationKind::NextColumns);
+        };
+        Ok(match self.row_of(value)? {
+            RowValue::Values(values) => OperationKind::NextRow { values },
+            RowValue::Record(value, width) => OperationKind::NextRecord { value, width },
+        })
+    }
+
+    /// An expression as a result row.
+    fn row_of(&mut self, value: &Fragment) -> Result<RowValue> {
+        let columns = self.columns.clone();
+        match columns {
+            Columns::None => {
+                let bound = self.bind(value, None)?;
+                Ok(RowValue::Values(vec![self.plan_expression(&bound)?]))
+            }
+            Columns::Scalar { ty, .. } => Ok(RowValue::Values(vec![self.expression(value, Some(ty))?])),
+            Columns::Row(columns) => {
+                let bound = self.bind(value, None)?;
+                self.composite(bound, Some(&columns))
+            }
+            Columns::Record => {
+                let bound = self.bind(value, None)?;
+                self.composite(bound, None)
+            }
+        }
+    }
+
+    fn composite(&mut self, bound: BoundExpr, columns: Option<&[(String, Type)]>) -> Result<RowValue> {
+        match bound.kind {
+            ExprKind::Row(items) => {
+                let wanted = columns.map_or(items.len(), <[_]>::len);
+                if items.len() != wanted {
+                    return Err(mismatch_error(
+                        "returned record type does not match expected record type",
+                        format!(
+                            "Number of returned columns ({}) does not match expected column count ({wanted}).",
+                            items.len()
+                        ),
+                    ));
+                }
+                let mut values = Vec::new();
+                for (index, item) in items.into_iter().enumerate() {
+                    let item = match columns {
+                        Some(columns) => self.cast(item, columns[index].1)?,
+                        None => item,
+                    };
+                    values.push(self.plan_expression(&item)?);
+                }
+                Ok(RowValue::Values(values))
+            }
+            kind => {
+                let is_null = matches!(&kind, ExprKind::Const(value) if value.is_null());
+                let composite = bound.ty == Type::RECORD
+                    || self.environment.catalog.table_of_row_type(bound.ty.oid).is_some();
+                if !is_null && !composite {
+                    return Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        "cannot return non-composite value from function returning composite type",
+                    ));
+                }
+                let width = columns.map_or(1, <[_]>::len) as u32;
+                let value = self.plan_expression(&BoundExpr { kind, ty: bound.ty })?;
+                Ok(RowValue::Record(value, width))
+            }
+        }
+    }
+
+    pub(super) fn return_query(&mut self, query: &Fragment) -> Result<OperationKind> {
+        let bound = self.bind_sql(query)?;
+        check_columns(&bound, &self.columns, "structure of query does not match function result type")?;
+        let compiled = self.plan(&bound)?;
+        let text = Some(query.text.as_str().into());
+        self.found_unknown();
+        Ok(OperationKind::ReturnQuery { statement: SqlStatement { compiled, text } })
+    }
+
+    pub(super) fn return_dynamic(&mut self, query: &Dynamic) -> Result<OperationKind> {
+        let plan = self.dynamic_plan(query, None, true)?;
+        self.found_unknown();
+        Ok(OperationKind::Dynamic(Box::new(plan)))
+    }
+}
+
+enum RowValue {
+    Values(Vec<Compiled>),
+    Record(Compiled, u32),
+}
+
+fn mismatch_error(message: &str, detail: String) -> SqlError {
+    SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_detail(detail)
+}
+
+/// RETURN QUERY converts nothing: the types must be the declared ones.
+pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message: &str) -> Result<()> {
+    let columns = output_columns(bound);
+    if columns.is_empty() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "query does not return a result: RETURN QUERY needs one that does",
+        ));
+    }
+    let wanted = declared.named();
+    if *declared == Columns::Record {
+        return Ok(());
+    }
+    if columns.len() != wanted.len() {
+        return Err(mismatch_error(
+            message,
+            format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                columns.len(),
+                wanted.len()
+            ),
+        ));
+    }
+    for (index, (column, (_, ty))) in columns.iter().zip(&wanted).enumerate() {
+        if column.ty.oid != ty.oid {
+            return Err(mismatch_error(
+                message,
+                format!(
+                    "Returned type {} does not match expected type {} in column {}.",
+                    format_type(column.ty),
+                    format_type(*ty),
+                    index + 1
+                ),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! What names in SQL mean, and the binding of fragments.
+
+use std::cell::RefCell;
+
+use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_sql::ast::Statement as SqlAst;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser;
+use archipel_sql::types::Type;
+use sqlparser::ast::Expr;
+
+use super::storage::{RecordState, Storage};
+use super::{Compiler, Environment, bind_env, no_session};
+use crate::plpgsql::ast::*;
+use crate::run::operation::Compiled;
+
+/// The names visible at one fragment.
+pub(super) struct Scope<'c, 'a> {
+    pub compiler: &'c Compiler<'a>,
+    pub names: NamesId,
+    /// A better message than the binder can give.
+    pub error: RefCell<Option<SqlError>>,
+}
+
+impl Scope<'_, '_> {
+    fn find(&self, parts: &[&str]) -> Option<(VariableId, usize)> {
+        let is_record = |id: VariableId| self.compiler.storage[id as usize].is_record();
+        self.compiler.body.names.find(self.names, parts, &is_record)
+    }
+
+    fn refuse(&self, error: SqlError) {
+        self.error.borrow_mut().get_or_insert(error);
+    }
+
+    /// Why a record variable has no fields here.
+    fn no_structure(&self, id: VariableId) {
+        let name = &self.compiler.body.variables[id as usize].name;
+        let state = match &self.compiler.storage[id as usize] {
+            Storage::Record { state, .. } => *state,
+            _ => return,
+        };
+        self.refuse(match state {
+            RecordState::Ambiguous => SqlError::unsupported(format_args!(
+                "reading record variable \"{name}\", which may hold rows of different structure here,"
+            )),
+            _ => SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("record \"{name}\" is not assigned yet"),
+            )
+            .with_detail("The tuple structure of a not-yet-assigned record is indeterminate."),
+        });
+    }
+}
+
+impl VariableScope for Scope<'_, '_> {
+    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
+        let (id, used) = self.find(parts)?;
+        let storage = &self.compiler.storage[id as usize];
+        if let Storage::Scalar { register, ty } = storage {
+            return (used == parts.len())
+                .then_some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty });
+        }
+        let Some(fields) = storage.fields() else {
+            self.no_structure(id);
+            return None;
+        };
+        if used == parts.len() {
+            let ty = match storage {
+                Storage::Row { ty, .. } => *ty,
+                _ => Type::RECORD,
+            };
+            let items =
+                fields.iter().map(|f| BoundExpr { kind: ExprKind::Variable(f.register), ty: f.ty }).collect();
+            return Some(BoundExpr { kind: ExprKind::Row(items), ty });
+        }
+        let name = parts[used];
+        let Some(field) = fields.iter().find(|f| f.name == name) else {
+            let variable = &self.compiler.body.variables[id as usize].name;
+            self.refuse(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("record \"{variable}\" has no field \"{name}\""),
+            ));
+            return None;
+        };
+        (used + 1 == parts.len())
+            .then_some(BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty })
+    }
+
+    fn fields(&self, parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
+        let (id, used) = self.find(parts)?;
+        let storage = &self.compiler.storage[id as usize];
+        if used != parts.len() || !storage.is_record() {
+            return None;
+        }
+        let Some(fields) = storage.fields() else {
+            self.no_structure(id);
+            return None;
+        };
+        let field = |f: &super::storage::Field| {
+            (f.name.clone(), BoundExpr { kind: ExprKind::Variable(f.register), ty: f.ty })
+        };
+        Some(fields.iter().map(field).collect())
+    }
+
+    fn parameter(&self, number: u16) -> Option<BoundExpr> {
+        let id = *self.compiler.body.parameters.get(usize::from(number))?;
+        match &self.compiler.storage[id as usize] {
+            Storage::Scalar { register, ty } => {
+                Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
+            }
+            _ => self.resolve(&[&format!("${}", number + 1)]),
+        }
+    }
+
+    fn conflict(&self) -> VariableConflict {
+        match self.compiler.body.conflict {
+            Conflict::Error => VariableConflict::Error,
+            Conflict::UseVariable => VariableConflict::Variable,
+            Conflict::UseColumn => VariableConflict::Column,
+        }
+    }
+}
+
+/// An expression fragment, parsed: PL/pgSQL's expressions are SELECT lists, so `count(*) FROM t`
+/// is one.
+pub(crate) enum ParsedExpression {
+    Plain(Expr),
+    Query(Box<sqlparser::ast::Query>),
+}
+
+pub(crate) fn parse_fragment_expression(text: &str) -> Result<ParsedExpression> {
+    match parser::parse_expression(text) {
+        Ok(expr) => Ok(ParsedExpression::Plain(expr)),
+        Err(error) => match parser::parse_query(&format!("SELECT {text}")) {
+            Ok(query) => Ok(ParsedExpression::Query(query)),
+            Err(_) => Err(error),
+        },
+    }
+}
+
+impl Compiler<'_> {
+    /// Runs `work` with a binding environment in which the fragment's names are visible.
+    pub(super) fn binding<T>(
+        &self,
+        fragment: &Fragment,
+        work: impl FnOnce(&mut BindEnv<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let scope = Scope { compiler: self, names: fragment.names, error: RefCell::new(None) };
+        let context = no_session();
+        let result = {
+            let mut env = bind_env(self.environment, &context, "");
+            env.variables = Some(&scope);
+            work(&mut env)
+        };
+        result.map_err(|error| scope.error.into_inner().unwrap_or(error))
+    }
+
+    /// Binds an expression; with a target, as PL/pgSQL assigns to it.
+    pub(super) fn bind(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
+        match parse_fragment_expression(&fragment.text)? {
+            ParsedExpression::Plain(expr) => self.binding(fragment, |env| {
+                let Some(target) = target else {
+                    return bind::bind_expression(&expr, env, None);
+                };
+                match bind::bind_expression(&expr, env, Some(target)) {
+                    Ok(bound) => Ok(bound),
+                    Err(error) if is_cast_error(&error) => {
+                        let bound = bind::bind_expression(&expr, env, None)?;
+                        bind::coerce_plpgsql(bound, target, env)
+                    }
+                    Err(error) => Err(error),
+                }
+            }),
+            ParsedExpression::Query(query) => {
+                let expr = Expr::Subquery(query);
+                self.binding(fragment, |env| {
+                    let bound = bind::bind_expression(&expr, env, None)?;
+                    match target {
+                        Some(target) => bind::coerce_plpgsql(bound, target, env),
+                        None => Ok(bound),
+                    }
+                })
+            }
+        }
+    }
+
+    /// Binds and compiles an expression.
+    pub(super) fn expression(&mut self, fragment: &Fragment, target: Option<Type>) -> Result<Compiled> {
+        let bound = self.bind(fragment, target)?;
+        self.plan_expression(&bound)
+    }
+
+    /// Binds and compiles a condition.
+    pub(super) fn condition(&mut self, fragment: &Fragment) -> Result<Compiled> {
+        self.expression(fragment, Some(Type::BOOL))
+    }
+
+    /// Casts an expression over registers as PL/pgSQL assigns.
+    pub(super) fn cast(&self, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
+        cast(expr, target, self.environment)
+    }
+
+    /// Parses and binds a SQL statement.
+    pub(super) fn bind_sql(&self, fragment: &Fragment) -> Result<BoundStatement> {
+        let statement = parser::parse_statement(&fragment.text)?;
+        self.bind_ast(fragment, &statement)
+    }
+
+    pub(super) fn bind_ast(&self, fragment: &Fragment, statement: &SqlAst) -> Result<BoundStatement> {
+        if let SqlAst::Unsupported { what, .. } = statement {
+            return Err(SqlAst::refusal(what));
+        }
+        self.binding(fragment, |env| bind::bind_statement(statement, env))
+    }
+}
+
+fn is_cast_error(error: &SqlError) -> bool {
+    matches!(error.state(), SqlState::CANNOT_COERCE | SqlState::DATATYPE_MISMATCH)
+}
+
+/// Casts an expression as PL/pgSQL assigns.
+pub(crate) fn cast(expr: BoundExpr, target: Type, environment: &Environment) -> Result<BoundExpr> {
+    let context = no_session();
+    let mut env = bind_env(environment, &context, "");
+    bind::coerce_plpgsql(expr, target, &mut env)
+}

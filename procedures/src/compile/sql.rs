@@ -1,0 +1,181 @@
+//! LANGUAGE sql: statements one after the other, the last one's rows are the result.
+
+use std::sync::Arc;
+
+use archipel_planner::native::RoutineLinker;
+use archipel_sql::catalog::RoutineRef;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::Type;
+
+use super::into::{cast_columns, output_columns};
+use super::{Columns, Compiler, Environment, signature_text};
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+/// Compiles a SQL function or procedure. PostgreSQL analyses these at CREATE, so every error
+/// is one here.
+pub fn compile(
+    routine: &RoutineRef,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Program> {
+    let body = body_of(routine);
+    let mut compiler = Compiler::new(routine, &body, environment, linker)?;
+    let source = statements_text(&routine.source);
+    let parsed = parser::parse(&source)?;
+    let last = parsed.len().wrapping_sub(1);
+    let mut operations = Vec::new();
+    for (index, statement) in parsed.iter().enumerate() {
+        let site = Compiler::site(index as u32 + 1, "statement");
+        let text = source[statement.range.clone()].to_string();
+        let fragment = Fragment { text, start: statement.range.start, line: 1, names: body.block.line };
+        let mut bound = compiler.bind_ast(&fragment, &statement.statement).map_err(|error| {
+            let mut error = error;
+            error.fields_mut().context = Some(format!("SQL function \"{}\"", routine.name));
+            error
+        })?;
+        let is_result = index == last && compiler.columns != Columns::None;
+        if is_result {
+            fit_result(&compiler, &mut bound, environment)?;
+        }
+        let compiled = compiler.plan(&bound)?;
+        let statement = SqlStatement { compiled, text: None };
+        let kind = match (is_result, routine.returns_set) {
+            (true, true) => OperationKind::ReturnQuery { statement },
+            (true, false) => OperationKind::FirstRow { statement },
+            (false, _) => OperationKind::Perform { statement },
+        };
+        operations.push(Operation { site, kind });
+    }
+    if parsed.is_empty() && compiler.columns != Columns::None {
+        return Err(mismatch(
+            routine,
+            "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
+        ));
+    }
+    let width = match &compiler.columns {
+        Columns::Record => 0,
+        columns => columns.width() as u32,
+    };
+    let at_end = match (&compiler.columns, routine.kind) {
+        (Columns::None, archipel_sql::catalog::RoutineKind::Function) if !routine.returns_set => AtEnd::Null,
+        _ => AtEnd::Nothing,
+    };
+    let found = compiler.register_of(body.found);
+    let arguments = compiler.argument_places();
+    let site = Compiler::site(1, "statement");
+    Ok(Program {
+        routine: routine.clone(),
+        signature: signature_text(routine),
+        registers: compiler.registers,
+        plain_arguments: super::is_plain(&arguments),
+        arguments,
+        found,
+        body: Operation { site, kind: OperationKind::Sequence(operations) },
+        columns: Vec::new(),
+        width,
+        at_end,
+        accesses: compiler.accesses,
+        reference_reads: compiler.reference_reads,
+        failures: 0,
+        language: ContextLanguage::Sql,
+    })
+}
+
+/// The text of the statements: `RETURN expression` and `BEGIN ATOMIC … END` included.
+fn statements_text(source: &str) -> String {
+    let trimmed = source.trim();
+    let word = trimmed.split_whitespace().next().unwrap_or_default();
+    if word.eq_ignore_ascii_case("return") {
+        return format!("SELECT {}", &trimmed[word.len()..]);
+    }
+    let mut words = trimmed.split_whitespace();
+    if words.next().is_some_and(|w| w.eq_ignore_ascii_case("begin"))
+        && words.next().is_some_and(|w| w.eq_ignore_ascii_case("atomic"))
+    {
+        let lower = trimmed.to_ascii_lowercase();
+        let start = lower.find("atomic").map_or(0, |at| at + "atomic".len());
+        let end = lower.rfind("end").filter(|end| *end > start).unwrap_or(trimmed.len());
+        return trimmed[start..end].to_string();
+    }
+    source.to_string()
+}
+
+/// The parameters as variables, as PL/pgSQL would have them; a column of the same name wins.
+fn body_of(routine: &RoutineRef) -> Body {
+    let mut names = Names::default();
+    let mut variables = Vec::new();
+    let mut parameters = Vec::new();
+    let mut head = names.push(None, Name::Label { label: Some(routine.name.clone()), is_loop: false });
+    let mut add = |name: String, ty: Type, head: &mut NamesId, names: &mut Names| {
+        let id = variables.len() as VariableId;
+        variables.push(Variable {
+            name: name.clone(),
+            line: 0,
+            ty: TypeSpec::Known(ty),
+            constant: false,
+            not_null: false,
+            default: None,
+            cursor: None,
+        });
+        *head = names.push(Some(*head), Name::Variable { name, id });
+        id
+    };
+    for (index, arg) in routine.args.iter().enumerate() {
+        let name = match &arg.name {
+            Some(name) if super::is_input(arg.mode) => name.clone(),
+            _ => format!("${}", index + 1),
+        };
+        parameters.push(add(name, arg.ty, &mut head, &mut names));
+    }
+    // A name no SQL can spell.
+    let found = add("\0found".to_string(), Type::BOOL, &mut head, &mut names);
+    let block = Block { line: head, label: None, declared: Vec::new(), body: Vec::new(), exceptions: None };
+    Body { block, variables, names, parameters, found, conflict: Conflict::UseColumn }
+}
+
+fn mismatch(routine: &RoutineRef, detail: impl ToString) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_FUNCTION_DEFINITION,
+        format!(
+            "return type mismatch in function declared to return {}",
+            format_type(Type::of(routine.result.oid))
+        ),
+    )
+    .with_detail(detail.to_string())
+}
+
+/// Casts the last statement's columns to the declared ones.
+fn fit_result(
+    compiler: &Compiler<'_>,
+    bound: &mut archipel_planner::bound::BoundStatement,
+    environment: &Environment,
+) -> Result<()> {
+    let routine = compiler.routine;
+    let columns = output_columns(bound);
+    if columns.is_empty() {
+        return Err(mismatch(
+            routine,
+            "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
+        ));
+    }
+    let wanted: Vec<Type> = match &compiler.columns {
+        Columns::Record => return Ok(()),
+        columns => columns.named().iter().map(|(_, ty)| *ty).collect(),
+    };
+    if columns.len() != wanted.len() {
+        let detail = if columns.len() < wanted.len() {
+            "Final statement returns too few columns."
+        } else if wanted.len() == 1 {
+            "Final statement must return exactly one column."
+        } else {
+            "Final statement returns too many columns."
+        };
+        return Err(mismatch(routine, detail));
+    }
+    let first = columns[0].ty;
+    cast_columns(bound, &wanted, environment)
+        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", format_type(first))))
+}

@@ -1,0 +1,474 @@
+//! Statements without a structure of their own: assignment, SQL, RAISE and the like.
+
+use std::sync::Arc;
+
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_sql::ast::Statement as SqlAst;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::parse_statement;
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::Type;
+
+use super::storage::{RecordState, Storage};
+use super::trace::Symbol;
+use super::{Compiler, unsupported};
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+/// Whether control can reach the statement after.
+pub(super) type FallsThrough = bool;
+
+impl Compiler<'_> {
+    pub(super) fn statements(&mut self, statements: &[Statement]) -> Result<(Vec<Operation>, FallsThrough)> {
+        let mut operations = Vec::with_capacity(statements.len());
+        let mut through = true;
+        for statement in statements {
+            let (operation, falls) = self.statement(statement)?;
+            operations.push(operation);
+            through &= falls;
+        }
+        Ok((operations, through))
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<(Operation, FallsThrough)> {
+        let line = statement.line;
+        let site = |what| Self::site(line, what);
+        let plain = |operation: Operation| Ok((operation, true));
+        match &statement.kind {
+            StatementKind::Block(block) => self.inner_block(block),
+            StatementKind::Assign { target, value } => {
+                let kind = self.assign(target, value);
+                plain(self.or_fail(site("assignment"), kind))
+            }
+            StatementKind::If { arms, otherwise } => self.if_statement(site("IF"), arms, otherwise),
+            StatementKind::Case { operand, arms, otherwise } => {
+                self.case_statement(site("CASE"), operand.as_ref(), arms, otherwise.as_deref())
+            }
+            StatementKind::Loop { label, body } => self.forever(site("LOOP"), label, body),
+            StatementKind::While { label, condition, body } => {
+                self.while_loop(site("WHILE"), label, condition, body)
+            }
+            StatementKind::ForInteger { .. } => {
+                self.for_integer(site("FOR with integer loop variable"), &statement.kind)
+            }
+            StatementKind::ForQuery { label, targets, query, body } => {
+                self.for_query(site("FOR over SELECT rows"), label, targets, query, body)
+            }
+            StatementKind::ForDynamic { label, targets, query, body } => {
+                self.for_dynamic(site("FOR over EXECUTE statement"), label, targets, query, body)
+            }
+            StatementKind::ForCursor { label, record, cursor, args, body } => {
+                self.for_cursor(site("FOR over cursor"), label, *record, *cursor, args, body)
+            }
+            StatementKind::ForEach { label, targets, slice, array, body } => {
+                self.foreach(site("FOREACH over array"), label, targets, *slice, array, body)
+            }
+            StatementKind::Leave { exit, label, when } => {
+                let what = if *exit { "EXIT" } else { "CONTINUE" };
+                let kind = self.leave(*exit, label.as_deref(), when.as_ref());
+                Ok((self.or_fail(site(what), kind), when.is_some()))
+            }
+            StatementKind::Return { value } => {
+                let kind = self.return_value(value.as_ref());
+                Ok((self.or_fail(site("RETURN"), kind), false))
+            }
+            StatementKind::ReturnNext { value } => {
+                let kind = self.return_next(value.as_ref());
+                plain(self.or_fail(site("RETURN NEXT"), kind))
+            }
+            StatementKind::ReturnQuery { query } => {
+                let kind = self.return_query(query);
+                plain(self.or_fail(site("RETURN QUERY"), kind))
+            }
+            StatementKind::ReturnQueryDynamic { query } => {
+                let kind = self.return_dynamic(query);
+                plain(self.or_fail(site("RETURN QUERY"), kind))
+            }
+            StatementKind::Raise(raise) => {
+                let kind = self.raise(raise);
+                Ok((self.or_fail(site("RAISE"), kind), raise.level != Level::Exception))
+            }
+            StatementKind::Assert { condition, message } => {
+                let kind = self.assert(condition, message.as_ref());
+                plain(self.or_fail(site("ASSERT"), kind))
+            }
+            StatementKind::Sql { text, into } => self.sql_statement(line, text, into.as_ref()),
+            StatementKind::Perform { query } => {
+                let kind = self.perform(query);
+                plain(self.or_fail(site("PERFORM"), kind))
+            }
+            StatementKind::Dynamic { query, into } => {
+                let kind = self.execute(query, into.as_ref());
+                plain(self.or_fail(site("EXECUTE"), kind))
+            }
+            StatementKind::GetDiagnostics { stacked, items } => {
+                let what = if *stacked { "GET STACKED DIAGNOSTICS" } else { "GET DIAGNOSTICS" };
+                let kind = self.get_diagnostics(*stacked, items);
+                plain(self.or_fail(site(what), kind))
+            }
+            StatementKind::Open { .. } => self.refuse(line, "a cursor in a routine"),
+            StatementKind::Fetch { .. } => self.refuse(line, "FETCH in a routine"),
+            StatementKind::Close { .. } => self.refuse(line, "a cursor in a routine"),
+            StatementKind::EndTransaction { commit } => {
+                self.refuse(line, if *commit { "COMMIT in a routine" } else { "ROLLBACK in a routine" })
+            }
+            StatementKind::Null => {
+                plain(Operation { site: site("NULL"), kind: OperationKind::Sequence(Vec::new()) })
+            }
+        }
+    }
+
+    /// What Archipel does not have is refused when the routine is created, with its line.
+    fn refuse(&self, line: u32, what: &str) -> Result<(Operation, FallsThrough)> {
+        let mut error = unsupported(what);
+        error.fields_mut().context =
+            Some(format!("compilation of PL/pgSQL function \"{}\" near line {line}", self.routine.name));
+        Err(error)
+    }
+
+    /// Whether a variable refuses NULL, and its name then.
+    pub(super) fn not_null(&self, variable: VariableId) -> Option<Box<str>> {
+        let variable = &self.body.variables[variable as usize];
+        variable.not_null.then(|| variable.name.as_str().into())
+    }
+
+    fn assign(&mut self, target: &Target, value: &Fragment) -> Result<OperationKind> {
+        let storage = self.storage[target.variable as usize].clone();
+        match (&storage, &target.path[..]) {
+            (Storage::Scalar { register, ty }, []) => {
+                let bound = self.bind(value, Some(*ty))?;
+                let symbol = self.trace.symbol(&bound);
+                let value = self.plan_expression(&bound)?;
+                self.trace.set(*register, symbol);
+                Ok(match self.not_null(target.variable) {
+                    None => OperationKind::Assign { register: *register, value },
+                    Some(name) => OperationKind::AssignChecked { register: *register, value, name },
+                })
+            }
+            (Storage::Scalar { register, ty }, path) => self.assign_element(*register, *ty, path, value),
+            (record, [Step::Field(name), path @ ..]) => {
+                let field = record.fields().and_then(|fields| fields.iter().find(|f| f.name == *name));
+                let Some(field) = field.cloned() else {
+                    return Err(self.no_field(target.variable, name));
+                };
+                if !path.is_empty() {
+                    return self.assign_element(field.register, field.ty, path, value);
+                }
+                let bound = self.bind(value, Some(field.ty))?;
+                let symbol = self.trace.symbol(&bound);
+                let value = self.plan_expression(&bound)?;
+                self.trace.set(field.register, symbol);
+                Ok(OperationKind::Assign { register: field.register, value })
+            }
+            (_, []) => self.assign_record(target.variable, value),
+            _ => Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "a record has no subscripts")),
+        }
+    }
+
+    pub(super) fn no_field(&self, variable: VariableId, field: &str) -> SqlError {
+        let name = &self.body.variables[variable as usize].name;
+        match &self.storage[variable as usize] {
+            Storage::Record { state: RecordState::Unassigned, .. } => SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("record \"{name}\" is not assigned yet"),
+            )
+            .with_detail("The tuple structure of a not-yet-assigned record is indeterminate."),
+            _ => SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("record \"{name}\" has no field \"{field}\""),
+            ),
+        }
+    }
+
+    fn assign_element(
+        &mut self,
+        register: u32,
+        ty: Type,
+        path: &[Step],
+        value: &Fragment,
+    ) -> Result<OperationKind> {
+        let Some(element) = element_of(ty.oid) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    archipel_sql::type_table::format_type(ty)
+                ),
+            ));
+        };
+        let mut subscripts = Vec::new();
+        for step in path {
+            match step {
+                Step::Index(index) => subscripts.push(self.expression(index, Some(Type::INT4))?),
+                Step::Slice(..) => return Err(unsupported("assignment to a slice of an array")),
+                Step::Field(_) => return Err(unsupported("assignment to a field of an array's element")),
+            }
+        }
+        let element_type = Type { oid: element, typmod: ty.typmod };
+        let value = self.expression(value, Some(element_type))?;
+        self.trace.forget(register, "an array built while it runs");
+        Ok(OperationKind::AssignElement { register, element, subscripts, value })
+    }
+
+    /// `record := value`.
+    fn assign_record(&mut self, variable: VariableId, value: &Fragment) -> Result<OperationKind> {
+        let bound = self.bind(value, None)?;
+        let columns = match &bound.kind {
+            ExprKind::Row(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| (format!("f{}", index + 1), item.ty))
+                .collect::<Vec<_>>(),
+            ExprKind::Const(value) if value.is_null() => Vec::new(),
+            ExprKind::Routine { routine, .. } => {
+                super::result_columns(routine, &self.environment.catalog)?.named()
+            }
+            _ => match self.environment.catalog.table_of_row_type(bound.ty.oid) {
+                Some(table) => super::storage::table_columns(&table),
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        "cannot assign non-composite value to a record variable",
+                    ));
+                }
+            },
+        };
+        // Another record variable keeps its field names.
+        let named = match (self.record_named(value), &bound.kind) {
+            (Some(fields), ExprKind::Row(_)) => fields,
+            _ => columns,
+        };
+        let fields = match &self.storage[variable as usize] {
+            Storage::Row { fields, .. } => fields.clone(),
+            Storage::Record { state: RecordState::Shape(_), .. } if named.is_empty() => {
+                self.storage[variable as usize].fields().map(<[_]>::to_vec).unwrap_or_default()
+            }
+            _ => self.reshape(variable, &named),
+        };
+        let targets =
+            Targets { registers: fields.iter().map(|f| f.register).collect(), not_null: Vec::new() };
+        match bound.kind {
+            ExprKind::Row(items) => {
+                let mut values = Vec::new();
+                let mut symbols = Vec::new();
+                for (item, field) in items.into_iter().zip(&fields) {
+                    let item = self.cast(item, field.ty)?;
+                    symbols.push((field.register, self.trace.symbol(&item)));
+                    values.push(self.plan_expression(&item)?);
+                }
+                for (register, symbol) in symbols {
+                    self.trace.set(register, symbol);
+                }
+                Ok(OperationKind::AssignRow { targets, values })
+            }
+            _ => {
+                let value = self.plan_expression(&bound)?;
+                for field in &fields {
+                    self.trace.forget(field.register, "a field of a computed record");
+                }
+                Ok(OperationKind::AssignRecord { targets, value })
+            }
+        }
+    }
+
+    /// The fields of a record variable that a fragment names, and nothing else.
+    fn record_named(&self, value: &Fragment) -> Option<Vec<(String, Type)>> {
+        let is_record = |id: VariableId| self.storage[id as usize].is_record();
+        let (id, _) =
+            self.body.names.find(value.names, &[value.text.trim().to_lowercase().as_str()], &is_record)?;
+        let fields = self.storage[id as usize].fields()?;
+        Some(fields.iter().map(|f| (f.name.clone(), f.ty)).collect())
+    }
+
+    fn raise(&mut self, raise: &Raise) -> Result<OperationKind> {
+        let mut params = Vec::new();
+        for param in &raise.params {
+            params.push(self.text_expression(param)?);
+        }
+        let mut options = Vec::new();
+        for (option, value) in &raise.options {
+            options.push((*option, self.text_expression(value)?));
+        }
+        Ok(OperationKind::Raise(Box::new(RaisePlan {
+            level: raise.level,
+            condition: raise.condition.clone(),
+            format: raise.format.clone(),
+            params,
+            options,
+            again: raise.again,
+        })))
+    }
+
+    /// An expression in its text form.
+    fn text_expression(&mut self, fragment: &Fragment) -> Result<Compiled> {
+        let bound = self.bind(fragment, None)?;
+        let bound = if bound.ty == Type::TEXT || bound.ty == Type::UNKNOWN {
+            bound
+        } else {
+            // The output function, not the cast: a boolean prints as t.
+            BoundExpr { kind: ExprKind::ConvertIo(Box::new(bound)), ty: Type::TEXT }
+        };
+        self.plan_expression(&bound)
+    }
+
+    fn assert(&mut self, condition: &Fragment, message: Option<&Fragment>) -> Result<OperationKind> {
+        let condition = self.condition(condition)?;
+        let message = message.map(|message| self.text_expression(message)).transpose()?;
+        Ok(OperationKind::Assert { condition, message })
+    }
+
+    fn perform(&mut self, query: &Fragment) -> Result<OperationKind> {
+        let text = format!("SELECT {}", query.text);
+        let fragment = Fragment { text, ..query.clone() };
+        let bound = self.bind_sql(&fragment)?;
+        let compiled = self.plan(&bound)?;
+        let text = Some(fragment.text.into());
+        Ok(OperationKind::Perform { statement: SqlStatement { compiled, text } })
+    }
+
+    fn sql_statement(
+        &mut self,
+        line: u32,
+        text: &Fragment,
+        into: Option<&Into>,
+    ) -> Result<(Operation, FallsThrough)> {
+        let parsed = parse_statement(&text.text);
+        let what = match &parsed {
+            Ok(SqlAst::Call(_)) => "CALL",
+            Ok(SqlAst::Do(_)) => "DO",
+            _ => "SQL statement",
+        };
+        let site = Self::site(line, what);
+        let kind = parsed.and_then(|statement| match &statement {
+            SqlAst::Call(call) => self.call(call, text),
+            SqlAst::Query(_)
+            | SqlAst::Insert(_)
+            | SqlAst::Update(_)
+            | SqlAst::Delete(_)
+            | SqlAst::Merge(_) => self.rows_statement(&statement, text, into),
+            SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
+            other => Err(unsupported(&format!("{} in a routine", other.tag()))),
+        });
+        Ok((self.or_fail(site, kind), true))
+    }
+
+    fn rows_statement(
+        &mut self,
+        statement: &SqlAst,
+        text: &Fragment,
+        into: Option<&Into>,
+    ) -> Result<OperationKind> {
+        let mut bound = self.bind_ast(text, statement)?;
+        let context = Some(text.text.as_str().into());
+        let Some(into) = into else {
+            if !super::into::output_columns(&bound).is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "query has no destination for result data",
+                )
+                .with_hint("If you want to discard the results of a SELECT, use PERFORM instead."));
+            }
+            let compiled = self.plan(&bound)?;
+            self.found_unknown();
+            return Ok(OperationKind::Sql {
+                statement: SqlStatement { compiled, text: context },
+                into: None,
+            });
+        };
+        if super::into::output_columns(&bound).is_empty() && !matches!(bound, BoundStatement::Query(_)) {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "INTO used with a command that cannot return data",
+            ));
+        }
+        let modifies = super::into::modifies(&bound);
+        let targets = self.into_targets(&into.targets, &mut bound)?;
+        let compiled = self.plan(&bound)?;
+        for register in &targets.registers {
+            self.trace.forget(*register, "read from a table");
+        }
+        self.trace_reference_read(&bound, &targets, &text.text);
+        self.found_unknown();
+        Ok(OperationKind::Sql {
+            statement: SqlStatement { compiled, text: context },
+            into: Some(IntoPlan { strict: into.strict, modifies, targets }),
+        })
+    }
+
+    /// FOUND is not known beforehand after a statement.
+    pub(super) fn found_unknown(&mut self) {
+        let found = self.register_of(self.body.found);
+        self.trace.forget(found, "FOUND");
+    }
+
+    fn get_diagnostics(&mut self, stacked: bool, items: &[(Target, Diagnostic)]) -> Result<OperationKind> {
+        let mut plans = Vec::new();
+        for (target, item) in items {
+            let (register, ty) = self.scalar_target(target)?;
+            let scratch = self.scratch();
+            let from = if *item == Diagnostic::RowCount { Type::INT8 } else { Type::TEXT };
+            let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: from };
+            let cast = self.cast(value, ty)?;
+            let cast = self.plan_expression(&cast)?;
+            self.trace.forget(register, "diagnostics");
+            plans.push((DiagnosticTarget { register, scratch, cast }, *item));
+        }
+        Ok(OperationKind::GetDiagnostics { items: plans, stacked })
+    }
+
+    /// A target that is a scalar variable or a field.
+    pub(super) fn scalar_target(&self, target: &Target) -> Result<(u32, Type)> {
+        match (&self.storage[target.variable as usize], &target.path[..]) {
+            (Storage::Scalar { register, ty }, []) => Ok((*register, *ty)),
+            (record, [Step::Field(name)]) => record
+                .fields()
+                .and_then(|fields| fields.iter().find(|f| f.name == *name))
+                .map(|field| (field.register, field.ty))
+                .ok_or_else(|| self.no_field(target.variable, name)),
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("\"{}\" is not a scalar variable", target.text),
+            )),
+        }
+    }
+
+    /// Values of variables on entry to their block.
+    pub(super) fn initialise(&mut self, declared: &[VariableId]) -> Result<Vec<Operation>> {
+        let mut operations = Vec::new();
+        for id in declared {
+            let variable = &self.body.variables[*id as usize];
+            let site = Self::site(variable.line, "during statement block local variable initialization");
+            let Some(default) = &variable.default else {
+                operations.extend(self.clear(*id, site));
+                continue;
+            };
+            let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
+            let kind = self.assign(&target, default);
+            operations.push(self.or_fail(site, kind));
+        }
+        Ok(operations)
+    }
+
+    /// Sets a variable to NULL.
+    fn clear(&mut self, id: VariableId, site: Site) -> Option<Operation> {
+        let registers: Vec<u32> = match &self.storage[id as usize] {
+            Storage::Scalar { register, .. } => vec![*register],
+            Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
+            Storage::Record { .. } => return None,
+        };
+        for register in &registers {
+            let null = Self::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN);
+            self.trace.set(*register, Symbol::Known(null));
+        }
+        // The frame starts out as NULLs: only a block that is entered again must clear.
+        if self.labels.iter().all(|label| !label.is_loop) {
+            return None;
+        }
+        let targets = Targets { registers, not_null: Vec::new() };
+        Some(Operation { site, kind: OperationKind::AssignRow { targets, values: Vec::new() } })
+    }
+
+    pub(super) fn shared_linker(&self) -> Arc<dyn archipel_planner::native::RoutineLinker + Send + Sync> {
+        self.linker.clone()
+    }
+}

@@ -1,0 +1,268 @@
+//! Where variables live: types resolved, registers given out.
+
+use archipel_sql::catalog::TableRef;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::parse_type_name;
+use archipel_sql::types::Type;
+
+use super::{Compiler, Environment};
+use crate::plpgsql::ast::*;
+use crate::plpgsql::lexer;
+
+/// A field of a record: one register.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub name: String,
+    pub ty: Type,
+    pub register: u32,
+}
+
+/// One variable's place.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    Scalar {
+        register: u32,
+        ty: Type,
+    },
+    /// `table%ROWTYPE`, or a variable of a named composite type.
+    Row {
+        fields: Vec<Field>,
+        ty: Type,
+    },
+    /// `record`: takes the structure of what is assigned, each with registers of its own.
+    Record {
+        shapes: Vec<Vec<Field>>,
+        state: RecordState,
+    },
+}
+
+/// What structure a `record` variable has at the place being compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordState {
+    Unassigned,
+    Shape(usize),
+    /// Paths with different structures meet here.
+    Ambiguous,
+}
+
+impl Storage {
+    /// The fields a record variable has here.
+    pub fn fields(&self) -> Option<&[Field]> {
+        match self {
+            Storage::Row { fields, .. } => Some(fields),
+            Storage::Record { shapes, state: RecordState::Shape(shape) } => Some(&shapes[*shape]),
+            _ => None,
+        }
+    }
+
+    pub fn is_record(&self) -> bool {
+        !matches!(self, Storage::Scalar { .. })
+    }
+}
+
+impl Compiler<'_> {
+    /// Resolves every variable's type and gives it registers; parameters come first.
+    pub(super) fn allocate(&mut self) -> Result<()> {
+        let mut types: Vec<VariableType> = Vec::with_capacity(self.body.variables.len());
+        for variable in &self.body.variables {
+            let resolved = self.variable_type(variable, &types)?;
+            types.push(resolved);
+        }
+        self.storage = types
+            .iter()
+            .map(|_| Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned })
+            .collect();
+        // IN arguments first, so that a call copies them as they come.
+        let inputs =
+            self.routine.args.iter().zip(&self.body.parameters).filter(|(a, _)| super::is_input(a.mode));
+        let mut order: Vec<usize> = inputs.map(|(_, id)| *id as usize).collect();
+        order.extend((0..types.len()).filter(|id| !order.contains(id)).collect::<Vec<_>>());
+        let inputs = self.routine.args.iter().filter(|a| super::is_input(a.mode)).count();
+        for (position, id) in order.into_iter().enumerate() {
+            self.storage[id] = match &types[id] {
+                VariableType::Scalar(ty) => Storage::Scalar { register: self.scratch(), ty: *ty },
+                VariableType::Row(ty, columns) => Storage::Row { fields: self.fields(columns), ty: *ty },
+                VariableType::Record => {
+                    Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned }
+                }
+            };
+            if position < inputs {
+                self.trace_argument(position, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// An argument's value is the argument.
+    fn trace_argument(&mut self, position: usize, id: usize) {
+        if let Storage::Scalar { register, ty } = self.storage[id] {
+            self.trace.set_argument(register, position as u16, ty);
+        }
+    }
+
+    fn fields(&mut self, columns: &[(String, Type)]) -> Vec<Field> {
+        columns
+            .iter()
+            .map(|(name, ty)| Field { name: name.clone(), ty: *ty, register: self.scratch() })
+            .collect()
+    }
+
+    /// Gives a `record` variable the structure of a query's rows and answers its fields.
+    pub(super) fn reshape(&mut self, variable: VariableId, columns: &[(String, Type)]) -> Vec<Field> {
+        let known = match &self.storage[variable as usize] {
+            Storage::Record { shapes, .. } => shapes.iter().position(|shape| {
+                shape.len() == columns.len()
+                    && shape.iter().zip(columns).all(|(f, (name, ty))| f.name == *name && f.ty == *ty)
+            }),
+            _ => None,
+        };
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let fields = self.fields(columns);
+                match &mut self.storage[variable as usize] {
+                    Storage::Record { shapes, .. } => {
+                        shapes.push(fields);
+                        shapes.len() - 1
+                    }
+                    _ => 0,
+                }
+            }
+        };
+        match &mut self.storage[variable as usize] {
+            Storage::Record { shapes, state } => {
+                *state = RecordState::Shape(index);
+                shapes[index].clone()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The structures of all record variables, to compare paths.
+    pub(super) fn record_states(&self) -> Vec<RecordState> {
+        self.storage
+            .iter()
+            .map(|storage| match storage {
+                Storage::Record { state, .. } => *state,
+                _ => RecordState::Unassigned,
+            })
+            .collect()
+    }
+
+    pub(super) fn set_record_states(&mut self, states: &[RecordState]) {
+        for (storage, wanted) in self.storage.iter_mut().zip(states) {
+            if let Storage::Record { state, .. } = storage {
+                *state = *wanted;
+            }
+        }
+    }
+
+    fn variable_type(&self, variable: &Variable, known: &[VariableType]) -> Result<VariableType> {
+        let resolved = match &variable.ty {
+            TypeSpec::Known(ty) if *ty == Type::RECORD => Ok(VariableType::Record),
+            TypeSpec::Known(ty) => Ok(of_type(*ty, self.environment)),
+            TypeSpec::Record => Ok(VariableType::Record),
+            TypeSpec::OfVariable(id) => Ok(known[*id as usize].clone()),
+            TypeSpec::Named(fragment) => named_type(&fragment.text, self.environment).map_err(|error| {
+                let inside = error.fields().position.unwrap_or(1);
+                let start = lexer::position(&self.routine.source, fragment.start);
+                let mut error = error;
+                error.fields_mut().position = Some(start + inside - 1);
+                error
+            }),
+            TypeSpec::OfColumn(parts) => column_type(parts, self.environment),
+            TypeSpec::RowOf(parts) => {
+                let table = find_table(parts, self.environment)?;
+                Ok(row_of(&table))
+            }
+        };
+        resolved.map_err(|mut error| {
+            if error.fields().position.is_none() {
+                error.fields_mut().context = Some(format!(
+                    "compilation of PL/pgSQL function \"{}\" near line {}",
+                    self.routine.name, variable.line
+                ));
+            }
+            error
+        })
+    }
+}
+
+/// A resolved type of a variable.
+#[derive(Clone, Debug)]
+enum VariableType {
+    Scalar(Type),
+    Row(Type, Vec<(String, Type)>),
+    Record,
+}
+
+fn of_type(ty: Type, environment: &Environment) -> VariableType {
+    match environment.catalog.table_of_row_type(ty.oid) {
+        Some(table) => row_of(&table),
+        None => VariableType::Scalar(ty),
+    }
+}
+
+fn row_of(table: &TableRef) -> VariableType {
+    let oid = table.row_type();
+    VariableType::Row(Type::of(oid), table_columns(table))
+}
+
+/// Names and types of a table's columns.
+pub(crate) fn table_columns(table: &TableRef) -> Vec<(String, Type)> {
+    table.columns.iter().map(|column| (column.name.clone(), column.ty)).collect()
+}
+
+fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
+    let name = parse_type_name(text)?;
+    if name.setof {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("variable \"{text}\" cannot be of a set type"),
+        ));
+    }
+    if let Some(ty) = name.builtin()? {
+        if ty == Type::RECORD {
+            return Ok(VariableType::Record);
+        }
+        if ty == Type::VOID || ty == Type::TRIGGER || ty == Type::ANY {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("variable cannot have pseudo-type {text}"),
+            ));
+        }
+        return Ok(VariableType::Scalar(ty));
+    }
+    let table =
+        environment.catalog.table(name.name.schema.as_deref(), &name.name.name, &environment.search_path);
+    match table {
+        Some(table) if name.dimensions == 0 => Ok(row_of(&table)),
+        _ => Err(archipel_sql::ast::undefined_type(&name.to_string(), None)),
+    }
+}
+
+fn find_table(parts: &[String], environment: &Environment) -> Result<TableRef> {
+    let (schema, name) = match parts {
+        [name] => (None, name),
+        [schema, name] => (Some(schema.as_str()), name),
+        [.., schema, name] => (Some(schema.as_str()), name),
+        [] => return Err(SqlError::internal("a name without parts")),
+    };
+    environment.catalog.table(schema, name, &environment.search_path).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
+    })
+}
+
+fn column_type(parts: &[String], environment: &Environment) -> Result<VariableType> {
+    let Some((column, table)) = parts.split_last() else {
+        return Err(SqlError::internal("a name without parts"));
+    };
+    let table = find_table(table, environment)?;
+    match table.columns.iter().find(|c| c.name == *column) {
+        Some(column) => Ok(of_type(column.ty, environment)),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{}\" does not exist", table.name),
+        )),
+    }
+}

@@ -1,0 +1,482 @@
+//! Routing: what is known of a register's value before the routine runs.
+//!
+//! While statements are compiled in order, each register carries a [`Symbol`]: an expression
+//! over the arguments, a few alternatives, the elements of an array, or nothing, with the
+//! reason. A statement's accesses name their keys over registers; putting the symbols in gives
+//! keys over the arguments, which the server evaluates before a call to know the partitions.
+//! Where paths meet, symbols become alternatives; what a loop assigns is unknown at its head
+//! and known again after the assignment inside; a loop's counter stays a symbol of its own
+//! until the key that uses it tells what all its values together reach.
+//!
+//! Nothing here is a guess: a key that cannot be traced is unknown, and the engine, which
+//! checks every access against the claims, restarts the call with a larger set.
+
+use archipel_planner::bind::visit;
+use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subscript};
+use archipel_planner::route::{Access, RouteKey};
+use archipel_sql::datum::Datum;
+use archipel_sql::function::Volatility;
+use archipel_sql::types::{Oid, Type};
+
+/// Registers from here on stand for loop counters.
+const COUNTER_BASE: u32 = 1 << 24;
+
+/// More alternatives than this are not worth tracing.
+const ALTERNATIVES_MAX: usize = 8;
+
+/// What a register is known to hold.
+#[derive(Clone, Debug)]
+pub(crate) enum Symbol {
+    /// An expression over arguments and counters.
+    Known(BoundExpr),
+    /// One of several.
+    AnyOf(Vec<BoundExpr>),
+    /// Some element of an array.
+    ElementOf(BoundExpr),
+    /// Unknown, and why.
+    Unknown(String),
+}
+
+/// A loop's counter: its bounds, if they could be traced.
+#[derive(Clone, Debug)]
+struct Counter {
+    name: String,
+    bounds: Option<(BoundExpr, BoundExpr)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    registers: Vec<Symbol>,
+    counters: Vec<Counter>,
+}
+
+impl Trace {
+    /// Makes room for registers; a fresh one holds NULL.
+    pub fn reserve(&mut self, registers: u32) {
+        let null = || Symbol::Known(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::UNKNOWN });
+        self.registers.resize_with(registers as usize, null);
+    }
+
+    pub fn set_argument(&mut self, register: u32, number: u16, ty: Type) {
+        self.set(register, Symbol::Known(BoundExpr { kind: ExprKind::Param(number), ty }));
+    }
+
+    pub fn set(&mut self, register: u32, symbol: Symbol) {
+        self.registers[register as usize] = symbol;
+    }
+
+    pub fn forget(&mut self, register: u32, reason: &str) {
+        self.set(register, Symbol::Unknown(reason.to_string()));
+    }
+
+    pub fn snapshot(&self) -> Vec<Symbol> {
+        self.registers.clone()
+    }
+
+    pub fn restore(&mut self, symbols: Vec<Symbol>) {
+        let registers = self.registers.len() as u32;
+        self.registers = symbols;
+        self.reserve(registers);
+    }
+
+    /// The symbols where several paths meet.
+    pub fn join(&mut self, paths: Vec<Vec<Symbol>>) {
+        let mut paths = paths.into_iter();
+        let Some(first) = paths.next() else { return };
+        self.restore(first);
+        for path in paths {
+            for (here, other) in self.registers.iter_mut().zip(path) {
+                *here = either(here, &other);
+            }
+        }
+    }
+
+    /// Opens a counter from `lower` to `upper` and puts it into a register.
+    pub fn open_counter(&mut self, register: u32, name: &str, lower: &Symbol, upper: &Symbol) {
+        let bounds = match (lower, upper) {
+            (Symbol::Known(lower), Symbol::Known(upper)) if !has_counter(lower) && !has_counter(upper) => {
+                Some((lower.clone(), upper.clone()))
+            }
+            _ => None,
+        };
+        self.counters.push(Counter { name: name.to_string(), bounds });
+        let number = COUNTER_BASE + (self.counters.len() - 1) as u32;
+        self.set(register, Symbol::Known(BoundExpr { kind: ExprKind::Variable(number), ty: Type::INT4 }));
+    }
+
+    /// The symbol of an expression over registers.
+    pub fn symbol(&self, expr: &BoundExpr) -> Symbol {
+        if let ExprKind::Variable(register) = expr.kind {
+            return self.of_register(register);
+        }
+        let mut expr = expr.clone();
+        match self.substitute(&mut expr) {
+            Err(reason) => Symbol::Unknown(reason),
+            Ok(None) => Symbol::Known(expr),
+            // One register with alternatives: the expression over each of them.
+            Ok(Some((register, alternatives))) => {
+                let mut results = Vec::new();
+                for alternative in alternatives {
+                    let mut copy = expr.clone();
+                    replace_register(&mut copy, register, &alternative);
+                    results.push(copy);
+                }
+                Symbol::AnyOf(results)
+            }
+        }
+    }
+
+    fn of_register(&self, register: u32) -> Symbol {
+        self.registers
+            .get(register as usize)
+            .cloned()
+            .unwrap_or_else(|| Symbol::Unknown("computed while it runs".into()))
+    }
+
+    /// Puts symbols in the place of registers. One register with alternatives may stay, and is
+    /// answered.
+    fn substitute(&self, expr: &mut BoundExpr) -> Result<Option<(u32, Vec<BoundExpr>)>, String> {
+        let mut reason: Option<String> = None;
+        let mut open: Option<(u32, Vec<BoundExpr>)> = None;
+        visit::visit_expr_mut(expr, 0, &mut |part, _| {
+            if reason.is_some() {
+                return false;
+            }
+            match &part.kind {
+                ExprKind::Variable(register) => {
+                    let register = *register;
+                    match self.of_register(register) {
+                        Symbol::Known(symbol) => {
+                            let ty = part.ty;
+                            *part = symbol;
+                            if part.ty == Type::UNKNOWN {
+                                part.ty = ty;
+                            }
+                        }
+                        Symbol::AnyOf(alternatives) => match &open {
+                            None => open = Some((register, alternatives)),
+                            Some((known, _)) if *known == register => {}
+                            Some(_) => reason = Some("computed from several variables that vary".into()),
+                        },
+                        Symbol::ElementOf(_) => {
+                            reason = Some("computed from the elements of an array".into())
+                        }
+                        Symbol::Unknown(why) => reason = Some(why),
+                    }
+                    false
+                }
+                ExprKind::Subquery(_) => {
+                    reason = Some("the result of a query".into());
+                    false
+                }
+                ExprKind::Routine { routine, .. } => {
+                    reason = Some(format!("the result of function {}", routine.name));
+                    false
+                }
+                ExprKind::Column { .. } => {
+                    reason = Some("read from a table".into());
+                    false
+                }
+                ExprKind::Call { function, .. } if function.function.volatility == Volatility::Volatile => {
+                    reason = Some(format!("the result of volatile function {}", function.function.name));
+                    false
+                }
+                _ => true,
+            }
+        });
+        match reason {
+            Some(reason) => Err(reason),
+            None => Ok(open),
+        }
+    }
+
+    /// Puts symbols into a query; false if some variable in it is not known as one expression.
+    pub fn substitute_query(&self, rel: &mut Rel) -> bool {
+        let mut known = true;
+        visit::visit_rel_mut(rel, 1, &mut |part, _| match &part.kind {
+            ExprKind::Variable(register) => {
+                match self.of_register(*register) {
+                    Symbol::Known(symbol) if !has_counter(&symbol) => *part = symbol,
+                    _ => known = false,
+                }
+                false
+            }
+            ExprKind::Routine { .. } => {
+                known = false;
+                false
+            }
+            ExprKind::Call { function, .. } if function.function.volatility == Volatility::Volatile => {
+                known = false;
+                false
+            }
+            _ => known,
+        });
+        known
+    }
+
+    /// An access of a statement, its key over the arguments.
+    pub fn access(&self, access: &Access) -> Access {
+        Access { key: self.key(&access.key), ..access.clone() }
+    }
+
+    fn key(&self, key: &RouteKey) -> RouteKey {
+        match key {
+            RouteKey::Point(expr) => match self.symbol(expr) {
+                Symbol::Known(expr) => self.closed(expr),
+                Symbol::AnyOf(list) if list.iter().any(has_counter) => {
+                    RouteKey::Unknown("one of several values that change in a loop".into())
+                }
+                Symbol::AnyOf(list) => RouteKey::List(list),
+                Symbol::ElementOf(array) => RouteKey::EachOf(array),
+                Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+            },
+            RouteKey::EachOf(array) => match self.symbol(array) {
+                Symbol::Known(array) if !has_counter(&array) => RouteKey::EachOf(array),
+                Symbol::Unknown(reason) => RouteKey::Unknown(reason),
+                _ => RouteKey::Unknown("an array that changes in a loop".into()),
+            },
+            RouteKey::List(list) => {
+                let mut known = Vec::new();
+                for item in list {
+                    match self.symbol(item) {
+                        Symbol::Known(item) if !has_counter(&item) => known.push(item),
+                        Symbol::AnyOf(items) if !items.iter().any(has_counter) => known.extend(items),
+                        Symbol::Unknown(reason) => return RouteKey::Unknown(reason),
+                        _ => return RouteKey::Unknown("a list that changes in a loop".into()),
+                    }
+                }
+                RouteKey::List(known)
+            }
+            RouteKey::Each { from, to } => match (self.bound(from), self.bound(to)) {
+                (Ok(from), Ok(to)) => RouteKey::Each { from, to },
+                (Err(reason), _) | (_, Err(reason)) => RouteKey::Unknown(reason),
+            },
+            RouteKey::Range { low, high } => {
+                let mut bounds = [None, None];
+                for (place, bound) in bounds.iter_mut().zip([low, high]) {
+                    if let Some((expr, included)) = bound {
+                        match self.bound(expr) {
+                            Ok(expr) => *place = Some((expr, *included)),
+                            Err(reason) => return RouteKey::Unknown(reason),
+                        }
+                    }
+                }
+                let [low, high] = bounds;
+                RouteKey::Range { low, high }
+            }
+            RouteKey::All => RouteKey::All,
+            RouteKey::Unknown(reason) => RouteKey::Unknown(reason.clone()),
+        }
+    }
+
+    fn bound(&self, expr: &BoundExpr) -> Result<BoundExpr, String> {
+        match self.symbol(expr) {
+            Symbol::Known(expr) if !has_counter(&expr) => Ok(expr),
+            Symbol::Unknown(reason) => Err(reason),
+            _ => Err("a bound that changes in a loop".into()),
+        }
+    }
+
+    /// A key with counters, as all its values together: the counter itself, or an array
+    /// subscripted by it.
+    fn closed(&self, expr: BoundExpr) -> RouteKey {
+        if !has_counter(&expr) {
+            return RouteKey::Point(expr);
+        }
+        let core = strip_integer_casts(&expr);
+        let unknown = |counter: Option<&Counter>| {
+            let name = counter.map_or("a loop", |c| c.name.as_str());
+            RouteKey::Unknown(format!("computed from loop variable \"{name}\""))
+        };
+        if let ExprKind::Variable(number) = core.kind {
+            let counter = self.counters.get((number - COUNTER_BASE) as usize);
+            return match counter.and_then(|c| c.bounds.clone()) {
+                Some((from, to)) => RouteKey::Each { from, to },
+                None => unknown(counter),
+            };
+        }
+        if let ExprKind::Subscript { array, subscripts } = &core.kind
+            && let [Subscript::Index(index)] = &subscripts[..]
+            && let ExprKind::Variable(number) = strip_integer_casts(index).kind
+            && !has_counter(array)
+        {
+            let counter = self.counters.get((number - COUNTER_BASE) as usize);
+            let Some((from, to)) = counter.and_then(|c| c.bounds.clone()) else {
+                return unknown(counter);
+            };
+            if is_one(&from) && is_length_of(&to, array) {
+                return RouteKey::EachOf(array.as_ref().clone());
+            }
+            let slice = Subscript::Slice { lower: Some(from), upper: Some(to) };
+            let kind = ExprKind::Subscript { array: array.clone(), subscripts: vec![slice] };
+            return RouteKey::EachOf(BoundExpr { kind, ty: array.ty });
+        }
+        let mut first = None;
+        visit::visit_expr(&expr, 0, &mut |part, _| {
+            if let ExprKind::Variable(number) = part.kind {
+                first = first.or(number.checked_sub(COUNTER_BASE));
+            }
+            true
+        });
+        unknown(first.and_then(|number| self.counters.get(number as usize)))
+    }
+}
+
+fn has_counter(expr: &BoundExpr) -> bool {
+    let mut found = false;
+    visit::visit_expr(expr, 0, &mut |part, _| {
+        found |= matches!(part.kind, ExprKind::Variable(number) if number >= COUNTER_BASE);
+        !found
+    });
+    found
+}
+
+fn replace_register(expr: &mut BoundExpr, register: u32, with: &BoundExpr) {
+    visit::visit_expr_mut(expr, 0, &mut |part, _| {
+        if matches!(part.kind, ExprKind::Variable(r) if r == register) {
+            *part = with.clone();
+            return false;
+        }
+        true
+    });
+}
+
+/// Puts a call's arguments (over the caller's registers) in the place of the callee's `$n`. What
+/// the callee itself reads from reference tables stands behind its arguments and stays unknown.
+pub(crate) fn bind_arguments(access: &Access, args: &[BoundExpr]) -> Access {
+    let mut access = access.clone();
+    if params_of(&access.key).into_iter().any(|number| usize::from(number) >= args.len()) {
+        access.key = RouteKey::Unknown("read from a reference table by a nested call".into());
+        return access;
+    }
+    let put = |expr: &mut BoundExpr| {
+        visit::visit_expr_mut(expr, 0, &mut |part, _| {
+            if let ExprKind::Param(number) = part.kind
+                && let Some(arg) = args.get(usize::from(number))
+            {
+                *part = arg.clone();
+                return false;
+            }
+            true
+        });
+    };
+    match &mut access.key {
+        RouteKey::Point(expr) | RouteKey::EachOf(expr) => put(expr),
+        RouteKey::List(list) => list.iter_mut().for_each(put),
+        RouteKey::Each { from, to } => {
+            put(from);
+            put(to);
+        }
+        RouteKey::Range { low, high } => {
+            for (expr, _) in [low, high].into_iter().flatten() {
+                put(expr);
+            }
+        }
+        RouteKey::All | RouteKey::Unknown(_) => {}
+    }
+    access
+}
+
+/// The arguments a key reads.
+fn params_of(key: &RouteKey) -> Vec<u16> {
+    let mut numbers = Vec::new();
+    let mut add = |expr: &BoundExpr| {
+        visit::visit_expr(expr, 0, &mut |part, _| {
+            if let ExprKind::Param(number) = part.kind {
+                numbers.push(number);
+            }
+            true
+        });
+    };
+    match key {
+        RouteKey::Point(expr) | RouteKey::EachOf(expr) => add(expr),
+        RouteKey::List(list) => list.iter().for_each(add),
+        RouteKey::Each { from, to } => {
+            add(from);
+            add(to);
+        }
+        RouteKey::Range { low, high } => {
+            for (expr, _) in [low, high].into_iter().flatten() {
+                add(expr);
+            }
+        }
+        RouteKey::All | RouteKey::Unknown(_) => {}
+    }
+    numbers
+}
+
+/// Casts among the integer types keep the value, and so the key.
+fn strip_integer_casts(expr: &BoundExpr) -> &BoundExpr {
+    let integer = |ty: Type| matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8);
+    match &expr.kind {
+        ExprKind::Call { args, .. }
+            if args.len() == 1 && integer(expr.ty) && integer(args[0].ty) && is_cast(expr) =>
+        {
+            strip_integer_casts(&args[0])
+        }
+        ExprKind::Relabel(inner) => strip_integer_casts(inner),
+        _ => expr,
+    }
+}
+
+/// Whether a call is a cast function: named after its result type.
+fn is_cast(expr: &BoundExpr) -> bool {
+    matches!(&expr.kind, ExprKind::Call { function, .. } if matches!(function.function.name, "int2" | "int4" | "int8"))
+}
+
+fn is_one(expr: &BoundExpr) -> bool {
+    matches!(
+        strip_integer_casts(expr).kind,
+        ExprKind::Const(Datum::Int2(1) | Datum::Int4(1) | Datum::Int8(1))
+    )
+}
+
+/// `array_length(a, 1)`, `array_upper(a, 1)` or `cardinality(a)`.
+fn is_length_of(expr: &BoundExpr, array: &BoundExpr) -> bool {
+    let ExprKind::Call { function, args } = &strip_integer_casts(expr).kind else {
+        return false;
+    };
+    let counts = match function.function.name {
+        "array_length" | "array_upper" => args.len() == 2 && is_one(&args[1]),
+        "cardinality" | "array_cardinality" => args.len() == 1,
+        _ => false,
+    };
+    counts && same(&args[0], array)
+}
+
+/// Whether two expressions are spelled alike.
+pub(crate) fn same(left: &BoundExpr, right: &BoundExpr) -> bool {
+    format!("{:?}", left.kind) == format!("{:?}", right.kind)
+}
+
+pub(crate) fn same_key(left: &RouteKey, right: &RouteKey) -> bool {
+    format!("{left:?}") == format!("{right:?}")
+}
+
+fn either(left: &Symbol, right: &Symbol) -> Symbol {
+    match (left, right) {
+        (Symbol::Unknown(reason), _) | (_, Symbol::Unknown(reason)) => Symbol::Unknown(reason.clone()),
+        (Symbol::ElementOf(a), Symbol::ElementOf(b)) if same(a, b) => left.clone(),
+        (Symbol::ElementOf(_), _) | (_, Symbol::ElementOf(_)) => {
+            Symbol::Unknown("assigned differently on several paths".into())
+        }
+        _ => {
+            let list = |symbol: &Symbol| match symbol {
+                Symbol::Known(expr) => vec![expr.clone()],
+                Symbol::AnyOf(list) => list.clone(),
+                _ => Vec::new(),
+            };
+            let mut all = list(left);
+            for expr in list(right) {
+                if !all.iter().any(|known| same(known, &expr)) {
+                    all.push(expr);
+                }
+            }
+            match all.len() {
+                1 => Symbol::Known(all.remove(0)),
+                n if n <= ALTERNATIVES_MAX => Symbol::AnyOf(all),
+                _ => Symbol::Unknown("assigned differently on many paths".into()),
+            }
+        }
+    }
+}

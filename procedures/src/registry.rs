@@ -1,0 +1,194 @@
+//! The compiled routines of a server: found by the routine and the catalog they were compiled
+//! against, compiled on first use, and again when the catalog has changed.
+//!
+//! Routines call each other through a [`Linker`]. One that calls itself, directly or through
+//! others, meets itself while it is being compiled: it gets a handle that looks the routine up
+//! when it is called.
+
+use std::sync::{Arc, Weak};
+
+use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
+use archipel_planner::route::Access;
+use archipel_sql::catalog::{Catalog, Language, Routine, RoutineKind, RoutineRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::types::{Oid, Type};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use crate::compile::{self, Environment};
+use crate::run::operation::Program;
+
+/// One compiled routine and what it was compiled from.
+struct Entry {
+    version: u64,
+    catalog: Catalog,
+    search_path: Arc<[String]>,
+    program: Arc<Program>,
+}
+
+impl Entry {
+    fn is_current(&self, routine: &Routine, environment: &Environment) -> bool {
+        self.version == routine.version
+            && self.catalog.same_as(&environment.catalog)
+            && self.search_path == environment.search_path
+    }
+}
+
+/// All compiled routines.
+#[derive(Default)]
+pub struct Registry {
+    entries: RwLock<FxHashMap<Oid, Entry>>,
+}
+
+impl Registry {
+    pub fn new() -> Arc<Registry> {
+        Arc::new(Registry::default())
+    }
+
+    /// The compiled form of a routine.
+    pub fn program(
+        self: &Arc<Self>,
+        routine: &RoutineRef,
+        environment: &Environment,
+    ) -> Result<Arc<Program>> {
+        self.program_within(routine, environment, &[])
+    }
+
+    fn program_within(
+        self: &Arc<Self>,
+        routine: &RoutineRef,
+        environment: &Environment,
+        compiling: &[Oid],
+    ) -> Result<Arc<Program>> {
+        if let Some(entry) = self.entries.read().get(&routine.oid)
+            && entry.is_current(routine, environment)
+        {
+            return Ok(entry.program.clone());
+        }
+        let program = Arc::new(self.compile(routine, environment, compiling)?);
+        let entry = Entry {
+            version: routine.version,
+            catalog: environment.catalog.clone(),
+            search_path: environment.search_path.clone(),
+            program: program.clone(),
+        };
+        self.entries.write().insert(routine.oid, entry);
+        Ok(program)
+    }
+
+    fn compile(
+        self: &Arc<Self>,
+        routine: &RoutineRef,
+        environment: &Environment,
+        compiling: &[Oid],
+    ) -> Result<Program> {
+        let mut compiling = compiling.to_vec();
+        compiling.push(routine.oid);
+        compile::compile(routine, environment, &self.linker_within(environment, compiling))
+    }
+
+    /// Compiles a routine that is being created, and keeps nothing: the errors PostgreSQL
+    /// reports at CREATE. Positions count characters of the body from one.
+    pub fn validate(self: &Arc<Self>, routine: &RoutineRef, environment: &Environment) -> Result<()> {
+        self.compile(routine, environment, &[]).map(drop)
+    }
+
+    /// Compiles an anonymous block (DO).
+    pub fn block(self: &Arc<Self>, source: &str, environment: &Environment) -> Result<Arc<Program>> {
+        let routine = Arc::new(Routine {
+            oid: Oid(0),
+            schema: String::new(),
+            name: String::new(),
+            kind: RoutineKind::Procedure,
+            language: Language::PlPgSql,
+            args: Vec::new(),
+            result: Type::VOID,
+            returns_set: false,
+            strict: false,
+            volatility: 'v',
+            source: source.to_string(),
+            distribution_arg: None,
+            version: 0,
+        });
+        let linker = self.linker_within(environment, Vec::new());
+        compile::compile_block(source, &routine, environment, &linker).map(Arc::new)
+    }
+
+    /// Forgets a routine that was dropped.
+    pub fn forget(&self, routine: Oid) {
+        self.entries.write().remove(&routine);
+    }
+
+    /// What statements call routines through.
+    pub fn linker(self: &Arc<Self>, environment: &Environment) -> Arc<dyn RoutineLinker + Send + Sync> {
+        self.linker_within(environment, Vec::new())
+    }
+
+    fn linker_within(
+        self: &Arc<Self>,
+        environment: &Environment,
+        compiling: Vec<Oid>,
+    ) -> Arc<dyn RoutineLinker + Send + Sync> {
+        Arc::new(Linker { registry: Arc::downgrade(self), environment: environment.clone(), compiling })
+    }
+}
+
+/// Links calls to compiled routines. It holds the registry weakly: compiled routines keep
+/// their linker, and the registry keeps them.
+struct Linker {
+    registry: Weak<Registry>,
+    environment: Environment,
+    /// Routines being compiled, outermost first.
+    compiling: Vec<Oid>,
+}
+
+impl RoutineLinker for Linker {
+    fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>> {
+        let registry = self.registry.upgrade().ok_or_else(gone)?;
+        if self.compiling.contains(&routine.oid) {
+            let late = Late {
+                registry: self.registry.clone(),
+                environment: self.environment.clone(),
+                routine: routine.clone(),
+            };
+            return Ok(Arc::new(late));
+        }
+        Ok(registry.program_within(routine, &self.environment, &self.compiling)?)
+    }
+}
+
+fn gone() -> archipel_sql::error::SqlError {
+    archipel_sql::error::SqlError::internal("the registry of routines is gone")
+}
+
+/// A routine that was being compiled when it was linked. What it touches is what the outer
+/// call of it touches: that is noted already, as far as its arguments are the same; otherwise
+/// the engine finds it out.
+struct Late {
+    registry: Weak<Registry>,
+    environment: Environment,
+    routine: RoutineRef,
+}
+
+impl CompiledRoutine for Late {
+    fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
+        let registry = self.registry.upgrade().ok_or_else(gone)?;
+        let program = registry.program(&self.routine, &self.environment)?;
+        program.invoke(ctx, args, sink)
+    }
+
+    fn accesses(&self) -> &[Access] {
+        &[]
+    }
+}
+
+impl CompiledRoutine for Program {
+    fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
+        self.invoke(ctx, args, sink)
+    }
+
+    fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+}

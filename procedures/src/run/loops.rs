@@ -1,0 +1,231 @@
+//! Loops. Each looks at the transaction's budget when it comes round: a long one stops being a
+//! one-shot instead of holding its claims.
+
+use std::sync::Arc;
+
+use archipel_engine::Stop;
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{SqlError, SqlState};
+
+use super::operation::*;
+use super::rows::{Gathered, Row, store_row};
+use super::{Flow, Invocation, is_true};
+
+/// How often a loop comes round between two looks at the clock.
+const ROUNDS_PER_CHECK: u32 = 64;
+
+/// Counts rounds.
+struct Budget(u32);
+
+impl Budget {
+    #[inline]
+    fn round(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.0 += 1;
+        if self.0.is_multiple_of(ROUNDS_PER_CHECK) && ctx.txn.budget_exceeded() {
+            return Err(ExecError::Stop(Stop::Interactive));
+        }
+        Ok(())
+    }
+}
+
+/// What a loop does after one round.
+enum After {
+    Again,
+    Leave(Flow),
+}
+
+fn after(flow: Flow, number: u32) -> After {
+    match flow {
+        Flow::Next => After::Again,
+        Flow::Continue(target) if target == number => After::Again,
+        Flow::Exit(target) if target == number => After::Leave(Flow::Next),
+        other => After::Leave(other),
+    }
+}
+
+impl Invocation<'_, '_> {
+    pub(super) fn looping(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        let mut budget = Budget(0);
+        match &looping.kind {
+            LoopKind::Forever => loop {
+                if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                    return Ok(flow);
+                }
+                budget.round(ctx)?;
+            },
+            LoopKind::While { condition } => {
+                while is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                    if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                        return Ok(flow);
+                    }
+                    budget.round(ctx)?;
+                }
+                Ok(Flow::Next)
+            }
+            LoopKind::Integer { register, lower, upper, step, reverse } => {
+                let lower = self.bound(ctx, lower, "lower bound", site)?;
+                let upper = self.bound(ctx, upper, "upper bound", site)?;
+                let step = match step {
+                    Some(step) => self.bound(ctx, step, "BY value", site)?,
+                    None => 1,
+                };
+                if step <= 0 {
+                    let error = SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        "BY value of FOR loop must be greater than zero",
+                    );
+                    return Err(self.at(error.into(), site));
+                }
+                let mut at = lower;
+                let mut found = 0;
+                let mut end = Flow::Next;
+                while if *reverse { at >= upper } else { at <= upper } {
+                    found = 1;
+                    ctx.variables[*register as usize] = Datum::Int4(at);
+                    if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                        end = flow;
+                        break;
+                    }
+                    budget.round(ctx)?;
+                    let next = if *reverse { at.checked_sub(step) } else { at.checked_add(step) };
+                    let Some(next) = next else { break };
+                    at = next;
+                }
+                self.loop_found(ctx, found);
+                Ok(end)
+            }
+            LoopKind::Rows { statement, targets } => {
+                let mut rows = Gathered::default();
+                self.run_statement(ctx, statement, &mut rows, site)?;
+                self.over_rows(ctx, looping, rows, statement.compiled.columns.len(), targets, site)
+            }
+            LoopKind::DynamicRows { plan } => {
+                let mut rows = Gathered::default();
+                let (_, width) = self.run_dynamic(ctx, plan, &mut rows, site)?;
+                let targets = plan.into.as_ref().map(|into| &into.targets);
+                match targets {
+                    Some(targets) => self.over_rows(ctx, looping, rows, width, targets, site),
+                    None => Ok(Flow::Next),
+                }
+            }
+            LoopKind::Array { array, slice, targets } => {
+                let value = array(ctx).map_err(|e| self.at(e, site))?;
+                let Datum::Array(array) = value else {
+                    let error = SqlError::new(
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                        "FOREACH expression must not be null",
+                    );
+                    return Err(self.at(error.into(), site));
+                };
+                self.over_array(ctx, looping, &array, *slice, targets, site)
+            }
+        }
+    }
+
+    fn bound(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        bound: &Compiled,
+        name: &str,
+        site: Site,
+    ) -> ExecResult<i32> {
+        match bound(ctx).map_err(|e| self.at(e, site))? {
+            Datum::Int4(value) => Ok(value),
+            _ => {
+                let error = SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    format!("{name} of FOR loop cannot be null"),
+                );
+                Err(self.at(error.into(), site))
+            }
+        }
+    }
+
+    /// FOUND after a loop; ROW_COUNT stays.
+    fn loop_found(&mut self, ctx: &mut ExecContext<'_, '_>, rounds: u64) {
+        ctx.variables[self.program.found as usize] = Datum::Bool(rounds > 0);
+    }
+
+    /// All rows were read before the first round: the body may change what was read.
+    fn over_rows(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        rows: Gathered,
+        width: usize,
+        targets: &Targets,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        let mut budget = Budget(0);
+        let count = rows.rows as u64;
+        let mut values = rows.values.into_iter();
+        let mut end = Flow::Next;
+        for _ in 0..count {
+            let row: Row = values.by_ref().take(width).collect();
+            store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+            if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                end = flow;
+                break;
+            }
+            budget.round(ctx)?;
+        }
+        if count == 0 {
+            store_row(
+                ctx,
+                &Targets { registers: targets.registers.clone(), not_null: Vec::new() },
+                Row::new(),
+            )?;
+        }
+        self.loop_found(ctx, count);
+        Ok(end)
+    }
+
+    fn over_array(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        array: &Arc<Array>,
+        slice: u32,
+        targets: &Targets,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        let slice = slice as usize;
+        if slice > array.dimensions.len() && !array.dimensions.is_empty() {
+            let error = SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                format!("slice dimension ({slice}) is out of the valid range 0..{}", array.dimensions.len()),
+            );
+            return Err(self.at(error.into(), site));
+        }
+        let inner: &[Dimension] = &array.dimensions[array.dimensions.len().saturating_sub(slice)..];
+        let size: usize = inner.iter().map(|d| d.length).product();
+        let mut budget = Budget(0);
+        let mut rounds = 0;
+        let mut end = Flow::Next;
+        for values in array.values.chunks(size.max(1)) {
+            rounds += 1;
+            let value = match slice {
+                0 => values[0].clone(),
+                _ => Datum::Array(Arc::new(Array {
+                    element: array.element,
+                    dimensions: inner.to_vec(),
+                    values: values.to_vec(),
+                })),
+            };
+            store_row(ctx, targets, std::iter::once(value).collect()).map_err(|e| self.at(e, site))?;
+            if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                end = flow;
+                break;
+            }
+            budget.round(ctx)?;
+        }
+        self.loop_found(ctx, rounds);
+        Ok(end)
+    }
+}

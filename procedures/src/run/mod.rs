@@ -1,0 +1,364 @@
+//! Running a compiled routine: a walk over a small tree of operations, the variables being
+//! registers in the context.
+//!
+//! - [`operation`] the tree
+//! - this file:    an invocation, statements, blocks and handlers
+//! - [`loops`]     the loops
+//! - [`rows`]      what SQL statements answer, and where it goes
+//! - [`raise`]     RAISE, ASSERT, diagnostics
+//!
+//! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
+//! out, at the statement where they arose: the good path pays nothing for them.
+//!
+//! Invariant: `ExecError::Stop` passes through every block untouched. Only SQL conditions are
+//! caught, and what a block did before its handler runs is rolled back to its savepoint.
+
+mod loops;
+pub mod operation;
+mod raise;
+mod rows;
+
+use std::ops::ControlFlow;
+
+use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+
+use crate::plpgsql::ast::Condition;
+use crate::plpgsql::conditions;
+use operation::*;
+pub use rows::Row;
+
+/// How deep routines may call each other.
+const DEPTH_MAX: u32 = 128;
+
+/// How a statement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Next,
+    /// EXIT of the loop or block with this number.
+    Exit(u32),
+    /// CONTINUE of the loop with this number.
+    Continue(u32),
+    Return,
+}
+
+/// One call of a routine.
+pub(crate) struct Invocation<'p, 's> {
+    pub program: &'p Program,
+    pub sink: &'s mut dyn RowSink,
+    /// ROW_COUNT.
+    pub row_count: u64,
+    /// Errors whose handlers are running, innermost last.
+    pub errors: Vec<SqlError>,
+    /// Rows sent to the sink.
+    pub sent: u64,
+}
+
+impl Program {
+    /// Runs the routine on its arguments; result rows go to `sink`.
+    pub fn invoke(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        args: &[Datum],
+        sink: &mut dyn RowSink,
+    ) -> ExecResult<()> {
+        if ctx.depth >= DEPTH_MAX {
+            return Err(ExecError::Sql(
+                SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+                    .with_detail(format!("Routines may call each other {DEPTH_MAX} levels deep.")),
+            ));
+        }
+        let mut frame = Vec::with_capacity(self.registers as usize);
+        self.store_arguments(args, &mut frame);
+        frame.resize(self.registers as usize, Datum::Null);
+        let outer = std::mem::replace(&mut ctx.variables, frame);
+        ctx.depth += 1;
+        let mut invocation = Invocation { program: self, sink, row_count: 0, errors: Vec::new(), sent: 0 };
+        let result = invocation.routine(ctx);
+        ctx.depth -= 1;
+        ctx.variables = outer;
+        result
+    }
+
+    fn store_arguments(&self, args: &[Datum], frame: &mut Vec<Datum>) {
+        if self.plain_arguments {
+            frame.extend(args.iter().take(self.arguments.len()).cloned());
+            return;
+        }
+        frame.resize(self.registers as usize, Datum::Null);
+        for (place, value) in self.arguments.iter().zip(args) {
+            match place {
+                Place::Scalar { register, .. } => frame[*register as usize] = value.clone(),
+                Place::Record { base, width, .. } => {
+                    if let Datum::Record(fields) = value {
+                        for (index, field) in fields.iter().take(*width as usize).enumerate() {
+                            frame[*base as usize + index] = field.clone();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Invocation<'_, '_> {
+    fn routine(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let program = self.program;
+        let flow = self.operation(ctx, &program.body)?;
+        if flow != Flow::Return {
+            match program.at_end {
+                AtEnd::Nothing => {}
+                AtEnd::Null => self.send(&[Datum::Null])?,
+                AtEnd::Columns => self.send_columns(ctx)?,
+                AtEnd::Missing => {
+                    let error = SqlError::new(
+                        SqlState::FUNCTION_EXECUTED_NO_RETURN_STATEMENT,
+                        "control reached end of function without RETURN",
+                    );
+                    return Err(self.program.add_context(error, None).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn send(&mut self, row: &[Datum]) -> ExecResult<()> {
+        self.sent += 1;
+        // A routine runs to its end, whether or not somebody still wants its rows.
+        let _: ControlFlow<()> = self.sink.row(row)?;
+        Ok(())
+    }
+
+    /// Sends the OUT, INOUT or TABLE columns as they stand.
+    fn send_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let row: Row =
+            self.program.columns.iter().map(|register| ctx.variables[*register as usize].clone()).collect();
+        self.send(&row)
+    }
+
+    pub(crate) fn operations(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        operations: &[Operation],
+    ) -> ExecResult<Flow> {
+        for operation in operations {
+            let flow = self.operation(ctx, operation)?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn operation(&mut self, ctx: &mut ExecContext<'_, '_>, operation: &Operation) -> ExecResult<Flow> {
+        let site = operation.site;
+        match &operation.kind {
+            OperationKind::Assign { register, value } => {
+                let value = value(ctx).map_err(|e| self.at(e, site))?;
+                ctx.variables[*register as usize] = value;
+            }
+            OperationKind::AssignChecked { register, value, name } => {
+                let value = value(ctx).map_err(|e| self.at(e, site))?;
+                if value.is_null() {
+                    return Err(self.at(null_refused(name).into(), site));
+                }
+                ctx.variables[*register as usize] = value;
+            }
+            OperationKind::AssignRow { targets, values } => {
+                let mut row = Row::new();
+                for value in values {
+                    row.push(value(ctx).map_err(|e| self.at(e, site))?);
+                }
+                rows::store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::AssignRecord { targets, value } => {
+                let row = match value(ctx).map_err(|e| self.at(e, site))? {
+                    Datum::Record(fields) => fields.iter().cloned().collect(),
+                    _ => Row::new(),
+                };
+                rows::store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::AssignElement { register, element, subscripts, value } => {
+                self.assign_element(ctx, *register, *element, subscripts, value)
+                    .map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::If { arms, otherwise } => {
+                for (condition, body) in arms {
+                    if is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                        return self.operations(ctx, body);
+                    }
+                }
+                return self.operations(ctx, otherwise);
+            }
+            OperationKind::Sequence(body) => return self.operations(ctx, body),
+            OperationKind::Block { number, body, handlers } => {
+                return self.block(ctx, *number, body, handlers.as_ref());
+            }
+            OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
+            OperationKind::Leave { exit, target, when } => {
+                if let Some(when) = when
+                    && !is_true(&when(ctx).map_err(|e| self.at(e, site))?)
+                {
+                    return Ok(Flow::Next);
+                }
+                return Ok(if *exit { Flow::Exit(*target) } else { Flow::Continue(*target) });
+            }
+            OperationKind::Return => return Ok(Flow::Return),
+            OperationKind::ReturnColumns => {
+                self.send_columns(ctx)?;
+                return Ok(Flow::Return);
+            }
+            OperationKind::ReturnRow { values } => {
+                self.send_values(ctx, values, site)?;
+                return Ok(Flow::Return);
+            }
+            OperationKind::ReturnRecord { value, width } => {
+                self.send_record(ctx, value, *width, site)?;
+                return Ok(Flow::Return);
+            }
+            OperationKind::NextColumns => self.send_columns(ctx)?,
+            OperationKind::NextRow { values } => self.send_values(ctx, values, site)?,
+            OperationKind::NextRecord { value, width } => self.send_record(ctx, value, *width, site)?,
+            OperationKind::ReturnQuery { statement } => {
+                let sent = self.run_to_sink(ctx, statement, site)?;
+                self.set_found(ctx, sent);
+            }
+            OperationKind::FirstRow { statement } => {
+                let mut first = rows::FirstRow::new(1);
+                self.run_statement(ctx, statement, &mut first, site)?;
+                if first.count == 0 {
+                    first.row.resize(self.program.width.max(1) as usize, Datum::Null);
+                }
+                self.send(&first.row)?;
+                return Ok(Flow::Return);
+            }
+            OperationKind::Sql { statement, into } => self.sql(ctx, statement, into.as_ref(), site)?,
+            OperationKind::Perform { statement } => {
+                let mut counted = rows::Counted::default();
+                self.run_statement(ctx, statement, &mut counted, site)?;
+                self.set_found(ctx, counted.0);
+            }
+            OperationKind::Call { routine, args, targets } => {
+                self.call(ctx, routine.as_ref(), args, targets.as_ref(), site)?;
+            }
+            OperationKind::Dynamic(dynamic) => self.dynamic(ctx, dynamic, site)?,
+            OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
+            OperationKind::Assert { condition, message } => {
+                self.assert(ctx, condition, message.as_ref(), site)?;
+            }
+            OperationKind::GetDiagnostics { items, stacked } => {
+                self.get_diagnostics(ctx, items, *stacked, site)?;
+            }
+            OperationKind::Fail { error } => return Err(self.at(error.as_ref().clone().into(), site)),
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Adds this routine's line to an error that arose at a statement of its own.
+    #[cold]
+    pub(crate) fn at(&self, error: ExecError, site: Site) -> ExecError {
+        match error {
+            ExecError::Sql(error) => ExecError::Sql(self.program.add_context(error, Some(site))),
+            stop @ ExecError::Stop(_) => stop,
+        }
+    }
+
+    fn send_values(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        values: &[Compiled],
+        site: Site,
+    ) -> ExecResult<()> {
+        if let [value] = values {
+            let value = value(ctx).map_err(|e| self.at(e, site))?;
+            return self.send(std::slice::from_ref(&value));
+        }
+        let mut row = Row::new();
+        for value in values {
+            row.push(value(ctx).map_err(|e| self.at(e, site))?);
+        }
+        self.send(&row)
+    }
+
+    fn send_record(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        value: &Compiled,
+        width: u32,
+        site: Site,
+    ) -> ExecResult<()> {
+        let mut row: Row = match value(ctx).map_err(|e| self.at(e, site))? {
+            Datum::Record(fields) => fields.iter().cloned().collect(),
+            _ => Row::new(),
+        };
+        row.resize(width as usize, Datum::Null);
+        self.send(&row)
+    }
+
+    fn block(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        number: u32,
+        body: &[Operation],
+        handlers: Option<&Handlers>,
+    ) -> ExecResult<Flow> {
+        let flow = match handlers {
+            None => self.operations(ctx, body)?,
+            Some(handlers) => self.guarded(ctx, body, handlers)?,
+        };
+        Ok(if flow == Flow::Exit(number) { Flow::Next } else { flow })
+    }
+
+    /// A block with an EXCEPTION clause.
+    fn guarded(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        body: &[Operation],
+        handlers: &Handlers,
+    ) -> ExecResult<Flow> {
+        let savepoint = ctx.txn.savepoint();
+        let depth = ctx.depth;
+        let error = match self.operations(ctx, body) {
+            Err(ExecError::Sql(error)) => error,
+            other => return other,
+        };
+        let code = error.state();
+        let handler = handlers.handlers.iter().find(|h| h.conditions.iter().any(|c| catches(*c, code)));
+        let Some(handler) = handler else {
+            return Err(ExecError::Sql(error));
+        };
+        ctx.txn.rollback_to(savepoint);
+        ctx.depth = depth;
+        ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
+        ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());
+        self.errors.push(error);
+        let flow = self.operations(ctx, &handler.body);
+        self.errors.pop();
+        flow
+    }
+
+    pub(crate) fn set_found(&mut self, ctx: &mut ExecContext<'_, '_>, rows: u64) {
+        self.row_count = rows;
+        ctx.variables[self.program.found as usize] = Datum::Bool(rows > 0);
+    }
+}
+
+/// Whether a handler's condition takes an error.
+fn catches(condition: Condition, code: SqlState) -> bool {
+    match condition {
+        Condition::Others => code != SqlState::QUERY_CANCELED && code != SqlState::ASSERT_FAILURE,
+        Condition::Code(wanted) => conditions::matches(wanted, code),
+    }
+}
+
+pub(crate) fn is_true(value: &Datum) -> bool {
+    matches!(value, Datum::Bool(true))
+}
+
+pub(crate) fn null_refused(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NULL_VALUE_NOT_ALLOWED,
+        format!("null value cannot be assigned to variable \"{name}\" declared NOT NULL"),
+    )
+}

@@ -1,0 +1,287 @@
+//! The compiled form of a routine.
+
+use std::sync::Arc;
+
+use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
+use archipel_planner::route::Access;
+use archipel_sql::catalog::RoutineRef;
+use archipel_sql::error::SqlError;
+use archipel_sql::types::Oid;
+
+use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
+
+/// A compiled expression over the routine's registers.
+pub type Compiled = CompiledExpr;
+
+/// A routine ready to run.
+pub struct Program {
+    pub routine: RoutineRef,
+    /// `f(integer,text)`, for CONTEXT lines.
+    pub signature: String,
+    /// How many registers a call needs.
+    pub registers: u32,
+    /// Where the arguments go.
+    pub arguments: Vec<Place>,
+    /// The arguments are the first registers, in order.
+    pub plain_arguments: bool,
+    pub found: u32,
+    pub body: Operation,
+    /// Registers of the OUT, INOUT and TABLE columns.
+    pub columns: Vec<u32>,
+    /// Columns of a result row.
+    pub width: u32,
+    pub at_end: AtEnd,
+    /// What it will touch, over its arguments and, behind them, `reference_reads`.
+    pub accesses: Vec<Access>,
+    /// Values read from reference tables that keys depend on, over the arguments.
+    pub reference_reads: Vec<ReferenceRead>,
+    /// Statements that could not be bound: they fail when they are reached, and the routine is
+    /// compiled anew when the catalog changes.
+    pub failures: u32,
+    /// How CONTEXT lines name it.
+    pub language: ContextLanguage,
+}
+
+/// A value of a reference table that a key depends on: read before the call is routed.
+pub struct ReferenceRead {
+    pub value: Compiled,
+    /// The query as written, on one line.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextLanguage {
+    PlPgSql,
+    Sql,
+}
+
+impl Program {
+    /// Appends this routine's line to an error's context.
+    pub fn add_context(&self, mut error: SqlError, site: Option<Site>) -> SqlError {
+        let line = match (self.language, site) {
+            (ContextLanguage::Sql, Some(site)) => {
+                format!("SQL function \"{}\" statement {}", self.routine.name, site.line)
+            }
+            (ContextLanguage::Sql, None) => format!("SQL function \"{}\"", self.routine.name),
+            (ContextLanguage::PlPgSql, Some(site)) if site.line > 0 => {
+                format!("PL/pgSQL function {} line {} {}", self.signature, site.line, site.what)
+            }
+            (ContextLanguage::PlPgSql, _) => format!("PL/pgSQL function {}", self.signature),
+        };
+        let context = &mut error.fields_mut().context;
+        match context {
+            Some(text) => {
+                text.push('\n');
+                text.push_str(&line);
+            }
+            None => *context = Some(line),
+        }
+        error
+    }
+}
+
+/// What happens when control reaches the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    Nothing,
+    /// A function returning void.
+    Null,
+    /// OUT columns as they stand.
+    Columns,
+    /// An error: RETURN was not reached.
+    Missing,
+}
+
+/// Where an error happened: its line, and how PostgreSQL names the statement ("at RETURN").
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    pub line: u32,
+    pub what: &'static str,
+}
+
+/// Where a value is stored.
+#[derive(Clone, Debug)]
+pub enum Place {
+    Scalar { register: u32, not_null: Option<Box<str>> },
+    Record { base: u32, width: u32 },
+}
+
+/// Where the columns of a row are stored: one place for each, in order.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    pub registers: Vec<u32>,
+    /// Variables among them declared NOT NULL: position and name.
+    pub not_null: Vec<(u32, Box<str>)>,
+}
+
+pub struct Operation {
+    pub site: Site,
+    pub kind: OperationKind,
+}
+
+pub enum OperationKind {
+    Assign {
+        register: u32,
+        value: Compiled,
+    },
+    AssignChecked {
+        register: u32,
+        value: Compiled,
+        name: Box<str>,
+    },
+    /// Fields, evaluated first and stored then.
+    AssignRow {
+        targets: Targets,
+        values: Vec<Compiled>,
+    },
+    /// From a record value.
+    AssignRecord {
+        targets: Targets,
+        value: Compiled,
+    },
+    /// `array[i][j] := value`.
+    AssignElement {
+        register: u32,
+        element: Oid,
+        subscripts: Vec<Compiled>,
+        value: Compiled,
+    },
+    If {
+        arms: Vec<(Compiled, Vec<Operation>)>,
+        otherwise: Vec<Operation>,
+    },
+    Sequence(Vec<Operation>),
+    Block {
+        number: u32,
+        body: Vec<Operation>,
+        handlers: Option<Handlers>,
+    },
+    Loop(Box<Looping>),
+    Leave {
+        exit: bool,
+        target: u32,
+        when: Option<Compiled>,
+    },
+    Return,
+    ReturnColumns,
+    ReturnRow {
+        values: Vec<Compiled>,
+    },
+    ReturnRecord {
+        value: Compiled,
+        width: u32,
+    },
+    NextColumns,
+    NextRow {
+        values: Vec<Compiled>,
+    },
+    NextRecord {
+        value: Compiled,
+        width: u32,
+    },
+    ReturnQuery {
+        statement: SqlStatement,
+    },
+    /// The last statement of a SQL function that returns one row: its first row, or NULLs.
+    FirstRow {
+        statement: SqlStatement,
+    },
+    Sql {
+        statement: SqlStatement,
+        into: Option<IntoPlan>,
+    },
+    Perform {
+        statement: SqlStatement,
+    },
+    Call {
+        routine: Arc<dyn CompiledRoutine>,
+        args: Vec<Compiled>,
+        targets: Option<Targets>,
+    },
+    Dynamic(Box<DynamicPlan>),
+    Raise(Box<RaisePlan>),
+    Assert {
+        condition: Compiled,
+        message: Option<Compiled>,
+    },
+    GetDiagnostics {
+        items: Vec<(DiagnosticTarget, Diagnostic)>,
+        stacked: bool,
+    },
+    /// A statement that could not be bound.
+    Fail {
+        error: Box<SqlError>,
+    },
+}
+
+/// Where GET DIAGNOSTICS stores an item: through a scratch register, cast to the variable.
+pub struct DiagnosticTarget {
+    pub register: u32,
+    pub scratch: u32,
+    pub cast: Compiled,
+}
+
+/// A SQL statement of the body.
+pub struct SqlStatement {
+    pub compiled: CompiledStatement,
+    /// As written, for CONTEXT lines; `None` where PostgreSQL prints none.
+    pub text: Option<Box<str>>,
+}
+
+/// INTO.
+pub struct IntoPlan {
+    pub strict: bool,
+    /// INSERT, UPDATE or DELETE: a second row is an error even without STRICT.
+    pub modifies: bool,
+    pub targets: Targets,
+}
+
+pub struct Handlers {
+    pub sqlstate: u32,
+    pub sqlerrm: u32,
+    pub handlers: Vec<HandlerPlan>,
+}
+
+pub struct HandlerPlan {
+    pub conditions: Vec<Condition>,
+    pub body: Vec<Operation>,
+}
+
+pub struct Looping {
+    pub number: u32,
+    pub kind: LoopKind,
+    pub body: Vec<Operation>,
+}
+
+pub enum LoopKind {
+    Forever,
+    While { condition: Compiled },
+    Integer { register: u32, lower: Compiled, upper: Compiled, step: Option<Compiled>, reverse: bool },
+    Rows { statement: SqlStatement, targets: Targets },
+    DynamicRows { plan: Box<DynamicPlan> },
+    Array { array: Compiled, slice: u32, targets: Targets },
+}
+
+/// EXECUTE: bound when it runs, kept by text.
+pub struct DynamicPlan {
+    pub text: Compiled,
+    pub using: Vec<Compiled>,
+    pub into: Option<IntoPlan>,
+    pub returns: bool,
+    pub binder: Arc<dyn DynamicBinder>,
+}
+
+/// Turns the text of EXECUTE into a statement over parameters.
+pub trait DynamicBinder: Send + Sync {
+    fn bind(&self, text: &str) -> archipel_sql::error::Result<Arc<CompiledStatement>>;
+}
+
+pub struct RaisePlan {
+    pub level: Level,
+    pub condition: Option<(String, archipel_sql::error::SqlState)>,
+    pub format: Option<Vec<String>>,
+    /// Parameters, as text; NULL prints as `<NULL>`.
+    pub params: Vec<Compiled>,
+    pub options: Vec<(RaiseOption, Compiled)>,
+    pub again: bool,
+}

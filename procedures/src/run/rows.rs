@@ -1,0 +1,359 @@
+//! SQL statements of a body: where their rows go.
+
+use std::ops::ControlFlow;
+
+use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Oid;
+use smallvec::SmallVec;
+
+use super::operation::*;
+use super::{Invocation, null_refused};
+
+/// A row on its way between a statement and registers.
+pub type Row = SmallVec<[Datum; 8]>;
+
+/// Keeps the first row and counts up to a limit.
+pub(super) struct FirstRow {
+    pub row: Row,
+    pub count: u64,
+    limit: u64,
+}
+
+impl FirstRow {
+    pub fn new(limit: u64) -> FirstRow {
+        FirstRow { row: Row::new(), count: 0, limit }
+    }
+}
+
+impl RowSink for FirstRow {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        if self.count == 0 {
+            self.row.extend(row.iter().cloned());
+        }
+        self.count += 1;
+        Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+}
+
+/// Counts rows.
+#[derive(Default)]
+pub(super) struct Counted(pub u64);
+
+impl RowSink for Counted {
+    fn row(&mut self, _row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.0 += 1;
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Keeps all rows, flat.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub values: Vec<Datum>,
+    pub rows: usize,
+}
+
+impl RowSink for Gathered {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.values.extend(row.iter().cloned());
+        self.rows += 1;
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Passes rows on, never asking to stop.
+struct Through<'s> {
+    sink: &'s mut dyn RowSink,
+    rows: u64,
+}
+
+impl RowSink for Through<'_> {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.rows += 1;
+        let _: ControlFlow<()> = self.sink.row(row)?;
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Stores the columns of a row; missing ones are NULL, surplus ones dropped.
+pub(super) fn store_row(ctx: &mut ExecContext<'_, '_>, targets: &Targets, row: Row) -> ExecResult<()> {
+    for (position, name) in &targets.not_null {
+        if row.get(*position as usize).is_none_or(Datum::is_null) {
+            return Err(ExecError::Sql(null_refused(name)));
+        }
+    }
+    let mut values = row.into_iter();
+    for register in &targets.registers {
+        ctx.variables[*register as usize] = values.next().unwrap_or(Datum::Null);
+    }
+    Ok(())
+}
+
+impl Invocation<'_, '_> {
+    /// Runs a statement; an error gets the statement's text and this routine's line.
+    pub(super) fn run_statement(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<u64> {
+        statement
+            .compiled
+            .run(ctx, sink)
+            .map_err(|error| self.in_statement(error, statement.text.as_deref(), site))
+    }
+
+    #[cold]
+    pub(super) fn in_statement(&self, error: ExecError, text: Option<&str>, site: Site) -> ExecError {
+        let error = match (error, text) {
+            (ExecError::Sql(mut error), Some(text)) => {
+                let line = format!("SQL statement \"{text}\"");
+                let fields = error.fields_mut();
+                // A position in the statement means nothing to the client's own query.
+                fields.position = None;
+                fields.context = Some(match fields.context.take() {
+                    Some(inner) => format!("{inner}\n{line}"),
+                    None => line,
+                });
+                ExecError::Sql(error)
+            }
+            (error, _) => error,
+        };
+        self.at(error, site)
+    }
+
+    /// Runs a query whose rows are the routine's.
+    pub(super) fn run_to_sink(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        site: Site,
+    ) -> ExecResult<u64> {
+        let mut through = Through { sink: self.sink, rows: 0 };
+        let result = statement.compiled.run(ctx, &mut through);
+        let rows = through.rows;
+        self.sent += rows;
+        result.map_err(|error| self.in_statement(error, statement.text.as_deref(), site))?;
+        Ok(rows)
+    }
+
+    /// A SQL statement, with or without INTO.
+    pub(super) fn sql(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        statement: &SqlStatement,
+        into: Option<&IntoPlan>,
+        site: Site,
+    ) -> ExecResult<()> {
+        let Some(into) = into else {
+            let rows = self.run_statement(ctx, statement, &mut Counted::default(), site)?;
+            self.set_found(ctx, rows);
+            return Ok(());
+        };
+        let limit = match (into.modifies, into.strict) {
+            (true, _) => u64::MAX,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        let mut first = FirstRow::new(limit);
+        self.run_statement(ctx, statement, &mut first, site)?;
+        self.store_first(ctx, into, first, site)
+    }
+
+    /// What INTO does with what came.
+    pub(super) fn store_first(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        into: &IntoPlan,
+        first: FirstRow,
+        site: Site,
+    ) -> ExecResult<()> {
+        if first.count == 0 && into.strict {
+            let error = SqlError::new(SqlState::NO_DATA_FOUND, "query returned no rows");
+            return Err(self.at(error.into(), site));
+        }
+        if first.count > 1 && (into.strict || into.modifies) {
+            let error = SqlError::new(SqlState::TOO_MANY_ROWS, "query returned more than one row")
+                .with_hint("Make sure the query returns a single row, or use LIMIT 1.");
+            return Err(self.at(error.into(), site));
+        }
+        let rows = first.count.min(1);
+        store_row(ctx, &into.targets, first.row).map_err(|e| self.at(e, site))?;
+        self.set_found(ctx, rows);
+        Ok(())
+    }
+
+    /// CALL of another procedure.
+    pub(super) fn call(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        routine: &dyn CompiledRoutine,
+        args: &[Compiled],
+        targets: Option<&Targets>,
+        site: Site,
+    ) -> ExecResult<()> {
+        let mut values = Row::new();
+        for arg in args {
+            values.push(arg(ctx).map_err(|e| self.at(e, site))?);
+        }
+        let mut first = FirstRow::new(u64::MAX);
+        routine.call(ctx, &values, &mut first).map_err(|e| self.at(e, site))?;
+        if let Some(targets) = targets {
+            store_row(ctx, targets, first.row).map_err(|e| self.at(e, site))?;
+        }
+        Ok(())
+    }
+
+    /// EXECUTE.
+    pub(super) fn dynamic(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        site: Site,
+    ) -> ExecResult<()> {
+        match (&plan.into, plan.returns) {
+            (Some(into), _) => {
+                let mut first = FirstRow::new(if into.strict { 2 } else { 1 });
+                self.run_dynamic(ctx, plan, &mut first, site)?;
+                let found = ctx.variables[self.program.found as usize].clone();
+                self.store_first(ctx, into, first, site)?;
+                // EXECUTE leaves FOUND as it was.
+                ctx.variables[self.program.found as usize] = found;
+            }
+            (None, true) => {
+                let mut rows = Gathered::default();
+                let width = self.run_dynamic(ctx, plan, &mut rows, site)?.1;
+                for row in rows.values.chunks(width.max(1)) {
+                    self.send(row)?;
+                }
+                self.set_found(ctx, rows.rows as u64);
+            }
+            (None, false) => {
+                let (rows, _) = self.run_dynamic(ctx, plan, &mut Counted::default(), site)?;
+                self.row_count = rows;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the text of EXECUTE; answers rows and columns.
+    pub(super) fn run_dynamic(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<(u64, usize)> {
+        let text = match (plan.text)(ctx).map_err(|e| self.at(e, site))? {
+            Datum::Text(text) => text,
+            _ => {
+                let error = SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "query string argument of EXECUTE is null",
+                );
+                return Err(self.at(error.into(), site));
+            }
+        };
+        let mut params = Vec::with_capacity(plan.using.len());
+        for value in &plan.using {
+            params.push(value(ctx).map_err(|e| self.at(e, site))?);
+        }
+        let statement =
+            plan.binder.bind(&text).map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
+        let outer = std::mem::replace(&mut ctx.params, params);
+        let result = statement.run(ctx, sink);
+        ctx.params = outer;
+        let rows = result.map_err(|e| self.in_statement(e, Some(&text), site))?;
+        Ok((rows, statement.columns.len()))
+    }
+
+    /// `array[i] := value`: the array grows as PostgreSQL's does.
+    pub(super) fn assign_element(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        register: u32,
+        element: Oid,
+        subscripts: &[Compiled],
+        value: &Compiled,
+    ) -> ExecResult<()> {
+        let value = value(ctx)?;
+        let mut at: SmallVec<[i32; 2]> = SmallVec::new();
+        for subscript in subscripts {
+            match subscript(ctx)? {
+                Datum::Int4(index) => at.push(index),
+                _ => {
+                    return Err(ExecError::Sql(SqlError::new(
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                        "array subscript in assignment must not be null",
+                    )));
+                }
+            }
+        }
+        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
+        let mut array = match held {
+            // Shared with nobody in the common case: changed in place.
+            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
+            _ => Array { element, dimensions: Vec::new(), values: Vec::new() },
+        };
+        let result = set_element(&mut array, &at, value);
+        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
+        result.map_err(ExecError::Sql)
+    }
+}
+
+fn subscript_error(message: &str) -> SqlError {
+    SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
+}
+
+/// Largest number of elements an array may have (PostgreSQL's MaxArraySize).
+const ELEMENTS_MAX: usize = 134_217_727;
+
+fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
+    if array.dimensions.is_empty() {
+        array.dimensions = at.iter().map(|index| Dimension { length: 1, lower_bound: *index }).collect();
+        array.values = vec![value];
+        return Ok(());
+    }
+    if array.dimensions.len() != at.len() {
+        return Err(subscript_error("wrong number of array subscripts"));
+    }
+    if let ([dimension], [index]) = (&mut array.dimensions[..], at) {
+        // One dimension grows at both ends, NULLs in between.
+        let offset = i64::from(*index) - i64::from(dimension.lower_bound);
+        let wanted = if offset < 0 { dimension.length as i64 - offset } else { offset + 1 };
+        if wanted > ELEMENTS_MAX as i64 {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
+            ));
+        }
+        if offset < 0 {
+            let missing = (-offset) as usize;
+            array.values.splice(0..0, std::iter::repeat_n(Datum::Null, missing));
+            dimension.lower_bound = *index;
+            dimension.length += missing;
+            array.values[0] = value;
+        } else {
+            let offset = offset as usize;
+            if offset >= dimension.length {
+                array.values.resize(offset + 1, Datum::Null);
+                dimension.length = offset + 1;
+            }
+            array.values[offset] = value;
+        }
+        return Ok(());
+    }
+    let mut offset = 0usize;
+    for (dimension, index) in array.dimensions.iter().zip(at) {
+        let inside = i64::from(*index) - i64::from(dimension.lower_bound);
+        if inside < 0 || inside >= dimension.length as i64 {
+            return Err(subscript_error("array subscript out of range"));
+        }
+        offset = offset * dimension.length + inside as usize;
+    }
+    array.values[offset] = value;
+    Ok(())
+}
