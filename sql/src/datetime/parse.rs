@@ -330,7 +330,10 @@ fn scan(text: &str, style: &Style) -> std::result::Result<Fields, Trouble> {
         match token {
             Token::Date(_) if day.seen() => return Err(Trouble::Syntax),
             Token::Date(date) => day.separated(date, style.date_order)?,
-            Token::Clock(text) if fields.clock.is_none() => fields.clock = Some(clock(text)?),
+            Token::Clock(text) if fields.clock.is_none() => {
+                fields.clock = Some(clock(text)?);
+                time_marker = false;
+            }
             Token::Clock(_) => return Err(Trouble::Syntax),
             Token::Number(digits) if julian => {
                 let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

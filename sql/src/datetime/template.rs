@@ -1,1 +1,533 @@
-//! to_char and to_date templates.
+//! `to_char`, `to_date` and `to_timestamp`: the template patterns of the manual's chapter 9.8.
+
+use super::zone;
+use super::{
+    DAYS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, MONTHS, check_timestamp,
+    civil_from_days, day_of_week, days_from_civil, days_in_month, is_infinite, iso_week,
+};
+use crate::datum::Interval;
+use crate::error::{Result, SqlError, SqlState};
+use crate::style::Style;
+
+/// Patterns, longest first where one begins another.
+const PATTERNS: &[&str] = &[
+    "Y,YYY", "YYYY", "IYYY", "YYY", "IYY", "YY", "IY", "Y", "I", "MONTH", "Month", "month", "MON", "Mon",
+    "mon", "MM", "MI", "MS", "DAY", "Day", "day", "DDD", "DD", "DY", "Dy", "dy", "D", "IDDD", "ID", "IW",
+    "WW", "W", "HH24", "HH12", "HH", "SSSSS", "SSSS", "SS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
+    "A.M.", "a.m.", "P.M.", "p.m.", "AM", "am", "PM", "pm", "B.C.", "b.c.", "A.D.", "a.d.", "BC", "bc", "AD",
+    "ad", "CC", "J", "Q", "RM", "rm", "TZH", "TZM", "TZ", "tz", "OF",
+];
+
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Pattern { name: &'static str, fill: bool, ordinal: Option<bool> },
+    Literal(char),
+}
+
+/// Cuts a template into patterns and literal characters.
+fn pieces(template: &str) -> Vec<Piece> {
+    let mut list = Vec::new();
+    let mut rest = template;
+    'next: while let Some(c) = rest.chars().next() {
+        if c == '"' {
+            rest = &rest[1..];
+            while let Some(inner) = rest.chars().next() {
+                rest = &rest[inner.len_utf8()..];
+                if inner == '"' {
+                    break;
+                }
+                if inner == '\\'
+                    && let Some(escaped) = rest.chars().next()
+                {
+                    rest = &rest[escaped.len_utf8()..];
+                    list.push(Piece::Literal(escaped));
+                } else {
+                    list.push(Piece::Literal(inner));
+                }
+            }
+            continue;
+        }
+        if c == '\\' && rest[1..].starts_with('"') {
+            list.push(Piece::Literal('"'));
+            rest = &rest[2..];
+            continue;
+        }
+        let mut body = rest;
+        let mut fill = true;
+        loop {
+            if let Some(after) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
+                fill = false;
+                body = after;
+            } else if let Some(after) = body.strip_prefix("FX").or_else(|| body.strip_prefix("TM")) {
+                body = after;
+            } else {
+                break;
+            }
+        }
+        // Case matters only for names and meridiem; numbers match either.
+        let upper: String = body.chars().take(6).collect::<String>().to_ascii_uppercase();
+        let found = best_match(body)
+            .or_else(|| longest(&upper, |name| name == name.to_ascii_uppercase() && !has_cased_output(name)));
+        if let Some(name) = found {
+            body = &body[name.len()..];
+            let ordinal = if let Some(after) = body.strip_prefix("TH") {
+                body = after;
+                Some(true)
+            } else if let Some(after) = body.strip_prefix("th") {
+                body = after;
+                Some(false)
+            } else {
+                None
+            };
+            rest = body.strip_prefix("SP").unwrap_or(body);
+            list.push(Piece::Pattern { name, fill, ordinal });
+            continue 'next;
+        }
+        list.push(Piece::Literal(c));
+        rest = &rest[c.len_utf8()..];
+    }
+    list
+}
+
+fn has_cased_output(name: &str) -> bool {
+    matches!(name, "MONTH" | "MON" | "DAY" | "DY" | "RM" | "TZ")
+        || name.starts_with(['A', 'P', 'B']) && name != "B"
+}
+
+fn best_match(body: &str) -> Option<&'static str> {
+    longest(body, |_| true)
+}
+
+fn longest(body: &str, accept: impl Fn(&str) -> bool) -> Option<&'static str> {
+    PATTERNS.iter().filter(|p| body.starts_with(**p) && accept(p)).max_by_key(|p| p.len()).copied()
+}
+
+fn ordinal_suffix(n: i64) -> &'static str {
+    let n = n.abs();
+    match (n % 100, n % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+
+/// What is shown: a moment with a calendar, or an interval's parts.
+struct Shown {
+    year: i64,
+    month: i64,
+    day: i64,
+    /// Days since 2000, for what follows from the calendar.
+    date: Option<i64>,
+    hour: i64,
+    clock: i64,
+    zone: Option<(i64, String)>,
+}
+
+fn render(shown: &Shown, template: &str) -> Result<String> {
+    let mut out = String::new();
+    for piece in pieces(template) {
+        let Piece::Pattern { name, fill, ordinal } = piece else {
+            if let Piece::Literal(c) = piece {
+                out.push(c);
+            }
+            continue;
+        };
+        let mut number: Option<(i64, usize)> = None;
+        let mut named = |text: &str, width: usize, case: &str| {
+            let text = if case.chars().all(|c| c.is_ascii_uppercase()) {
+                text.to_ascii_uppercase()
+            } else if case.chars().next().is_some_and(|c| c.is_ascii_lowercase()) {
+                text.to_ascii_lowercase()
+            } else {
+                text.to_owned()
+            };
+            if fill { out.push_str(&format!("{text:<width$}")) } else { out.push_str(&text) }
+        };
+        let seconds = shown.clock / MICROS_PER_SECOND % 60;
+        let micros = shown.clock % MICROS_PER_SECOND;
+        let calendar = || shown.date.ok_or_else(|| invalid_for_interval());
+        let month_index = (shown.month.max(1) as usize - 1) % 12;
+        match name {
+            "YYYY" => number = Some((shown_year(shown), 4)),
+            "YYY" => number = Some((shown_year(shown) % 1000, 3)),
+            "YY" => number = Some((shown_year(shown) % 100, 2)),
+            "Y" => number = Some((shown_year(shown) % 10, 1)),
+            "Y,YYY" => {
+                let year = shown_year(shown);
+                out.push_str(&format!("{},{:03}", year / 1000, year % 1000));
+            }
+            "IYYY" => number = Some((iso_week(calendar()?).0, 4)),
+            "IYY" => number = Some((iso_week(calendar()?).0 % 1000, 3)),
+            "IY" => number = Some((iso_week(calendar()?).0 % 100, 2)),
+            "I" => number = Some((iso_week(calendar()?).0 % 10, 1)),
+            "MONTH" | "Month" | "month" => {
+                calendar()?;
+                named(MONTHS[month_index], 9, name);
+            }
+            "MON" | "Mon" | "mon" => {
+                calendar()?;
+                named(&MONTHS[month_index][..3], 3, name);
+            }
+            "MM" => number = Some((shown.month, 2)),
+            "DAY" | "Day" | "day" => named(DAYS[day_of_week(calendar()?) as usize], 9, name),
+            "DY" | "Dy" | "dy" => named(&DAYS[day_of_week(calendar()?) as usize][..3], 3, name),
+            "DDD" => {
+                let day = calendar()?;
+                number = Some((day - days_from_civil(shown.year, 1, 1) + 1, 3));
+            }
+            "IDDD" => {
+                let (_, week) = iso_week(calendar()?);
+                number = Some(((week - 1) * 7 + (day_of_week(calendar()?) + 6) % 7 + 1, 3));
+            }
+            "DD" => number = Some((shown.day, 2)),
+            "D" => number = Some((day_of_week(calendar()?) + 1, 1)),
+            "ID" => number = Some(((day_of_week(calendar()?) + 6) % 7 + 1, 1)),
+            "W" => number = Some(((shown.day - 1) / 7 + 1, 1)),
+            "WW" => number = Some(((calendar()? - days_from_civil(shown.year, 1, 1)) / 7 + 1, 2)),
+            "IW" => number = Some((iso_week(calendar()?).1, 2)),
+            "CC" => {
+                let year = shown.year;
+                number = Some((if year > 0 { (year + 99) / 100 } else { year / 100 - 1 }, 2));
+            }
+            "J" => number = Some((calendar()? + 2_451_545, 1)),
+            "Q" => number = Some(((shown.month - 1) / 3 + 1, 1)),
+            "RM" | "rm" => {
+                let roman = ROMAN[month_index];
+                let roman = if name == "rm" { roman.to_ascii_lowercase() } else { roman.to_owned() };
+                out.push_str(&if fill { format!("{roman:<4}") } else { roman });
+            }
+            "HH24" => number = Some((shown.hour, 2)),
+            "HH" | "HH12" => number = Some((if shown.hour % 12 == 0 { 12 } else { shown.hour % 12 }, 2)),
+            "MI" => number = Some((shown.clock / MICROS_PER_MINUTE % 60, 2)),
+            "SS" => number = Some((seconds, 2)),
+            "MS" => number = Some((micros / 1000, 3)),
+            "US" => number = Some((micros, 6)),
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                let digits = usize::from(name.as_bytes()[2] - b'0');
+                number = Some((micros / 10i64.pow(6 - digits as u32), digits));
+            }
+            "SSSS" | "SSSSS" => {
+                number = Some((shown.hour * 3600 + shown.clock % MICROS_PER_HOUR / MICROS_PER_SECOND, 1))
+            }
+            "AM" | "PM" | "am" | "pm" | "A.M." | "P.M." | "a.m." | "p.m." => {
+                let text = if shown.hour % 24 >= 12 { "PM" } else { "AM" };
+                let text = if name.contains('.') {
+                    format!("{}.{}.", &text[..1], &text[1..])
+                } else {
+                    text.to_owned()
+                };
+                out.push_str(&if name.starts_with(['a', 'p']) { text.to_ascii_lowercase() } else { text });
+            }
+            "BC" | "AD" | "bc" | "ad" | "B.C." | "A.D." | "b.c." | "a.d." => {
+                let text = if shown.year <= 0 { "BC" } else { "AD" };
+                let text = if name.contains('.') {
+                    format!("{}.{}.", &text[..1], &text[1..])
+                } else {
+                    text.to_owned()
+                };
+                out.push_str(&if name.starts_with(['a', 'b']) { text.to_ascii_lowercase() } else { text });
+            }
+            "TZ" | "tz" | "OF" | "TZH" | "TZM" => {
+                let Some((offset, abbreviation)) = &shown.zone else { continue };
+                let (sign, magnitude) = (if *offset < 0 { '-' } else { '+' }, offset.abs());
+                match name {
+                    "TZ" => out.push_str(abbreviation),
+                    "tz" => out.push_str(&abbreviation.to_ascii_lowercase()),
+                    "TZH" => out.push_str(&format!("{sign}{:02}", magnitude / 3600)),
+                    "TZM" => out.push_str(&format!("{:02}", magnitude / 60 % 60)),
+                    _ => {
+                        out.push_str(&format!("{sign}{:02}", magnitude / 3600));
+                        if magnitude / 60 % 60 != 0 {
+                            out.push_str(&format!(":{:02}", magnitude / 60 % 60));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some((value, width)) = number {
+            let width = if value < 0 { width + 1 } else { width };
+            out.push_str(&if fill { format!("{value:0width$}") } else { value.to_string() });
+            match ordinal {
+                Some(true) => out.push_str(&ordinal_suffix(value).to_ascii_uppercase()),
+                Some(false) => out.push_str(ordinal_suffix(value)),
+                None => {}
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn shown_year(shown: &Shown) -> i64 {
+    if shown.year <= 0 && shown.date.is_some() { 1 - shown.year } else { shown.year }
+}
+
+fn invalid_for_interval() -> SqlError {
+    SqlError::new(SqlState::INVALID_DATETIME_FORMAT, "invalid format specification for an interval value")
+        .with_hint("Intervals are not tied to specific calendar dates.")
+}
+
+/// `to_char` of a local timestamp; `instant` is given where there is a zone. Infinite values
+/// and empty templates are NULL.
+pub fn format_timestamp(
+    local: i64,
+    template: &str,
+    instant: Option<i64>,
+    style: &Style,
+) -> Result<Option<String>> {
+    if is_infinite(local) || template.is_empty() {
+        return Ok(None);
+    }
+    let date = local.div_euclid(MICROS_PER_DAY);
+    let clock = local.rem_euclid(MICROS_PER_DAY);
+    let civil = civil_from_days(date);
+    let zone = instant
+        .map(|at| (zone::offset_at(&style.time_zone, at), zone::abbreviation_at(&style.time_zone, at)));
+    render(
+        &Shown {
+            year: civil.year,
+            month: i64::from(civil.month),
+            day: i64::from(civil.day),
+            date: Some(date),
+            hour: clock / MICROS_PER_HOUR,
+            clock,
+            zone,
+        },
+        template,
+    )
+    .map(Some)
+}
+
+/// `to_char` of an interval.
+pub fn format_interval(i: Interval, template: &str, _style: &Style) -> Result<String> {
+    render(
+        &Shown {
+            year: i64::from(i.months / 12),
+            month: i64::from(i.months % 12),
+            day: i64::from(i.days),
+            date: None,
+            hour: i.microseconds / MICROS_PER_HOUR,
+            clock: i.microseconds,
+            zone: None,
+        },
+        template,
+    )
+}
+
+/// What a template read: a local timestamp, and the offset if one was written.
+pub struct Parsed {
+    pub local: i64,
+    pub offset: Option<i64>,
+}
+
+/// Reads `text` by a template.
+pub fn parse(text: &str, template: &str) -> Result<Parsed> {
+    let pieces = pieces(template);
+    let mut rest = text.trim_start();
+    let (mut year, mut month, mut day): (Option<i64>, Option<i64>, Option<i64>) = (None, None, None);
+    let (mut hour, mut minute, mut second, mut micros) = (0i64, 0i64, 0i64, 0i64);
+    let (mut afternoon, mut bc, mut day_of_year, mut julian) = (None, false, None, None);
+    let (mut offset, mut day_seconds): (Option<i64>, Option<i64>) = (None, None);
+    for (index, piece) in pieces.iter().enumerate() {
+        let name = match piece {
+            Piece::Literal(c) => {
+                if c.is_alphanumeric() {
+                    rest = rest.strip_prefix(*c).unwrap_or(rest);
+                } else {
+                    // A separator matches any separators, or none.
+                    rest = rest.trim_start_matches(|r: char| {
+                        !r.is_alphanumeric() && r != '-' && r != '+' || r == *c
+                    });
+                }
+                continue;
+            }
+            Piece::Pattern { name, .. } => *name,
+        };
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            break;
+        }
+        // Adjacent digit patterns must not eat each other's digits.
+        let adjacent = matches!(pieces.get(index + 1), Some(Piece::Pattern { .. }));
+        let start = rest;
+        let mut number = |width: usize| -> Result<i64> {
+            let signed = usize::from(rest.starts_with(['+', '-']));
+            let limit = if adjacent { width } else { usize::MAX };
+            let digits = rest[signed..].bytes().take(limit).take_while(u8::is_ascii_digit).count();
+            let taken = &rest[..signed + digits];
+            let value = taken.parse::<i64>().map_err(|_| {
+                SqlError::new(
+                    SqlState::INVALID_DATETIME_FORMAT,
+                    format!(
+                        "invalid value \"{}\" for \"{name}\"",
+                        rest.chars().take(width).collect::<String>()
+                    ),
+                )
+                .with_detail("Value must be an integer.")
+            })?;
+            rest = &rest[signed + digits..];
+            Ok(value)
+        };
+        match name {
+            "YYYY" | "IYYY" => year = Some(number(4)?),
+            "Y,YYY" => {
+                let text = rest.split(|c: char| !c.is_ascii_digit() && c != ',').next().unwrap_or("");
+                year = text.replace(',', "").parse().ok();
+                rest = &rest[text.len()..];
+            }
+            "YYY" | "IYY" => year = Some(number(3)? + 2000),
+            "YY" | "IY" => {
+                let two = number(2)?;
+                year = Some(if two < 70 {
+                    two + 2000
+                } else if two < 100 {
+                    two + 1900
+                } else {
+                    two
+                });
+            }
+            "Y" | "I" => year = Some(number(1)? + 2020),
+            "MM" => month = Some(number(2)?),
+            "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => {
+                let full = name.len() > 3;
+                let lower = rest.to_ascii_lowercase();
+                let found = MONTHS.iter().position(|m| {
+                    let m = m.to_ascii_lowercase();
+                    lower.starts_with(if full { &m } else { &m[..3] })
+                });
+                let at = found.ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_DATETIME_FORMAT,
+                        format!(
+                            "invalid value \"{}\" for \"{name}\"",
+                            rest.split_whitespace().next().unwrap_or("")
+                        ),
+                    )
+                    .with_detail("The given value did not match any of the allowed values for this field.")
+                })?;
+                month = Some(at as i64 + 1);
+                rest = &rest[if full { MONTHS[at].len() } else { 3 }..];
+            }
+            "DD" => day = Some(number(2)?),
+            "DDD" => day_of_year = Some(number(3)?),
+            "J" => julian = Some(number(9)?),
+            "HH24" => hour = number(2)?,
+            "HH" | "HH12" => {
+                hour = number(2)?;
+                if !(1..=12).contains(&hour) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_DATETIME_FORMAT,
+                        format!("hour \"{hour}\" is invalid for the 12-hour clock"),
+                    )
+                    .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+                }
+                afternoon = afternoon.or(Some(false));
+            }
+            "MI" => minute = number(2)?,
+            "SS" => second = number(2)?,
+            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                let width = match name {
+                    "MS" => 3,
+                    "US" => 6,
+                    _ => usize::from(name.as_bytes()[2] - b'0'),
+                };
+                let value = number(width)?;
+                let digits = (start.len() - rest.len()).min(6) as u32;
+                micros = value * 10i64.pow(6 - digits);
+            }
+            "SSSS" | "SSSSS" => day_seconds = Some(number(5)?),
+            "AM" | "PM" | "am" | "pm" | "A.M." | "P.M." | "a.m." | "p.m." => {
+                let lower = rest.to_ascii_lowercase().replace('.', "");
+                afternoon = Some(lower.starts_with("pm"));
+                rest = &rest[name.len().min(rest.len())..];
+            }
+            "BC" | "AD" | "bc" | "ad" | "B.C." | "A.D." | "b.c." | "a.d." => {
+                bc = rest.to_ascii_lowercase().starts_with('b');
+                rest = &rest[name.len().min(rest.len())..];
+            }
+            "TZH" => {
+                let negative = start.starts_with('-');
+                let hours = number(3)?;
+                offset = Some(hours * 3600);
+                if negative && hours == 0 {
+                    offset = Some(0);
+                }
+            }
+            "TZM" => {
+                let minutes = number(2)?;
+                offset = offset.map(|o| if o < 0 { o - minutes * 60 } else { o + minutes * 60 });
+            }
+            "DAY" | "Day" | "day" | "DY" | "Dy" | "dy" | "TZ" | "tz" | "RM" | "rm" => {
+                rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            }
+            "D" | "ID" | "W" | "Q" => {
+                number(1)?;
+            }
+            "WW" | "IW" | "CC" => {
+                number(2)?;
+            }
+            _ => {}
+        }
+    }
+    let wrong = || {
+        SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date/time field value out of range: \"{text}\""),
+        )
+    };
+    match afternoon {
+        Some(true) if hour < 12 => hour += 12,
+        Some(false) if hour == 12 => hour = 0,
+        _ => {}
+    }
+    let year = year.unwrap_or(1);
+    let year = if bc { 1 - year } else { year };
+    // With no year, month and day, the calendar starts at 0001-01-01 BC as PostgreSQL's does.
+    let year =
+        if year == 1 && !bc && month.is_none() && day.is_none() && julian.is_none() { 0 } else { year };
+    let mut days = if let Some(julian) = julian {
+        julian - 2_451_545
+    } else {
+        let (month, day) = (month.unwrap_or(1), day.unwrap_or(1));
+        if !(1..=12).contains(&month) || day < 1 || day > i64::from(days_in_month(year, month as u32)) {
+            return Err(wrong());
+        }
+        days_from_civil(year, month as u32, day as u32)
+    };
+    if let Some(ordinal) = day_of_year {
+        days = days_from_civil(year, 1, 1) + ordinal - 1;
+    }
+    if let Some(total) = day_seconds {
+        (hour, minute, second) = (total / 3600, total / 60 % 60, total % 60);
+    }
+    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..60).contains(&second) {
+        return Err(wrong());
+    }
+    let clock = hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + second * MICROS_PER_SECOND + micros;
+    Ok(Parsed { local: check_timestamp(days, clock)?, offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_render() {
+        let at = super::super::parse_timestamp("2024-03-05 14:07:09.5", Style::standard(), 0).unwrap();
+        let check = |template: &str, expected: &str| {
+            assert_eq!(
+                format_timestamp(at, template, None, Style::standard()).unwrap().as_deref(),
+                Some(expected),
+                "{template}"
+            );
+        };
+        check("YYYY-MM-DD HH24:MI:SS.MS", "2024-03-05 14:07:09.500");
+        check("FMDay, DDth FMMonth YYYY", "Tuesday, 05th March 2024");
+        check("HH12:MI AM", "02:07 PM");
+        check("Q \"quarter of\" YY", "1 quarter of 24");
+    }
+}

@@ -7,15 +7,52 @@ use crate::error::Result;
 pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
+mod args;
+mod array;
+mod comparison;
+mod convert;
+mod decimal;
+mod float;
+mod integer;
+mod number_text;
+mod pattern;
 mod registry;
+mod series;
+mod session;
+mod string;
+mod temporal;
 
-/// `(pg_proc.prosrc, implementation)` of every scalar function.
+pub use array::from_values as array_of_values;
+pub use pattern::like;
+pub use session::VERSION_TEXT;
+pub use string::{quote_identifier, quote_literal};
+
+/// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
 type ScalarTable = &'static [(&'static str, Eval)];
 /// The same of set-returning functions.
 type SetTable = &'static [(&'static str, registry::SetEval)];
 
-const SCALAR_TABLES: &[ScalarTable] = &[];
-const SET_TABLES: &[SetTable] = &[];
+const SCALAR_TABLES: &[ScalarTable] = &[
+    comparison::OPERATORS,
+    comparison::SUPPORT,
+    integer::ARITHMETIC,
+    integer::ONE_WIDTH,
+    integer::OTHERS,
+    float::DOUBLES,
+    float::SINGLES,
+    float::MATHEMATICS,
+    float::OTHERS,
+    decimal::FUNCTIONS,
+    convert::FUNCTIONS,
+    string::FUNCTIONS,
+    pattern::FUNCTIONS,
+    number_text::FUNCTIONS,
+    temporal::FUNCTIONS,
+    array::FUNCTIONS,
+    session::HOSTED,
+    session::FUNCTIONS,
+];
+const SET_TABLES: &[SetTable] = &[series::SETS, temporal::SETS, array::SETS, pattern::SETS];
 
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,

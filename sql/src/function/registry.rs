@@ -361,3 +361,36 @@ pub fn all_operators() -> &'static [&'static Operator] {
 pub fn all_casts() -> &'static [Cast] {
     &registry().casts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::FunctionContext;
+
+    /// Every implementation must stand behind a declared function: a misspelt key would
+    /// otherwise be dead code.
+    #[test]
+    fn every_implementation_is_declared() {
+        let declared: std::collections::HashSet<&str> = include_str!("../../data/proc.tsv")
+            .lines()
+            .chain(include_str!("../../data/own.tsv").lines())
+            .filter_map(|line| line.split('\t').nth(2))
+            .collect();
+        let known = super::super::SCALAR_TABLES
+            .iter()
+            .flat_map(|t| t.iter().map(|(key, _)| *key))
+            .chain(super::super::SET_TABLES.iter().flat_map(|t| t.iter().map(|(key, _)| *key)));
+        let unknown: Vec<&str> = known.filter(|key| !declared.contains(key)).collect();
+        assert_eq!(unknown, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn operators_find_their_functions() {
+        let plus =
+            lookup_operators("+").iter().find(|o| o.left == Some(Oid::INT4) && o.right == Oid::INT4).unwrap();
+        assert_eq!((plus.oid, plus.function.name), (Oid(551), "int4pl"));
+        let sum = (plus.function.eval)(&FunctionContext::detached(), &[Datum::Int4(2), Datum::Int4(3)]);
+        assert_eq!(sum, Ok(Datum::Int4(5)));
+        assert!(lookup_operators("!=").iter().any(|o| o.name == "<>"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Comparison operators of every type, and the mixed-type ones.
+
+use std::cmp::Ordering;
+
+use super::args::*;
+use super::{Eval, FunctionContext};
+use crate::compare::{compare, compare_floats};
+use crate::datetime::{MICROS_PER_DAY, zone};
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// Six operators from one order. The order sees the context and both arguments.
+macro_rules! comparisons {
+    ($($eq:literal $ne:literal $lt:literal $le:literal $gt:literal $ge:literal = $order:expr;)*) => {
+        &[$(
+            ($eq, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Equal))),
+            ($ne, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Equal))),
+            ($lt, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Less))),
+            ($le, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Greater))),
+            ($gt, |c, v| Ok(Datum::Bool($order(c, v)? == Ordering::Greater))),
+            ($ge, |c, v| Ok(Datum::Bool($order(c, v)? != Ordering::Less))),
+        )*]
+    };
+}
+
+type Order = Result<Ordering>;
+
+#[inline]
+fn generic(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(compare(any(v, 0)?, any(v, 1)?))
+}
+
+#[inline]
+fn by_int4(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(int4(v, 0)?.cmp(&int4(v, 1)?))
+}
+
+#[inline]
+fn by_int8(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(int8(v, 0)?.cmp(&int8(v, 1)?))
+}
+
+#[inline]
+fn by_text(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(text(v, 0)?.as_bytes().cmp(text(v, 1)?.as_bytes()))
+}
+
+#[inline]
+fn by_numeric(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    Ok(numeric(v, 0)?.cmp(numeric(v, 1)?))
+}
+
+fn by_float(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    let wide = |i: usize| match &v[i] {
+        Datum::Float4(x) => Ok(f64::from(*x)),
+        _ => float8(v, i),
+    };
+    Ok(compare_floats(wide(0)?, wide(1)?))
+}
+
+/// A date, timestamp or timestamptz as an instant-like number: dates and timestamps without a
+/// zone are read in the session's zone when the other side has one.
+fn moment(ctx: &FunctionContext<'_>, value: &Datum, zoned: bool) -> i128 {
+    let local = match value {
+        Datum::Date(i32::MAX) => return i128::MAX,
+        Datum::Date(i32::MIN) => return i128::MIN,
+        Datum::Date(days) => i128::from(*days) * i128::from(MICROS_PER_DAY),
+        Datum::Timestamp(i64::MAX) | Datum::TimestampTz(i64::MAX) => return i128::MAX,
+        Datum::Timestamp(i64::MIN) | Datum::TimestampTz(i64::MIN) => return i128::MIN,
+        Datum::TimestampTz(t) => return i128::from(*t),
+        Datum::Timestamp(t) => i128::from(*t),
+        _ => 0,
+    };
+    match i64::try_from(local) {
+        Ok(local) if zoned => i128::from(zone::to_instant(&ctx.style().time_zone, local)),
+        _ => local,
+    }
+}
+
+fn by_moment(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    let zoned = v.iter().any(|value| matches!(value, Datum::TimestampTz(_)));
+    Ok(moment(ctx, any(v, 0)?, zoned).cmp(&moment(ctx, any(v, 1)?, zoned)))
+}
+
+pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
+    "int4eq" "int4ne" "int4lt" "int4le" "int4gt" "int4ge" = by_int4;
+    "int8eq" "int8ne" "int8lt" "int8le" "int8gt" "int8ge" = by_int8;
+    "int2eq" "int2ne" "int2lt" "int2le" "int2gt" "int2ge" = generic;
+    "int24eq" "int24ne" "int24lt" "int24le" "int24gt" "int24ge" = generic;
+    "int42eq" "int42ne" "int42lt" "int42le" "int42gt" "int42ge" = generic;
+    "int28eq" "int28ne" "int28lt" "int28le" "int28gt" "int28ge" = generic;
+    "int82eq" "int82ne" "int82lt" "int82le" "int82gt" "int82ge" = generic;
+    "int48eq" "int48ne" "int48lt" "int48le" "int48gt" "int48ge" = generic;
+    "int84eq" "int84ne" "int84lt" "int84le" "int84gt" "int84ge" = generic;
+    "float4eq" "float4ne" "float4lt" "float4le" "float4gt" "float4ge" = by_float;
+    "float8eq" "float8ne" "float8lt" "float8le" "float8gt" "float8ge" = by_float;
+    "float48eq" "float48ne" "float48lt" "float48le" "float48gt" "float48ge" = by_float;
+    "float84eq" "float84ne" "float84lt" "float84le" "float84gt" "float84ge" = by_float;
+    "numeric_eq" "numeric_ne" "numeric_lt" "numeric_le" "numeric_gt" "numeric_ge" = by_numeric;
+    "texteq" "textne" "text_lt" "text_le" "text_gt" "text_ge" = by_text;
+    "bpchareq" "bpcharne" "bpcharlt" "bpcharle" "bpchargt" "bpcharge" = by_text;
+    "nameeq" "namene" "namelt" "namele" "namegt" "namege" = by_text;
+    "nameeqtext" "namenetext" "namelttext" "nameletext" "namegttext" "namegetext" = by_text;
+    "texteqname" "textnename" "textltname" "textlename" "textgtname" "textgename" = by_text;
+    "chareq" "charne" "charlt" "charle" "chargt" "charge" = by_text;
+    "booleq" "boolne" "boollt" "boolle" "boolgt" "boolge" = generic;
+    "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic;
+    "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge" = generic;
+    "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge" = generic;
+    "timestamp_eq" "timestamp_ne" "timestamp_lt" "timestamp_le" "timestamp_gt" "timestamp_ge" = generic;
+    "interval_eq" "interval_ne" "interval_lt" "interval_le" "interval_gt" "interval_ge" = generic;
+    "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge" = generic;
+    "oideq" "oidne" "oidlt" "oidle" "oidgt" "oidge" = generic;
+    "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge" = generic;
+    "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge" = generic;
+    "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge" = generic;
+    "date_eq_timestamp" "date_ne_timestamp" "date_lt_timestamp" "date_le_timestamp" "date_gt_timestamp" "date_ge_timestamp" = by_moment;
+    "timestamp_eq_date" "timestamp_ne_date" "timestamp_lt_date" "timestamp_le_date" "timestamp_gt_date" "timestamp_ge_date" = by_moment;
+    "date_eq_timestamptz" "date_ne_timestamptz" "date_lt_timestamptz" "date_le_timestamptz" "date_gt_timestamptz" "date_ge_timestamptz" = by_moment;
+    "timestamptz_eq_date" "timestamptz_ne_date" "timestamptz_lt_date" "timestamptz_le_date" "timestamptz_gt_date" "timestamptz_ge_date" = by_moment;
+    "timestamp_eq_timestamptz" "timestamp_ne_timestamptz" "timestamp_lt_timestamptz" "timestamp_le_timestamptz" "timestamp_gt_timestamptz" "timestamp_ge_timestamptz" = by_moment;
+    "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment;
+    "jsonb_eq" "jsonb_ne" "jsonb_lt" "jsonb_le" "jsonb_gt" "jsonb_ge" = by_text;
+    "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = generic;
+    "texteq" "textne" "text_pattern_lt" "text_pattern_le" "text_pattern_gt" "text_pattern_ge" = by_text;
+    "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_text;
+};
+
+fn sign(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(compare(any(v, 0)?, any(v, 1)?) as i32))
+}
+
+fn larger(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Less { v[1].clone() } else { v[0].clone() })
+}
+
+fn smaller(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Greater { v[1].clone() } else { v[0].clone() })
+}
+
+/// Three-way comparisons (the btree support functions), and the transition functions of MIN
+/// and MAX, which are callable too.
+pub(super) const SUPPORT: &[(&str, Eval)] = &[
+    ("btint2cmp", sign),
+    ("btint4cmp", sign),
+    ("btint8cmp", sign),
+    ("btfloat4cmp", sign),
+    ("btfloat8cmp", sign),
+    ("btoidcmp", sign),
+    ("btnamecmp", sign),
+    ("bttextcmp", sign),
+    ("bpcharcmp", sign),
+    ("btboolcmp", sign),
+    ("btarraycmp", sign),
+    ("btrecordcmp", sign),
+    ("byteacmp", sign),
+    ("date_cmp", sign),
+    ("time_cmp", sign),
+    ("timestamp_cmp", sign),
+    ("interval_cmp", sign),
+    ("uuid_cmp", sign),
+    ("numeric_cmp", sign),
+    ("int2larger", larger),
+    ("int4larger", larger),
+    ("int8larger", larger),
+    ("float4larger", larger),
+    ("float8larger", larger),
+    ("numeric_larger", larger),
+    ("text_larger", larger),
+    ("bpchar_larger", larger),
+    ("date_larger", larger),
+    ("time_larger", larger),
+    ("timestamp_larger", larger),
+    ("interval_larger", larger),
+    ("oidlarger", larger),
+    ("array_larger", larger),
+    ("int2smaller", smaller),
+    ("int4smaller", smaller),
+    ("int8smaller", smaller),
+    ("float4smaller", smaller),
+    ("float8smaller", smaller),
+    ("numeric_smaller", smaller),
+    ("text_smaller", smaller),
+    ("bpchar_smaller", smaller),
+    ("date_smaller", smaller),
+    ("time_smaller", smaller),
+    ("timestamp_smaller", smaller),
+    ("interval_smaller", smaller),
+    ("oidsmaller", smaller),
+    ("array_smaller", smaller),
+];

@@ -1,0 +1,398 @@
+//! `to_char` and `to_number` for numbers (the manual's table 9.28).
+
+use super::Eval;
+use super::args::*;
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::numeric::Numeric;
+
+/// What a number template says, read once.
+#[derive(Default)]
+struct Template {
+    /// One entry a position before the point: digit kinds and literals in order.
+    items: Vec<Item>,
+    integer_digits: usize,
+    fraction_digits: usize,
+    /// Whether a `0` stands before the point, and how many positions follow it.
+    zero_from: Option<usize>,
+    fill: bool,
+    sign: Sign,
+    roman: bool,
+    exponent: bool,
+    shift: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Item {
+    Digit { zero: bool },
+    Group,
+    Point,
+    Literal(char),
+    Currency,
+    Ordinal { upper: bool },
+    Sign(SignMark),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SignMark {
+    Minus,
+    Plus,
+    Any,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Sign {
+    /// A minus (or a blank) before the first digit.
+    #[default]
+    Leading,
+    /// S: anchored before or after the number.
+    Anchored { after: bool },
+    /// PR: angle brackets.
+    Brackets,
+    /// MI, PL or SG stand in the template.
+    Explicit,
+}
+
+fn read(template: &str) -> Result<Template> {
+    let mut t = Template { fill: true, ..Template::default() };
+    let mut rest = template;
+    let mut after_point = false;
+    let mut shifting = false;
+    while let Some(c) = rest.chars().next() {
+        let upper: String = rest.chars().take(4).collect::<String>().to_ascii_uppercase();
+        let mut length = c.len_utf8();
+        if upper.starts_with("EEEE") {
+            t.exponent = true;
+            length = 4;
+        } else if upper.starts_with("FM") {
+            t.fill = false;
+            length = 2;
+        } else if upper.starts_with("MI") {
+            t.items.push(Item::Sign(SignMark::Minus));
+            t.sign = Sign::Explicit;
+            length = 2;
+        } else if upper.starts_with("PL") {
+            t.items.push(Item::Sign(SignMark::Plus));
+            t.sign = Sign::Explicit;
+            length = 2;
+        } else if upper.starts_with("SG") {
+            t.items.push(Item::Sign(SignMark::Any));
+            t.sign = Sign::Explicit;
+            length = 2;
+        } else if upper.starts_with("PR") {
+            t.sign = Sign::Brackets;
+            length = 2;
+        } else if upper.starts_with("RN") {
+            t.roman = true;
+            length = 2;
+        } else if upper.starts_with("TH") {
+            t.items.push(Item::Ordinal { upper: rest.starts_with("TH") });
+            length = 2;
+        } else {
+            match c {
+                '9' | '0' => {
+                    if after_point {
+                        t.fraction_digits += 1;
+                    } else {
+                        t.integer_digits += 1;
+                        if c == '0' && t.zero_from.is_none() {
+                            t.zero_from = Some(t.integer_digits - 1);
+                        }
+                    }
+                    if shifting {
+                        t.shift += 1;
+                    }
+                    t.items.push(Item::Digit { zero: c == '0' });
+                }
+                '.' | 'D' | 'd' => {
+                    if after_point {
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, "multiple decimal points"));
+                    }
+                    after_point = true;
+                    t.items.push(Item::Point);
+                }
+                ',' | 'G' | 'g' => t.items.push(Item::Group),
+                'S' | 's' => t.sign = Sign::Anchored { after: t.integer_digits > 0 },
+                'L' | 'l' => t.items.push(Item::Currency),
+                'V' | 'v' => shifting = true,
+                '"' => {
+                    let body = &rest[1..];
+                    let end = body.find('"').unwrap_or(body.len());
+                    t.items.extend(body[..end].chars().map(Item::Literal));
+                    length = (end + 2).min(rest.len());
+                }
+                other => t.items.push(Item::Literal(other)),
+            }
+        }
+        rest = &rest[length..];
+    }
+    Ok(t)
+}
+
+fn roman(value: &Numeric, fill: bool) -> String {
+    let n = value.to_i32().unwrap_or(0);
+    let text = if (1..4000).contains(&n) {
+        let mut n = n;
+        let mut text = String::new();
+        for (size, symbol) in [
+            (1000, "M"),
+            (900, "CM"),
+            (500, "D"),
+            (400, "CD"),
+            (100, "C"),
+            (90, "XC"),
+            (50, "L"),
+            (40, "XL"),
+            (10, "X"),
+            (9, "IX"),
+            (5, "V"),
+            (4, "IV"),
+            (1, "I"),
+        ] {
+            while n >= size {
+                text.push_str(symbol);
+                n -= size;
+            }
+        }
+        text
+    } else {
+        "#".repeat(15)
+    };
+    if fill { format!("{text:>15}") } else { text }
+}
+
+/// Lays a number out by a template.
+fn format(value: &Numeric, template: &str) -> Result<String> {
+    let t = read(template)?;
+    if t.roman {
+        return Ok(roman(&value.round(0)?, t.fill));
+    }
+    if t.exponent {
+        let scale = t.fraction_digits;
+        let text = if value.is_finite() { format!("{:.scale$e}", value.to_f64()) } else { value.to_string() };
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let mark = if exponent < 0 { '-' } else { '+' };
+        let blank = if value.signum() >= 0 { " " } else { "" };
+        return Ok(format!("{blank}{mantissa}e{mark}{:02}", exponent.abs()));
+    }
+    let value = if t.shift > 0 {
+        value.mul(&Numeric::from(10i64.pow(t.shift.min(18) as u32)))?
+    } else {
+        value.clone()
+    };
+    let negative = value.signum() < 0;
+    let rounded = value.abs().round(t.fraction_digits as i32)?;
+    let negative = negative && (!rounded.is_zero() || matches!(t.sign, Sign::Leading));
+    let text = rounded.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = if whole == "0" && t.integer_digits > 0 && t.fraction_digits > 0 && t.zero_from.is_none() {
+        ""
+    } else {
+        whole
+    };
+    let overflow = whole.len() > t.integer_digits || !value.is_finite();
+    // Digits aligned to the template's positions; blanks where the number is shorter.
+    let mut digits: Vec<char> =
+        std::iter::repeat_n(' ', t.integer_digits.saturating_sub(whole.len())).chain(whole.chars()).collect();
+    if let Some(from) = t.zero_from {
+        for digit in digits.iter_mut().skip(from) {
+            if *digit == ' ' {
+                *digit = '0';
+            }
+        }
+    }
+    // A zero that would leave nothing before the point of an integer template is shown.
+    if whole.is_empty() && t.fraction_digits == 0 && t.integer_digits > 0 {
+        let last = digits.len() - 1;
+        digits[last] = '0';
+    }
+    let first = digits.iter().position(|d| *d != ' ').unwrap_or(digits.len());
+    let sign_text = |wanted: Option<bool>| match wanted {
+        Some(true) => "-",
+        Some(false) => "+",
+        None => "",
+    };
+    let mut out = String::new();
+    let mut position = 0;
+    let mut after_point = false;
+    let mut fraction_digits = fraction.chars();
+    let mut shown_sign = false;
+    // With FM, zeros of 9-positions at the end of the fraction are dropped.
+    let last_zero = t
+        .items
+        .iter()
+        .scan(false, |point, item| {
+            *point |= *item == Item::Point;
+            Some(*point && *item == Item::Digit { zero: true })
+        })
+        .collect::<Vec<_>>();
+    let keep_fraction = if t.fill {
+        fraction.len()
+    } else {
+        let forced = t
+            .items
+            .iter()
+            .zip(&last_zero)
+            .filter(|(i, _)| matches!(i, Item::Digit { .. }))
+            .skip(t.integer_digits)
+            .enumerate()
+            .filter(|(_, (_, zero))| **zero)
+            .map(|(i, _)| i + 1)
+            .max()
+            .unwrap_or(0);
+        fraction.trim_end_matches('0').len().max(forced)
+    };
+    let lead = |out: &mut String| match t.sign {
+        Sign::Leading if negative => out.push('-'),
+        Sign::Leading if t.fill => out.push(' '),
+        Sign::Anchored { after: false } => out.push(if negative { '-' } else { '+' }),
+        Sign::Brackets if negative => out.push('<'),
+        Sign::Brackets if t.fill => out.push(' '),
+        _ => {}
+    };
+    for item in &t.items {
+        match item {
+            Item::Digit { .. } if !after_point => {
+                if overflow {
+                    if !shown_sign {
+                        lead(&mut out);
+                        shown_sign = true;
+                    }
+                    out.push('#');
+                } else {
+                    if position == first && !shown_sign {
+                        lead(&mut out);
+                        shown_sign = true;
+                    }
+                    match digits[position] {
+                        ' ' if t.fill => out.push(' '),
+                        ' ' => {}
+                        digit => out.push(digit),
+                    }
+                }
+                position += 1;
+            }
+            Item::Digit { .. } => {
+                let index = fraction.len() - fraction_digits.as_str().len();
+                if overflow {
+                    out.push('#');
+                } else if let Some(digit) = fraction_digits.next() {
+                    if index < keep_fraction {
+                        out.push(digit);
+                    }
+                }
+            }
+            Item::Group => {
+                if position > first || overflow {
+                    out.push(',');
+                } else if t.fill {
+                    out.push(' ');
+                }
+            }
+            Item::Point => {
+                if !shown_sign {
+                    lead(&mut out);
+                    shown_sign = true;
+                }
+                after_point = true;
+                out.push('.');
+            }
+            Item::Literal(c) => out.push(*c),
+            Item::Currency => out.push(' '),
+            Item::Ordinal { upper } => {
+                let suffix = ordinal(whole);
+                if !negative {
+                    out.push_str(&if *upper { suffix.to_ascii_uppercase() } else { suffix.to_owned() });
+                }
+            }
+            Item::Sign(mark) => out.push_str(match mark {
+                SignMark::Minus => {
+                    if negative {
+                        sign_text(Some(true))
+                    } else if t.fill {
+                        " "
+                    } else {
+                        ""
+                    }
+                }
+                SignMark::Plus => {
+                    if !negative {
+                        sign_text(Some(false))
+                    } else if t.fill {
+                        " "
+                    } else {
+                        ""
+                    }
+                }
+                SignMark::Any => sign_text(Some(negative)),
+            }),
+        }
+    }
+    if !shown_sign && t.integer_digits > 0 {
+        lead(&mut out);
+    }
+    match t.sign {
+        Sign::Anchored { after: true } => out.push(if negative { '-' } else { '+' }),
+        Sign::Brackets if negative => out.push('>'),
+        Sign::Brackets if t.fill => out.push(' '),
+        _ => {}
+    }
+    Ok(out)
+}
+
+fn ordinal(digits: &str) -> &'static str {
+    let n: u64 = digits.get(digits.len().saturating_sub(2)..).and_then(|d| d.parse().ok()).unwrap_or(0);
+    match (n % 100, n % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// Reads a number by a template: digits, signs and the point count, the rest is noise.
+fn parse(text: &str, template: &str) -> Result<Numeric> {
+    let t = read(template)?;
+    let mut negative = false;
+    let mut digits = String::new();
+    let (mut whole, mut fraction, mut point) = (0, 0, false);
+    for c in text.chars() {
+        match c {
+            '-' | '<' => negative = true,
+            '0'..='9' if !point && whole < t.integer_digits => {
+                digits.push(c);
+                whole += 1;
+            }
+            '0'..='9' if point && fraction < t.fraction_digits => {
+                digits.push(c);
+                fraction += 1;
+            }
+            '.' if !point && t.items.contains(&Item::Point) => {
+                digits.push('.');
+                point = true;
+            }
+            _ => {}
+        }
+    }
+    if digits.is_empty() || digits == "." {
+        return Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type numeric: \"{}\"", text.trim()),
+        ));
+    }
+    let value: Numeric = digits.parse()?;
+    let value =
+        if t.shift > 0 { value.div(&Numeric::from(10i64.pow(t.shift.min(18) as u32)))? } else { value };
+    Ok(if negative { value.neg() } else { value })
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("numeric_to_char", |_, v| Ok(text_datum(format(numeric(v, 0)?, text(v, 1)?)?))),
+    ("int4_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int4(v, 0)?), text(v, 1)?)?))),
+    ("int8_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int8(v, 0)?), text(v, 1)?)?))),
+    ("float4_to_char", |_, v| Ok(text_datum(format(&Numeric::from_f32(float4(v, 0)?), text(v, 1)?)?))),
+    ("float8_to_char", |_, v| Ok(text_datum(format(&Numeric::from_f64(float8(v, 0)?), text(v, 1)?)?))),
+    ("numeric_to_number", |_, v| Ok(Datum::Numeric(parse(text(v, 0)?, text(v, 1)?)?))),
+];

@@ -1,0 +1,588 @@
+//! LIKE, SIMILAR TO and POSIX regular expressions.
+//!
+//! PostgreSQL's advanced regular expressions are translated to the `regex` crate, which
+//! matches in linear time and has no back-references or look-around: those are refused by
+//! name (0A000). One difference stays and is documented: where alternatives overlap, the crate
+//! prefers the first, PostgreSQL the longest.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+
+use super::args::*;
+use super::{Eval, FunctionContext};
+use crate::datum::{Array, Datum, Dimension};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Oid;
+
+/// Whether `text` matches the LIKE pattern. Iterative, with one point to return to: a later
+/// `%` makes every earlier one's alternatives unnecessary.
+pub fn like(text: &str, pattern: &str, fold_case: bool) -> Result<bool> {
+    let (t, p) = (text.as_bytes(), pattern.as_bytes());
+    let same = |a: u8, b: u8| a == b || (fold_case && a.eq_ignore_ascii_case(&b));
+    let (mut ti, mut pi) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    loop {
+        match p.get(pi) {
+            Some(b'%') => {
+                pi += 1;
+                if pi == p.len() {
+                    return Ok(true);
+                }
+                back = Some((pi, ti));
+                continue;
+            }
+            Some(b'_') if ti < t.len() => {
+                ti += 1;
+                while ti < t.len() && !text.is_char_boundary(ti) {
+                    ti += 1;
+                }
+                pi += 1;
+                continue;
+            }
+            Some(b'\\') => {
+                let literal = *p.get(pi + 1).ok_or_else(|| {
+                    SqlError::new(
+                        SqlState::INVALID_ESCAPE_SEQUENCE,
+                        "LIKE pattern must not end with escape character",
+                    )
+                })?;
+                if t.get(ti).is_some_and(|b| same(*b, literal)) {
+                    ti += 1;
+                    pi += 2;
+                    continue;
+                }
+            }
+            Some(&b) if t.get(ti).is_some_and(|a| same(*a, b)) && b != b'_' => {
+                ti += 1;
+                pi += 1;
+                continue;
+            }
+            None if ti == t.len() => return Ok(true),
+            _ => {}
+        }
+        // Mismatch: let the last % take one more character.
+        match &mut back {
+            Some((after, start)) if *start < t.len() => {
+                *start += 1;
+                while *start < t.len() && !text.is_char_boundary(*start) {
+                    *start += 1;
+                }
+                pi = *after;
+                ti = *start;
+            }
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// LIKE … ESCAPE: rewrites the pattern to the backslash as escape character.
+fn like_escape(pattern: &str, escape: &str) -> Result<String> {
+    let mut escapes = escape.chars();
+    let (escape, more) = (escapes.next(), escapes.next());
+    if more.is_some() {
+        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .with_hint("Escape string must be empty or one character."));
+    }
+    if escape == Some('\\') {
+        return Ok(pattern.to_owned());
+    }
+    let mut out = String::with_capacity(pattern.len() + 4);
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            out.push('\\');
+            out.extend(chars.next());
+        } else if c == '\\' {
+            out.push_str("\\\\");
+        } else {
+            out.push(c);
+        }
+    }
+    Ok(out)
+}
+
+/// SIMILAR TO's pattern as a POSIX regular expression, anchored at both ends.
+fn similar_to_regex(pattern: &str, escape: Option<char>) -> String {
+    let mut out = String::from("^(?:");
+    let mut in_class = false;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if Some(c) == escape {
+            if let Some(next) = chars.next() {
+                if !next.is_alphanumeric() {
+                    out.push('\\');
+                }
+                out.push(next);
+            }
+        } else if in_class {
+            in_class = c != ']';
+            if c == '\\' {
+                out.push('\\');
+            }
+            out.push(c);
+        } else {
+            match c {
+                '[' => {
+                    in_class = true;
+                    out.push('[');
+                }
+                '%' => out.push_str(".*"),
+                '_' => out.push('.'),
+                '(' => out.push_str("(?:"),
+                '.' | '^' | '$' | '\\' => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                other => out.push(other),
+            }
+        }
+    }
+    out.push_str(")$");
+    out
+}
+
+fn similar_escape(v: &[Datum]) -> Result<Datum> {
+    let pattern = match any(v, 0)? {
+        Datum::Null => return Ok(Datum::Null),
+        _ => text(v, 0)?,
+    };
+    let escape = match v.get(1) {
+        None | Some(Datum::Null) => Some('\\'),
+        Some(_) => {
+            let escape = text(v, 1)?;
+            if escape.chars().count() > 1 {
+                return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+                    .with_hint("Escape string must be empty or one character."));
+            }
+            escape.chars().next()
+        }
+    };
+    Ok(text_datum(similar_to_regex(pattern, escape)))
+}
+
+/// What the flag letters of the regexp functions ask for.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Flags {
+    global: bool,
+    ignore_case: bool,
+    expanded: bool,
+    literal: bool,
+    /// `.` and bracket complements stop at newlines.
+    newline_stops: bool,
+    /// `^` and `$` match at newlines.
+    newline_anchors: bool,
+}
+
+fn parse_flags(letters: &str) -> Result<Flags> {
+    let mut flags = Flags::default();
+    for letter in letters.chars() {
+        match letter {
+            'g' => flags.global = true,
+            'i' => flags.ignore_case = true,
+            'c' => flags.ignore_case = false,
+            'x' => flags.expanded = true,
+            't' => flags.expanded = false,
+            'q' => flags.literal = true,
+            's' => (flags.newline_stops, flags.newline_anchors) = (false, false),
+            'n' | 'm' => (flags.newline_stops, flags.newline_anchors) = (true, true),
+            'p' => (flags.newline_stops, flags.newline_anchors) = (true, false),
+            'w' => (flags.newline_stops, flags.newline_anchors) = (false, true),
+            'e' | 'b' => {}
+            other => {
+                return Err(invalid_parameter(format!("invalid regular expression option: \"{other}\"")));
+            }
+        }
+    }
+    Ok(flags)
+}
+
+/// A pattern in the crate's syntax: what PostgreSQL spells differently.
+fn translate(pattern: &str) -> Result<String> {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    // `***:` and `***=` directors; embedded options `(?i)` are the crate's too.
+    let body = pattern.strip_prefix("***:").unwrap_or(pattern);
+    if let Some(literal) = pattern.strip_prefix("***=") {
+        return Ok(regex::escape(literal));
+    }
+    let mut chars = body.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('m') | Some('<') => out.push_str("\\b{start}"),
+                Some('M') | Some('>') => out.push_str("\\b{end}"),
+                Some('y') => out.push_str("\\b"),
+                Some('Y') => out.push_str("\\B"),
+                Some('Z') => out.push_str("\\z"),
+                Some(digit @ '1'..='9') if !in_class => {
+                    return Err(SqlError::unsupported(format_args!(
+                        "back-reference \\{digit} in a regular expression"
+                    )));
+                }
+                Some(other) => {
+                    out.push('\\');
+                    out.push(other);
+                }
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_REGULAR_EXPRESSION,
+                        "invalid regular expression: invalid escape \\ sequence",
+                    ));
+                }
+            },
+            '[' if in_class => {
+                // `[:alpha:]` stays; a lone bracket inside a class is literal in POSIX.
+                if chars.peek() == Some(&':') {
+                    out.push('[');
+                    for inner in chars.by_ref() {
+                        out.push(inner);
+                        if inner == ']' {
+                            break;
+                        }
+                    }
+                } else {
+                    out.push_str("\\[");
+                }
+            }
+            '[' => {
+                let rest: String = chars.clone().take(6).collect();
+                if rest.starts_with("[:<:]]") || rest.starts_with("[:>:]]") {
+                    out.push_str(if rest.starts_with("[:<") { "\\b{start}" } else { "\\b{end}" });
+                    chars.nth(5);
+                    continue;
+                }
+                in_class = true;
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                // A closing bracket that comes first is literal.
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '&' | '~' if in_class => {
+                // The crate reads && and ~~ in a class as set operations.
+                out.push('\\');
+                out.push(c);
+            }
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+thread_local! {
+    /// The last patterns this thread compiled: a query uses the same one for every row.
+    static COMPILED: RefCell<Vec<(String, Flags, Arc<Regex>)>> = const { RefCell::new(Vec::new()) };
+}
+const COMPILED_MAX: usize = 32;
+
+fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+    let flags = Flags { global: false, ..flags };
+    let cached = COMPILED.with_borrow_mut(|list| {
+        let at = list.iter().position(|(p, f, _)| *f == flags && p == pattern)?;
+        let entry = list.remove(at);
+        let regex = Arc::clone(&entry.2);
+        list.push(entry);
+        Some(regex)
+    });
+    if let Some(regex) = cached {
+        return Ok(regex);
+    }
+    let translated = if flags.literal { regex::escape(pattern) } else { translate(pattern)? };
+    let regex = RegexBuilder::new(&translated)
+        .case_insensitive(flags.ignore_case)
+        .ignore_whitespace(flags.expanded)
+        .dot_matches_new_line(!flags.newline_stops)
+        .multi_line(flags.newline_anchors)
+        .build()
+        .map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or("").trim().trim_start_matches("error: ").to_owned();
+            if reason.contains("look-around") {
+                SqlError::unsupported("look-around in a regular expression")
+            } else {
+                SqlError::new(
+                    SqlState::INVALID_REGULAR_EXPRESSION,
+                    format!("invalid regular expression: {reason}"),
+                )
+            }
+        })?;
+    let regex = Arc::new(regex);
+    COMPILED.with_borrow_mut(|list| {
+        if list.len() == COMPILED_MAX {
+            list.remove(0);
+        }
+        list.push((pattern.to_owned(), flags, Arc::clone(&regex)));
+    });
+    Ok(regex)
+}
+
+fn matches(v: &[Datum], ignore_case: bool) -> Result<bool> {
+    let flags = Flags { ignore_case, ..Flags::default() };
+    Ok(compile(text(v, 1)?, flags)?.is_match(text(v, 0)?))
+}
+
+fn text_array(values: Vec<Datum>) -> Datum {
+    let dimensions =
+        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
+    Datum::Array(Arc::new(Array { element: Oid::TEXT, dimensions, values }))
+}
+
+/// The parenthesised groups of a match, or the whole match if there are none.
+fn groups(captures: &regex::Captures<'_>) -> Datum {
+    let piece = |m: Option<regex::Match<'_>>| m.map_or(Datum::Null, |m| Datum::text(m.as_str()));
+    let values = if captures.len() == 1 {
+        vec![piece(captures.get(0))]
+    } else {
+        (1..captures.len()).map(|i| piece(captures.get(i))).collect()
+    };
+    text_array(values)
+}
+
+fn optional_flags(v: &[Datum], index: usize) -> Result<Flags> {
+    if v.len() > index { parse_flags(text(v, index)?) } else { Ok(Flags::default()) }
+}
+
+fn regexp_match(v: &[Datum]) -> Result<Datum> {
+    let flags = optional_flags(v, 2)?;
+    if flags.global {
+        return Err(invalid_parameter("regexp_match() does not support the \"global\" option")
+            .with_hint("Use the regexp_matches function instead."));
+    }
+    Ok(compile(text(v, 1)?, flags)?.captures(text(v, 0)?).map_or(Datum::Null, |c| groups(&c)))
+}
+
+fn regexp_matches(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    let flags = optional_flags(v, 2)?;
+    let regex = compile(text(v, 1)?, flags)?;
+    let limit = if flags.global { usize::MAX } else { 1 };
+    Ok(regex.captures_iter(text(v, 0)?).take(limit).map(|c| vec![groups(&c)]).collect())
+}
+
+/// PostgreSQL's replacement escapes: `\1` … `\9`, `\&`, `\\`.
+fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
+    let mut chars = replacement.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some(digit @ '1'..='9') => {
+                let group = digit as usize - '0' as usize;
+                out.push_str(captures.get(group).map_or("", |m| m.as_str()));
+            }
+            Some('&') => out.push_str(captures.get(0).map_or("", |m| m.as_str())),
+            Some('\\') => out.push('\\'),
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+            None => out.push('\\'),
+        }
+    }
+}
+
+/// Replaces the `n`th match from character `start` on (zero: all of them).
+fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -> Result<String> {
+    if start <= 0 {
+        return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
+    }
+    if n < 0 {
+        return Err(invalid_parameter(format!("invalid value for parameter \"n\": {n}")));
+    }
+    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
+    let mut out = source[..from].to_owned();
+    let mut last = from;
+    for (i, captures) in regex.captures_iter(&source[from..]).enumerate() {
+        let Some(whole) = captures.get(0) else { continue };
+        if n == 0 || i + 1 == n as usize {
+            out.push_str(&source[last..from + whole.start()]);
+            expand(replacement, &captures, &mut out);
+            last = from + whole.end();
+        }
+        if n != 0 && i + 1 == n as usize {
+            break;
+        }
+    }
+    out.push_str(&source[last..]);
+    Ok(out)
+}
+
+fn split(v: &[Datum]) -> Result<Vec<Datum>> {
+    let flags = optional_flags(v, 2)?;
+    let source = text(v, 0)?;
+    let regex = compile(text(v, 1)?, flags)?;
+    let mut pieces = Vec::new();
+    let mut last = 0;
+    for found in regex.find_iter(source) {
+        // An empty match at either end, or right after the last one, splits nothing.
+        if found.is_empty()
+            && (found.start() == 0 || found.end() == source.len() || found.start() == last && last != 0)
+        {
+            continue;
+        }
+        pieces.push(Datum::text(&source[last..found.start()]));
+        last = found.end();
+    }
+    pieces.push(Datum::text(&source[last..]));
+    Ok(pieces)
+}
+
+fn regexp_substr(v: &[Datum]) -> Result<Datum> {
+    let source = text(v, 0)?;
+    let start = if v.len() > 2 { int4(v, 2)? } else { 1 };
+    let n = if v.len() > 3 { int4(v, 3)? } else { 1 };
+    let flags = optional_flags(v, 4)?;
+    let group = if v.len() > 5 { int4(v, 5)? } else { 0 };
+    if start <= 0 || n <= 0 || group < 0 {
+        return Err(invalid_parameter("invalid value for a parameter of regexp_substr()"));
+    }
+    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
+    let regex = compile(text(v, 1)?, flags)?;
+    let found = regex.captures_iter(&source[from..]).nth(n as usize - 1);
+    Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
+}
+
+fn regexp_count(v: &[Datum]) -> Result<Datum> {
+    let source = text(v, 0)?;
+    let start = if v.len() > 2 { int4(v, 2)? } else { 1 };
+    if start <= 0 {
+        return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
+    }
+    let flags = optional_flags(v, 3)?;
+    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
+    Ok(Datum::Int4(compile(text(v, 1)?, flags)?.find_iter(&source[from..]).count() as i32))
+}
+
+/// `substring(text from pattern)`: the first group, or the match.
+fn regex_substring(v: &[Datum]) -> Result<Datum> {
+    let regex = compile(text(v, 1)?, Flags::default())?;
+    let group = usize::from(regex.captures_len() > 1);
+    Ok(regex
+        .captures(text(v, 0)?)
+        .and_then(|c| c.get(group).map(|m| Datum::text(m.as_str())))
+        .unwrap_or(Datum::Null))
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("textlike", |_, v| Ok(Datum::Bool(like(text(v, 0)?, text(v, 1)?, false)?))),
+    ("textnlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, false)?))),
+    ("texticlike", |_, v| Ok(Datum::Bool(like(text(v, 0)?, text(v, 1)?, true)?))),
+    ("texticnlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, true)?))),
+    ("namelike", |_, v| Ok(Datum::Bool(like(text(v, 0)?, text(v, 1)?, false)?))),
+    ("namenlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, false)?))),
+    ("nameiclike", |_, v| Ok(Datum::Bool(like(text(v, 0)?, text(v, 1)?, true)?))),
+    ("nameicnlike", |_, v| Ok(Datum::Bool(!like(text(v, 0)?, text(v, 1)?, true)?))),
+    ("like_escape", |_, v| Ok(text_datum(like_escape(text(v, 0)?, text(v, 1)?)?))),
+    ("similar_escape", |_, v| similar_escape(v)),
+    ("similar_to_escape_1", |_, v| similar_escape(v)),
+    ("similar_to_escape_2", |_, v| similar_escape(v)),
+    ("textregexeq", |_, v| Ok(Datum::Bool(matches(v, false)?))),
+    ("textregexne", |_, v| Ok(Datum::Bool(!matches(v, false)?))),
+    ("texticregexeq", |_, v| Ok(Datum::Bool(matches(v, true)?))),
+    ("texticregexne", |_, v| Ok(Datum::Bool(!matches(v, true)?))),
+    ("nameregexeq", |_, v| Ok(Datum::Bool(matches(v, false)?))),
+    ("nameregexne", |_, v| Ok(Datum::Bool(!matches(v, false)?))),
+    ("nameicregexeq", |_, v| Ok(Datum::Bool(matches(v, true)?))),
+    ("nameicregexne", |_, v| Ok(Datum::Bool(!matches(v, true)?))),
+    ("regexp_match", |_, v| regexp_match(v)),
+    ("regexp_match_no_flags", |_, v| regexp_match(v)),
+    ("regexp_like", |_, v| {
+        Ok(Datum::Bool(compile(text(v, 1)?, optional_flags(v, 2)?)?.is_match(text(v, 0)?)))
+    }),
+    ("regexp_like_no_flags", |_, v| Ok(Datum::Bool(matches(v, false)?))),
+    ("regexp_count", |_, v| regexp_count(v)),
+    ("regexp_count_no_start", |_, v| regexp_count(v)),
+    ("regexp_count_no_flags", |_, v| regexp_count(v)),
+    ("regexp_substr", |_, v| regexp_substr(v)),
+    ("regexp_substr_no_start", |_, v| regexp_substr(v)),
+    ("regexp_substr_no_n", |_, v| regexp_substr(v)),
+    ("regexp_substr_no_flags", |_, v| regexp_substr(v)),
+    ("regexp_substr_no_subexpr", |_, v| regexp_substr(v)),
+    ("textregexsubstr", |_, v| regex_substring(v)),
+    ("textregexreplace_noopt", |_, v| {
+        Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))
+    }),
+    ("textregexreplace", |_, v| {
+        let flags = parse_flags(text(v, 3)?)?;
+        let n = i32::from(!flags.global);
+        Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, flags)?, text(v, 2)?, 1, n)?))
+    }),
+    ("textregexreplace_extended", |_, v| {
+        Ok(text_datum(replace(
+            text(v, 0)?,
+            &*compile(text(v, 1)?, optional_flags(v, 5)?)?,
+            text(v, 2)?,
+            int4(v, 3)?,
+            int4(v, 4)?,
+        )?))
+    }),
+    ("textregexreplace_extended_no_flags", |_, v| {
+        Ok(text_datum(replace(
+            text(v, 0)?,
+            &*compile(text(v, 1)?, Flags::default())?,
+            text(v, 2)?,
+            int4(v, 3)?,
+            int4(v, 4)?,
+        )?))
+    }),
+    ("textregexreplace_extended_no_n", |_, v| {
+        Ok(text_datum(replace(
+            text(v, 0)?,
+            &*compile(text(v, 1)?, Flags::default())?,
+            text(v, 2)?,
+            int4(v, 3)?,
+            1,
+        )?))
+    }),
+    ("regexp_split_to_array", |_, v| Ok(text_array(split(v)?))),
+    ("regexp_split_to_array_no_flags", |_, v| Ok(text_array(split(v)?))),
+];
+
+pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+    ("regexp_matches", regexp_matches),
+    ("regexp_matches_no_flags", regexp_matches),
+    ("regexp_split_to_table", |_, v| Ok(split(v)?.into_iter().map(|d| vec![d]).collect())),
+    ("regexp_split_to_table_no_flags", |_, v| Ok(split(v)?.into_iter().map(|d| vec![d]).collect())),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_patterns() {
+        let check = |text: &str, pattern: &str, expected: bool| {
+            assert_eq!(like(text, pattern, false), Ok(expected), "{text} {pattern}")
+        };
+        check("abc", "abc", true);
+        check("abc", "a%", true);
+        check("abc", "%b%", true);
+        check("abc", "_b_", true);
+        check("äöü", "_ö_", true);
+        check("abc", "c", false);
+        check("a%c", "a\\%c", true);
+        check("abc", "a\\%c", false);
+        check("", "%", true);
+        check("", "_", false);
+        check("aXbXc", "a%b%c", true);
+        check("mississippi", "%iss%ip%", true);
+        assert_eq!(like("ABC", "a%", true), Ok(true));
+    }
+
+    #[test]
+    fn replacements_use_backslashes() {
+        let regex = compile("(b.)(.)", Flags::default()).unwrap();
+        assert_eq!(replace("foobarbaz", &regex, "X\\2\\1Y", 1, 1).as_deref(), Ok("fooXrbaYbaz"));
+        assert_eq!(replace("foobarbaz", &regex, "[\\&]", 1, 0).as_deref(), Ok("foo[bar][baz]"));
+    }
+}

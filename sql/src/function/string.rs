@@ -1,0 +1,746 @@
+//! String functions. Lengths and positions count characters, not bytes.
+
+use super::args::*;
+use super::{Eval, FunctionContext};
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::io::{natural_type, text_out};
+
+/// The longest string a function may build (MaxAllocSize).
+const LENGTH_MAX: usize = 0x3fff_ffff;
+
+fn too_long() -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
+}
+
+/// Byte offset of the `n`th character (clamped to the end).
+fn offset(text: &str, n: usize) -> usize {
+    if text.is_ascii() {
+        n.min(text.len())
+    } else {
+        text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+    }
+}
+
+fn char_count(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
+}
+
+/// `substring(text from start for length)`: positions before 1 count against the length.
+fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
+    let start = i64::from(start);
+    let end = match length {
+        None => i64::MAX,
+        Some(length) if length < 0 => {
+            // A window that ends before it begins is an error only when it could hold anything.
+            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
+        Some(length) => start + i64::from(length),
+    };
+    let first = start.max(1) - 1;
+    if end <= 1 || end - 1 <= first {
+        return Ok("");
+    }
+    let from = offset(text, first as usize);
+    let count = (end - 1 - first).min(text.len() as i64) as usize;
+    let rest = &text[from..];
+    Ok(&rest[..offset(rest, count)])
+}
+
+/// Same over bytes.
+fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8]> {
+    let start = i64::from(start);
+    let end = match length {
+        None => i64::MAX,
+        Some(length) if length < 0 => {
+            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
+        Some(length) => start + i64::from(length),
+    };
+    let first = (start.max(1) - 1).min(bytes.len() as i64) as usize;
+    let last = (end.max(1) - 1).min(bytes.len() as i64) as usize;
+    Ok(if last <= first { &[] } else { &bytes[first..last] })
+}
+
+/// One-based character position of `needle`, zero if absent.
+fn position(haystack: &str, needle: &str) -> i32 {
+    haystack.find(needle).map_or(0, |at| char_count(&haystack[..at]) as i32 + 1)
+}
+
+fn overlay(text: &str, with: &str, start: i32, length: i32) -> Result<String> {
+    if start <= 0 {
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    let after = start.checked_add(length).ok_or_else(|| out_of_range("integer"))?;
+    let head = substring(text, 1, Some(start - 1))?;
+    let tail = substring(text, after, None)?;
+    Ok(format!("{head}{with}{tail}"))
+}
+
+/// `left` and `right`: negative counts leave out that many characters at the far end.
+fn left(text: &str, n: i32) -> &str {
+    let keep = if n >= 0 { n as usize } else { char_count(text).saturating_sub(n.unsigned_abs() as usize) };
+    &text[..offset(text, keep)]
+}
+
+fn right(text: &str, n: i32) -> &str {
+    let total = char_count(text);
+    let skip = if n >= 0 { total.saturating_sub(n as usize) } else { (n.unsigned_abs() as usize).min(total) };
+    &text[offset(text, skip)..]
+}
+
+fn pad(text: &str, length: i32, fill: &str, at_left: bool) -> Result<String> {
+    let length = length.max(0) as usize;
+    let have = char_count(text);
+    if have >= length {
+        return Ok(text[..offset(text, length)].to_owned());
+    }
+    if length * 4 > LENGTH_MAX {
+        return Err(too_long());
+    }
+    if fill.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let padding: String = fill.chars().cycle().take(length - have).collect();
+    Ok(if at_left { padding + text } else { format!("{text}{padding}") })
+}
+
+fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> &'a str {
+    let in_set = |c: char| set.contains(c);
+    let text = if start { text.trim_start_matches(in_set) } else { text };
+    if end { text.trim_end_matches(in_set) } else { text }
+}
+
+fn trim_bytes<'a>(mut bytes: &'a [u8], set: &[u8], start: bool, end: bool) -> &'a [u8] {
+    while start && bytes.first().is_some_and(|b| set.contains(b)) {
+        bytes = &bytes[1..];
+    }
+    while end && bytes.last().is_some_and(|b| set.contains(b)) {
+        bytes = &bytes[..bytes.len() - 1];
+    }
+    bytes
+}
+
+/// `split_part(text, delimiter, n)`; negative fields count from the end.
+fn split_part<'a>(text: &'a str, delimiter: &str, n: i32) -> Result<&'a str> {
+    if n == 0 {
+        return Err(invalid_parameter("field position must not be zero"));
+    }
+    if delimiter.is_empty() {
+        return Ok(if n == 1 || n == -1 { text } else { "" });
+    }
+    let field = if n > 0 {
+        text.split(delimiter).nth(n as usize - 1)
+    } else {
+        text.rsplit(delimiter).nth(n.unsigned_abs() as usize - 1)
+    };
+    Ok(field.unwrap_or(""))
+}
+
+fn initcap(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for c in text.chars() {
+        // The C locale knows ASCII letters only.
+        out.push(if inside { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() });
+        inside = c.is_ascii_alphanumeric();
+    }
+    out
+}
+
+fn translate(text: &str, from: &str, to: &str) -> String {
+    let from: Vec<char> = from.chars().collect();
+    let to: Vec<char> = to.chars().collect();
+    text.chars()
+        .filter_map(|c| match from.iter().position(|f| *f == c) {
+            Some(at) => to.get(at).copied(),
+            None => Some(c),
+        })
+        .collect()
+}
+
+/// An identifier, quoted if it must be.
+pub fn quote_identifier(name: &str) -> String {
+    let plain = name
+        .bytes()
+        .enumerate()
+        .all(|(i, b)| b.is_ascii_lowercase() || b == b'_' || (i > 0 && b.is_ascii_digit()));
+    if plain && !name.is_empty() && !is_reserved(name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// PostgreSQL's keywords that cannot stand bare as a name (all but the unreserved).
+fn is_reserved(word: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "all",
+        "analyse",
+        "analyze",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "asymmetric",
+        "authorization",
+        "between",
+        "bigint",
+        "binary",
+        "bit",
+        "boolean",
+        "both",
+        "case",
+        "cast",
+        "char",
+        "character",
+        "check",
+        "coalesce",
+        "collate",
+        "collation",
+        "column",
+        "concurrently",
+        "constraint",
+        "create",
+        "cross",
+        "current_catalog",
+        "current_date",
+        "current_role",
+        "current_schema",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "dec",
+        "decimal",
+        "default",
+        "deferrable",
+        "desc",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "except",
+        "exists",
+        "extract",
+        "false",
+        "fetch",
+        "float",
+        "for",
+        "foreign",
+        "freeze",
+        "from",
+        "full",
+        "grant",
+        "greatest",
+        "group",
+        "grouping",
+        "having",
+        "ilike",
+        "in",
+        "initially",
+        "inner",
+        "inout",
+        "int",
+        "integer",
+        "intersect",
+        "interval",
+        "into",
+        "is",
+        "isnull",
+        "join",
+        "lateral",
+        "leading",
+        "least",
+        "left",
+        "like",
+        "limit",
+        "localtime",
+        "localtimestamp",
+        "national",
+        "natural",
+        "nchar",
+        "none",
+        "normalize",
+        "not",
+        "notnull",
+        "null",
+        "nullif",
+        "numeric",
+        "offset",
+        "on",
+        "only",
+        "or",
+        "order",
+        "out",
+        "outer",
+        "overlaps",
+        "overlay",
+        "placing",
+        "position",
+        "precision",
+        "primary",
+        "real",
+        "references",
+        "returning",
+        "right",
+        "row",
+        "select",
+        "session_user",
+        "setof",
+        "similar",
+        "smallint",
+        "some",
+        "substring",
+        "symmetric",
+        "table",
+        "tablesample",
+        "then",
+        "time",
+        "timestamp",
+        "to",
+        "trailing",
+        "treat",
+        "trim",
+        "true",
+        "union",
+        "unique",
+        "user",
+        "using",
+        "values",
+        "varchar",
+        "variadic",
+        "verbose",
+        "when",
+        "where",
+        "window",
+        "with",
+        "xmlattributes",
+        "xmlconcat",
+        "xmlelement",
+        "xmlexists",
+        "xmlforest",
+        "xmlnamespaces",
+        "xmlparse",
+        "xmlpi",
+        "xmlroot",
+        "xmlserialize",
+        "xmltable",
+    ];
+    WORDS.binary_search(&word).is_ok()
+}
+
+/// A string literal: quotes doubled, the E form where there are backslashes.
+pub fn quote_literal(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    if text.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
+}
+
+/// A value's text as `format` and `concat` show it.
+fn shown(ctx: &FunctionContext<'_>, value: &Datum) -> String {
+    let mut out = String::new();
+    let _ = text_out(value, natural_type(value), ctx, &mut out);
+    out
+}
+
+fn concat(ctx: &FunctionContext<'_>, values: &[Datum], separator: &str) -> String {
+    let mut out = String::new();
+    let mut first = true;
+    for value in values.iter().filter(|v| !v.is_null()) {
+        if !first {
+            out.push_str(separator);
+        }
+        first = false;
+        let _ = text_out(value, natural_type(value), ctx, &mut out);
+    }
+    out
+}
+
+fn format_error(message: &str, hint: Option<&str>) -> SqlError {
+    let error = invalid_parameter(message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// `format(template, …)` with %s, %I, %L, positions, widths and the minus flag.
+fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<String> {
+    let mut out = String::new();
+    let mut next = 0usize;
+    let mut chars = template.chars().peekable();
+    let unterminated =
+        || format_error("unterminated format() type specifier", Some("For a single \"%\" use \"%%\"."));
+    let argument =
+        |index: usize| args.get(index).ok_or_else(|| invalid_parameter("too few arguments for format()"));
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        if chars.peek() == Some(&'%') {
+            chars.next();
+            out.push('%');
+            continue;
+        }
+        let mut number = String::new();
+        while let Some(d) = chars.next_if(char::is_ascii_digit) {
+            number.push(d);
+        }
+        let mut chosen: Option<usize> = None;
+        let mut width: i64 = 0;
+        if !number.is_empty() && chars.next_if_eq(&'$').is_some() {
+            let n: usize = number.parse().map_err(|_| out_of_range("number"))?;
+            chosen = Some(n.checked_sub(1).ok_or_else(|| {
+                invalid_parameter("format specifies argument 0, but arguments are numbered from 1")
+            })?);
+            number.clear();
+        }
+        let mut left_aligned = false;
+        if number.is_empty() {
+            while chars.next_if_eq(&'-').is_some() {
+                left_aligned = true;
+            }
+            if chars.next_if_eq(&'*').is_some() {
+                let mut digits = String::new();
+                while let Some(d) = chars.next_if(char::is_ascii_digit) {
+                    digits.push(d);
+                }
+                let at = if digits.is_empty() {
+                    next += 1;
+                    next - 1
+                } else {
+                    chars
+                        .next_if_eq(&'$')
+                        .ok_or_else(|| invalid_parameter("width argument position must be ended by \"$\""))?;
+                    digits
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|n| n.checked_sub(1))
+                        .ok_or_else(|| out_of_range("number"))?
+                };
+                width = match argument(at)? {
+                    Datum::Null => 0,
+                    Datum::Int2(n) => i64::from(*n),
+                    Datum::Int4(n) => i64::from(*n),
+                    other => shown(ctx, other).parse().map_err(|_| out_of_range("number"))?,
+                };
+            } else {
+                while let Some(d) = chars.next_if(char::is_ascii_digit) {
+                    number.push(d);
+                }
+            }
+        }
+        if !number.is_empty() {
+            width = number.parse().map_err(|_| out_of_range("number"))?;
+        }
+        let conversion = chars.next().ok_or_else(unterminated)?;
+        if !matches!(conversion, 's' | 'I' | 'L') {
+            return Err(format_error(
+                &format!("unrecognized format() type specifier \"{conversion}\""),
+                Some("For a single \"%\" use \"%%\"."),
+            ));
+        }
+        let index = chosen.unwrap_or(next);
+        next = index + 1;
+        let value = argument(index)?;
+        let piece = match (conversion, value) {
+            ('s', Datum::Null) => String::new(),
+            ('L', Datum::Null) => "NULL".to_owned(),
+            ('I', Datum::Null) => {
+                return Err(SqlError::new(
+                    SqlState::NULL_VALUE_NOT_ALLOWED,
+                    "null values cannot be formatted as an SQL identifier",
+                ));
+            }
+            ('s', value) => shown(ctx, value),
+            ('I', value) => quote_identifier(&shown(ctx, value)),
+            (_, value) => quote_literal(&shown(ctx, value)),
+        };
+        let missing = (width.unsigned_abs() as usize).saturating_sub(char_count(&piece)).min(LENGTH_MAX / 4);
+        if left_aligned || width < 0 {
+            out.push_str(&piece);
+            out.extend(std::iter::repeat_n(' ', missing));
+        } else {
+            out.extend(std::iter::repeat_n(' ', missing));
+            out.push_str(&piece);
+        }
+    }
+    Ok(out)
+}
+
+fn repeat(text: &str, count: i32) -> Result<String> {
+    let count = count.max(0) as usize;
+    if text.len().checked_mul(count).is_none_or(|n| n > LENGTH_MAX) {
+        return Err(too_long());
+    }
+    Ok(text.repeat(count))
+}
+
+/// Lower and upper case under the C locale: ASCII letters only.
+fn lower(text: &str) -> String {
+    text.to_ascii_lowercase()
+}
+
+fn md5_hex(bytes: &[u8]) -> Datum {
+    text_datum(format!("{:x}", md5::compute(bytes)))
+}
+
+fn encode(bytes: &[u8], name: &str) -> Result<String> {
+    Ok(match name.to_ascii_lowercase().as_str() {
+        "hex" => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+        "base64" => base64_encode(bytes),
+        "escape" => {
+            let mut out = String::new();
+            for &b in bytes {
+                match b {
+                    b'\\' => out.push_str("\\\\"),
+                    0 | 0x80.. => out.push_str(&format!("\\{b:03o}")),
+                    _ => out.push(b as char),
+                }
+            }
+            out
+        }
+        _ => return Err(invalid_parameter(format!("unrecognized encoding: \"{name}\""))),
+    })
+}
+
+fn decode(text: &str, name: &str) -> Result<Vec<u8>> {
+    match name.to_ascii_lowercase().as_str() {
+        "hex" => crate::io::parse_bytea(&format!("\\x{text}")),
+        "base64" => base64_decode(text),
+        "escape" => crate::io::parse_bytea(text),
+        _ => Err(invalid_parameter(format!("unrecognized encoding: \"{name}\""))),
+    }
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn base64_encode(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for chunk in bytes.chunks(3) {
+        let word = u32::from(chunk[0]) << 16
+            | u32::from(*chunk.get(1).unwrap_or(&0)) << 8
+            | u32::from(*chunk.get(2).unwrap_or(&0));
+        for i in 0..4 {
+            out.push(if i <= chunk.len() {
+                BASE64[(word >> (18 - 6 * i)) as usize & 63] as char
+            } else {
+                '='
+            });
+        }
+        column += 4;
+        // RFC 2045 lines of 76 characters.
+        if column == 76 {
+            out.push('\n');
+            column = 0;
+        }
+    }
+    if out.ends_with('\n') {
+        out.pop();
+    }
+    out
+}
+
+fn base64_decode(text: &str) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let (mut word, mut count) = (0u32, 0);
+    for c in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
+        let value = BASE64.iter().position(|b| *b == c).ok_or_else(|| {
+            invalid_parameter(format!(
+                "invalid symbol \"{}\" found while decoding base64 sequence",
+                c as char
+            ))
+        })?;
+        word = word << 6 | value as u32;
+        count += 1;
+        if count == 4 {
+            out.extend_from_slice(&word.to_be_bytes()[1..]);
+            (word, count) = (0, 0);
+        }
+    }
+    match count {
+        2 => out.push((word >> 4) as u8),
+        3 => out.extend_from_slice(&((word >> 2) as u16).to_be_bytes()),
+        _ => {}
+    }
+    Ok(out)
+}
+
+fn chr(code: i32) -> Result<String> {
+    if code == 0 {
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
+    }
+    u32::try_from(code).ok().and_then(char::from_u32).map(String::from).ok_or_else(|| {
+        SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("requested character too large for encoding: {code}"),
+        )
+    })
+}
+
+fn bytes_datum(bytes: &[u8]) -> Datum {
+    Datum::Bytea(bytes.into())
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("textcat", |_, v| {
+        let (a, b) = (text(v, 0)?, text(v, 1)?);
+        let mut joined = compact_str::CompactString::with_capacity(a.len() + b.len());
+        joined.push_str(a);
+        joined.push_str(b);
+        Ok(Datum::Text(joined))
+    }),
+    ("sql_2003", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
+    ("sql_2004", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
+    ("byteacat", |_, v| Ok(Datum::Bytea([bytea(v, 0)?, bytea(v, 1)?].concat().into()))),
+    ("textlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?) as i32))),
+    ("bpcharlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?.trim_end_matches(' ')) as i32))),
+    ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
+    ("bpcharoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
+    ("byteaoctetlen", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32))),
+    ("sql_1811", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32 * 8))),
+    ("sql_1810", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32 * 8))),
+    ("lower", |_, v| Ok(text_datum(lower(text(v, 0)?)))),
+    ("upper", |_, v| Ok(text_datum(text(v, 0)?.to_ascii_uppercase()))),
+    ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)))),
+    ("text_substr", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
+    ("text_substr_no_len", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, None)?))),
+    ("bytea_substr", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
+    ("bytea_substr_no_len", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, None)?))),
+    ("textpos", |_, v| Ok(Datum::Int4(position(text(v, 0)?, text(v, 1)?)))),
+    ("byteapos", |_, v| {
+        let (haystack, needle) = (bytea(v, 0)?, bytea(v, 1)?);
+        let at = if needle.is_empty() {
+            Some(0)
+        } else {
+            haystack.windows(needle.len()).position(|w| w == needle)
+        };
+        Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
+    }),
+    ("textoverlay", |_, v| Ok(text_datum(overlay(text(v, 0)?, text(v, 1)?, int4(v, 2)?, int4(v, 3)?)?))),
+    ("textoverlay_no_len", |_, v| {
+        let with = text(v, 1)?;
+        Ok(text_datum(overlay(text(v, 0)?, with, int4(v, 2)?, char_count(with) as i32)?))
+    }),
+    ("text_left", |_, v| Ok(text_datum(left(text(v, 0)?, int4(v, 1)?)))),
+    ("text_right", |_, v| Ok(text_datum(right(text(v, 0)?, int4(v, 1)?)))),
+    ("text_reverse", |_, v| Ok(text_datum(text(v, 0)?.chars().rev().collect::<String>()))),
+    ("lpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, true)?))),
+    ("rpad", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, text(v, 2)?, false)?))),
+    ("sql_879", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", true)?))),
+    ("sql_880", |_, v| Ok(text_datum(pad(text(v, 0)?, int4(v, 1)?, " ", false)?))),
+    ("btrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, true)))),
+    ("ltrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, true, false)))),
+    ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)))),
+    ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)))),
+    ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)))),
+    ("byteatrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, true)))),
+    ("bytealtrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, false)))),
+    ("byteartrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)))),
+    ("replace_text", |_, v| {
+        let (source, from, to) = (text(v, 0)?, text(v, 1)?, text(v, 2)?);
+        Ok(text_datum(if from.is_empty() { source.to_owned() } else { source.replace(from, to) }))
+    }),
+    ("translate", |_, v| Ok(text_datum(translate(text(v, 0)?, text(v, 1)?, text(v, 2)?)))),
+    ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
+    ("repeat", |_, v| Ok(text_datum(repeat(text(v, 0)?, int4(v, 1)?)?))),
+    ("ascii", |_, v| Ok(Datum::Int4(text(v, 0)?.chars().next().map_or(0, |c| c as i32)))),
+    ("chr", |_, v| Ok(text_datum(chr(int4(v, 0)?)?))),
+    ("text_starts_with", |_, v| Ok(Datum::Bool(text(v, 0)?.starts_with(text(v, 1)?)))),
+    ("text_concat", |c, v| Ok(text_datum(concat(c, v, "")))),
+    ("text_concat_ws", |c, v| match any(v, 0)? {
+        Datum::Null => Ok(Datum::Null),
+        _ => Ok(text_datum(concat(c, &v[1..], text(v, 0)?))),
+    }),
+    ("text_format", |c, v| match any(v, 0)? {
+        Datum::Null => Ok(Datum::Null),
+        _ => Ok(text_datum(format(c, text(v, 0)?, &v[1..])?)),
+    }),
+    ("text_format_nv", |c, v| match any(v, 0)? {
+        Datum::Null => Ok(Datum::Null),
+        _ => Ok(text_datum(format(c, text(v, 0)?, &[])?)),
+    }),
+    ("quote_ident", |_, v| Ok(text_datum(quote_identifier(text(v, 0)?)))),
+    ("quote_literal", |_, v| Ok(text_datum(quote_literal(text(v, 0)?)))),
+    ("sql_1285", |c, v| Ok(text_datum(quote_literal(&shown(c, any(v, 0)?))))),
+    ("quote_nullable", |_, v| match any(v, 0)? {
+        Datum::Null => Ok(text_datum("NULL")),
+        _ => Ok(text_datum(quote_literal(text(v, 0)?))),
+    }),
+    ("sql_1290", |c, v| match any(v, 0)? {
+        Datum::Null => Ok(text_datum("NULL")),
+        value => Ok(text_datum(quote_literal(&shown(c, value)))),
+    }),
+    ("md5_text", |_, v| Ok(md5_hex(text(v, 0)?.as_bytes()))),
+    ("md5_bytea", |_, v| Ok(md5_hex(bytea(v, 0)?))),
+    ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
+    ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
+    ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
+    ("pg_convert_from", |_, v| {
+        let bytes = bytea(v, 0)?;
+        std::str::from_utf8(bytes).map(text_datum).map_err(|_| {
+            SqlError::new(
+                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                "invalid byte sequence for encoding \"UTF8\"",
+            )
+        })
+    }),
+    ("byteaGetByte", |_, v| {
+        let (bytes, at) = (bytea(v, 0)?, int4(v, 1)?);
+        usize::try_from(at).ok().and_then(|i| bytes.get(i)).map(|b| Datum::Int4(i32::from(*b))).ok_or_else(
+            || {
+                SqlError::new(
+                    SqlState::ARRAY_SUBSCRIPT_ERROR,
+                    format!("index {at} out of valid range, 0..{}", bytes.len() as i64 - 1),
+                )
+            },
+        )
+    }),
+    ("nameconcatoid", |_, v| {
+        Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
+    }),
+    ("gen_random_uuid", |c, _| {
+        let mut bytes = [0u8; 16];
+        for pair in bytes.chunks_mut(4) {
+            pair.copy_from_slice(&((c.session.random() * 4_294_967_296.0) as u32).to_be_bytes());
+        }
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Datum::Uuid(Box::new(bytes)))
+    }),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substrings_as_sql_defines_them() {
+        assert_eq!(substring("hello", 2, Some(3)), Ok("ell"));
+        assert_eq!(substring("hello", -1, Some(3)), Ok("h"));
+        assert_eq!(substring("hello", 0, None), Ok("hello"));
+        assert_eq!(substring("hällo", 2, Some(2)), Ok("äl"));
+        assert_eq!(substring("hello", 9, Some(2)), Ok(""));
+        assert_eq!(left("abc", -1), "ab");
+        assert_eq!(right("abc", -1), "bc");
+        assert_eq!(pad("hi", 5, "xy", true), Ok("xyxhi".to_owned()));
+        assert_eq!(split_part("a,b,c", ",", -1), Ok("c"));
+    }
+
+    #[test]
+    fn base64_round_trips() {
+        for text in
+            ["", "a", "ab", "abc", "hello world, this is long enough to need a second line of output, really"]
+        {
+            assert_eq!(base64_decode(&base64_encode(text.as_bytes())), Ok(text.as_bytes().to_vec()));
+        }
+    }
+
+    #[test]
+    fn reserved_words_are_sorted() {
+        assert!(is_reserved("select") && is_reserved("user") && is_reserved("all") && !is_reserved("name"));
+        assert_eq!(quote_identifier("Group"), "\"Group\"");
+        assert_eq!(quote_identifier("group"), "\"group\"");
+    }
+}

@@ -1,0 +1,429 @@
+//! Date and time functions and operators.
+
+use super::args::*;
+use super::convert::instant;
+use super::{Eval, FunctionContext};
+use crate::compare::compare;
+use crate::datetime::arithmetic as calendar;
+use crate::datetime::{
+    self, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, check_date, days_from_civil, days_in_month,
+    zone,
+};
+use crate::datum::{Datum, Interval};
+use crate::error::{Result, SqlError, SqlState};
+use crate::numeric::Numeric;
+
+const TIMESTAMP: &str = "timestamp without time zone";
+const TIMESTAMPTZ: &str = "timestamp with time zone";
+
+fn clock(ctx: &FunctionContext<'_>) -> i64 {
+    ctx.session.clock().unwrap_or(ctx.now)
+}
+
+fn date_as_timestamp(days: i32) -> Result<i64> {
+    match days {
+        i32::MAX => Ok(i64::MAX),
+        i32::MIN => Ok(i64::MIN),
+        days => datetime::check_timestamp(i64::from(days), 0)
+            .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")),
+    }
+}
+
+fn date_plus_days(days: i32, more: i64) -> Result<Datum> {
+    if days == i32::MAX || days == i32::MIN {
+        return Ok(Datum::Date(days));
+    }
+    check_date(i64::from(days) + more).map(Datum::Date)
+}
+
+fn optional(value: Option<Numeric>) -> Datum {
+    value.map_or(Datum::Null, Datum::Numeric)
+}
+
+/// date_part answers in double precision what extract answers exactly.
+fn double(value: Option<Numeric>) -> Datum {
+    value.map_or(Datum::Null, |n| Datum::Float8(n.to_f64()))
+}
+
+fn timestamptz_field(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Option<Numeric>> {
+    let at = timestamptz(v, 1)?;
+    let zone = &ctx.style().time_zone;
+    let offset = zone::offset_at(zone, at);
+    calendar::extract_timestamp(text(v, 0)?, zone::to_local(zone, at), Some(offset), TIMESTAMPTZ)
+}
+
+fn truncate_in(name: &str, at: i64, zone: &jiff::tz::TimeZone) -> Result<Datum> {
+    let local = calendar::truncate_timestamp(name, zone::to_local(zone, at), TIMESTAMPTZ)?;
+    Ok(Datum::TimestampTz(zone::to_instant(zone, local)))
+}
+
+fn field_out_of_range(kind: &str, shown: String) -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("{kind} field value out of range: {shown}"))
+}
+
+fn make_date(year: i32, month: i32, day: i32) -> Result<i64> {
+    let wrong = || field_out_of_range("date", format!("{year}-{month:02}-{day:02}"));
+    // Negative years are BC; there is no year zero.
+    let astronomical = if year < 0 { i64::from(year) + 1 } else { i64::from(year) };
+    if year == 0
+        || !(1..=12).contains(&month)
+        || day < 1
+        || day as u32 > days_in_month(astronomical, month as u32)
+    {
+        return Err(wrong());
+    }
+    let days = days_from_civil(astronomical, month as u32, day as u32);
+    check_date(days).map_err(|_| {
+        SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date out of range: {year}-{month:02}-{day:02}"),
+        )
+    })?;
+    Ok(days)
+}
+
+fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
+    let micros = (second * 1e6).round_ties_even();
+    let total = i64::from(hour) * MICROS_PER_HOUR + i64::from(minute) * MICROS_PER_MINUTE + micros as i64;
+    if !(0..=24).contains(&hour)
+        || !(0..60).contains(&minute)
+        || second.is_nan()
+        || !(0.0..=60.0).contains(&second)
+        || total > MICROS_PER_DAY
+    {
+        return Err(field_out_of_range("time", format!("{hour}:{minute:02}:{second:02}")));
+    }
+    Ok(total)
+}
+
+fn make_timestamp(v: &[Datum]) -> Result<i64> {
+    let days = make_date(int4(v, 0)?, int4(v, 1)?, int4(v, 2)?)?;
+    datetime::check_timestamp(days, make_time(int4(v, 3)?, int4(v, 4)?, float8(v, 5)?)?)
+}
+
+fn make_interval(v: &[Datum]) -> Result<Interval> {
+    let wrong = calendar::interval_out_of_range;
+    let seconds = (float8(v, 6)? * 1e6).round_ties_even();
+    if !seconds.is_finite() {
+        return Err(wrong());
+    }
+    Ok(Interval {
+        months: int4(v, 0)?
+            .checked_mul(12)
+            .and_then(|m| m.checked_add(int4(v, 1).ok()?))
+            .ok_or_else(wrong)?,
+        days: int4(v, 2)?.checked_mul(7).and_then(|d| d.checked_add(int4(v, 3).ok()?)).ok_or_else(wrong)?,
+        microseconds: i64::from(int4(v, 4)?) * MICROS_PER_HOUR
+            + i64::from(int4(v, 5)?) * MICROS_PER_MINUTE
+            + seconds as i64,
+    })
+}
+
+/// A zone given as an interval: its time part, east.
+fn interval_zone(i: Interval) -> Result<jiff::tz::TimeZone> {
+    if i.months != 0 || i.days != 0 {
+        return Err(invalid_parameter("interval time zone must not include months or days"));
+    }
+    jiff::tz::Offset::from_seconds((i.microseconds / 1_000_000) as i32)
+        .map(jiff::tz::TimeZone::fixed)
+        .map_err(|_| invalid_parameter("interval time zone out of range"))
+}
+
+fn in_zone(zone: &jiff::tz::TimeZone, value: &Datum) -> Result<Datum> {
+    Ok(match value {
+        Datum::Timestamp(local) => Datum::TimestampTz(zone::to_instant(zone, *local)),
+        Datum::TimestampTz(at) => Datum::Timestamp(zone::to_local(zone, *at)),
+        _ => return Err(SqlError::internal("timezone() of a value that is no timestamp")),
+    })
+}
+
+fn float8_timestamptz(seconds: f64) -> Result<Datum> {
+    if seconds.is_infinite() {
+        return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
+    }
+    let micros = (seconds * 1e6).round_ties_even() - datetime::EPOCH_MICROS as f64;
+    if micros.is_nan() || !datetime::in_range(micros as i64) {
+        return Err(SqlError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("timestamp out of range: \"{seconds}\""),
+        ));
+    }
+    Ok(Datum::TimestampTz(micros as i64))
+}
+
+/// Whether two periods overlap (SQL's OVERLAPS): each is a start and an end, in either order,
+/// and includes its start but not its end unless they coincide.
+fn overlaps(v: &[Datum]) -> Result<Datum> {
+    let order = |a: &Datum, b: &Datum| -> (Datum, Datum) {
+        if a.is_null() || (!b.is_null() && compare(a, b).is_gt()) {
+            (b.clone(), a.clone())
+        } else {
+            (a.clone(), b.clone())
+        }
+    };
+    let [a, b, c, d] = v else { return Err(SqlError::internal("overlaps takes four arguments")) };
+    let ((s1, e1), (s2, e2)) = (order(a, b), order(c, d));
+    if s1.is_null() || s2.is_null() {
+        return Ok(Datum::Null);
+    }
+    let sequence = compare(&s1, &s2);
+    Ok(if sequence.is_eq() {
+        Datum::Bool(true)
+    } else {
+        let (first_end, second_start, second_end) =
+            if sequence.is_lt() { (e1, s2, e2) } else { (e2, s1, e1) };
+        if first_end.is_null() {
+            Datum::Null
+        } else if compare(&second_start, &first_end).is_lt() {
+            Datum::Bool(true)
+        } else {
+            let _ = second_end;
+            Datum::Bool(false)
+        }
+    })
+}
+
+fn generate(
+    from: i64,
+    to: i64,
+    step: Interval,
+    add: impl Fn(i64, Interval) -> Result<i64>,
+    wrap: fn(i64) -> Datum,
+) -> Result<Vec<Vec<Datum>>> {
+    let direction = crate::compare::interval_value(&step).signum();
+    if direction == 0 {
+        return Err(invalid_parameter("step size cannot equal zero"));
+    }
+    let mut rows = Vec::new();
+    let mut at = from;
+    while (direction > 0 && at <= to) || (direction < 0 && at >= to) {
+        rows.push(vec![wrap(at)]);
+        at = add(at, step)?;
+    }
+    Ok(rows)
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("now", |c, _| Ok(Datum::TimestampTz(c.now))),
+    ("statement_timestamp", |c, _| Ok(Datum::TimestampTz(c.now))),
+    ("clock_timestamp", |c, _| Ok(Datum::TimestampTz(clock(c)))),
+    ("timeofday", |c, _| {
+        let mut out = String::new();
+        let _ = datetime::format_timestamptz(clock(c), &c.style().time_zone, &mut out);
+        Ok(text_datum(out))
+    }),
+    ("current_date", |c, _| {
+        Ok(Datum::Date(zone::to_local(&c.style().time_zone, c.now).div_euclid(MICROS_PER_DAY) as i32))
+    }),
+    ("localtimestamp", |c, _| Ok(Datum::Timestamp(zone::to_local(&c.style().time_zone, c.now)))),
+    ("localtime", |c, _| {
+        Ok(Datum::Time(zone::to_local(&c.style().time_zone, c.now).rem_euclid(MICROS_PER_DAY)))
+    }),
+    ("date_pli", |_, v| date_plus_days(date(v, 0)?, i64::from(int4(v, 1)?))),
+    ("date_mii", |_, v| date_plus_days(date(v, 0)?, -i64::from(int4(v, 1)?))),
+    ("sql_2550", |_, v| date_plus_days(date(v, 1)?, i64::from(int4(v, 0)?))),
+    ("date_mi", |_, v| {
+        let (a, b) = (date(v, 0)?, date(v, 1)?);
+        if [a, b].iter().any(|d| *d == i32::MAX || *d == i32::MIN) {
+            return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite dates"));
+        }
+        Ok(Datum::Int4(a - b))
+    }),
+    ("date_pl_interval", |_, v| {
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(date_as_timestamp(date(v, 0)?)?, interval(v, 1)?)?))
+    }),
+    ("sql_2546", |_, v| {
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(date_as_timestamp(date(v, 1)?)?, interval(v, 0)?)?))
+    }),
+    ("date_mi_interval", |_, v| {
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(
+            date_as_timestamp(date(v, 0)?)?,
+            calendar::negate(interval(v, 1)?)?,
+        )?))
+    }),
+    ("sql_1296", |_, v| {
+        let start = date_as_timestamp(date(v, 1)?)?;
+        Ok(Datum::Timestamp(if datetime::is_infinite(start) { start } else { start + time(v, 0)? }))
+    }),
+    ("timestamp_pl_interval", |_, v| {
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(timestamp(v, 0)?, interval(v, 1)?)?))
+    }),
+    ("timestamp_mi_interval", |_, v| {
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(
+            timestamp(v, 0)?,
+            calendar::negate(interval(v, 1)?)?,
+        )?))
+    }),
+    ("sql_2548", |_, v| Ok(Datum::Timestamp(calendar::add_to_timestamp(timestamp(v, 1)?, interval(v, 0)?)?))),
+    ("timestamptz_pl_interval", |c, v| {
+        Ok(Datum::TimestampTz(calendar::add_to_timestamptz(
+            timestamptz(v, 0)?,
+            interval(v, 1)?,
+            &c.style().time_zone,
+        )?))
+    }),
+    ("timestamptz_mi_interval", |c, v| {
+        let back = calendar::negate(interval(v, 1)?)?;
+        Ok(Datum::TimestampTz(calendar::add_to_timestamptz(timestamptz(v, 0)?, back, &c.style().time_zone)?))
+    }),
+    ("sql_2549", |c, v| {
+        Ok(Datum::TimestampTz(calendar::add_to_timestamptz(
+            timestamptz(v, 1)?,
+            interval(v, 0)?,
+            &c.style().time_zone,
+        )?))
+    }),
+    // One function for timestamps with and without time zone.
+    ("timestamp_mi", |_, v| match (any(v, 0)?, any(v, 1)?) {
+        (Datum::TimestampTz(a), Datum::TimestampTz(b)) | (Datum::Timestamp(a), Datum::Timestamp(b)) => {
+            Ok(interval_datum(calendar::subtract_timestamps(*a, *b)?))
+        }
+        _ => Err(SqlError::internal("timestamp_mi of values that are no timestamps")),
+    }),
+    ("timestamp_age", |_, v| Ok(interval_datum(calendar::age(timestamp(v, 0)?, timestamp(v, 1)?)?))),
+    ("timestamptz_age", |c, v| {
+        let zone = &c.style().time_zone;
+        let local = |at| zone::to_local(zone, at);
+        Ok(interval_datum(calendar::age(local(timestamptz(v, 0)?), local(timestamptz(v, 1)?))?))
+    }),
+    ("sql_2059", |c, v| {
+        let today = zone::to_local(&c.style().time_zone, c.now);
+        Ok(interval_datum(calendar::age(today - today.rem_euclid(MICROS_PER_DAY), timestamp(v, 0)?)?))
+    }),
+    ("sql_1386", |c, v| {
+        let zone = &c.style().time_zone;
+        let today = zone::to_local(zone, c.now);
+        Ok(interval_datum(calendar::age(
+            today - today.rem_euclid(MICROS_PER_DAY),
+            zone::to_local(zone, timestamptz(v, 0)?),
+        )?))
+    }),
+    ("time_pl_interval", |_, v| {
+        Ok(Datum::Time(
+            (time(v, 0)? + interval(v, 1)?.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY),
+        ))
+    }),
+    ("sql_1848", |_, v| {
+        Ok(Datum::Time(
+            (time(v, 1)? + interval(v, 0)?.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY),
+        ))
+    }),
+    ("time_mi_interval", |_, v| {
+        Ok(Datum::Time(
+            (time(v, 0)? - interval(v, 1)?.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY),
+        ))
+    }),
+    ("time_mi_time", |_, v| {
+        Ok(interval_datum(Interval { months: 0, days: 0, microseconds: time(v, 0)? - time(v, 1)? }))
+    }),
+    ("interval_pl", |_, v| Ok(interval_datum(calendar::add_intervals(interval(v, 0)?, interval(v, 1)?)?))),
+    ("interval_mi", |_, v| {
+        Ok(interval_datum(calendar::add_intervals(interval(v, 0)?, calendar::negate(interval(v, 1)?)?)?))
+    }),
+    ("interval_um", |_, v| Ok(interval_datum(calendar::negate(interval(v, 0)?)?))),
+    ("interval_mul", |_, v| Ok(interval_datum(calendar::multiply(interval(v, 0)?, float8(v, 1)?)?))),
+    ("mul_d_interval", |_, v| Ok(interval_datum(calendar::multiply(interval(v, 1)?, float8(v, 0)?)?))),
+    ("interval_div", |_, v| Ok(interval_datum(calendar::divide(interval(v, 0)?, float8(v, 1)?)?))),
+    ("interval_justify_hours", |_, v| Ok(interval_datum(calendar::justify_hours(interval(v, 0)?)))),
+    ("interval_justify_days", |_, v| Ok(interval_datum(calendar::justify_days(interval(v, 0)?)))),
+    ("interval_justify_interval", |_, v| Ok(interval_datum(calendar::justify(interval(v, 0)?)))),
+    ("extract_date", |_, v| Ok(optional(calendar::extract_date(text(v, 0)?, date(v, 1)?)?))),
+    ("extract_time", |_, v| Ok(Datum::Numeric(calendar::extract_time(text(v, 0)?, time(v, 1)?)?))),
+    ("extract_timestamp", |_, v| {
+        Ok(optional(calendar::extract_timestamp(text(v, 0)?, timestamp(v, 1)?, None, TIMESTAMP)?))
+    }),
+    ("extract_timestamptz", |c, v| Ok(optional(timestamptz_field(c, v)?))),
+    ("extract_interval", |_, v| {
+        Ok(Datum::Numeric(calendar::extract_interval(text(v, 0)?, interval(v, 1)?)?))
+    }),
+    ("sql_1384", |_, v| {
+        Ok(double(calendar::extract_timestamp(
+            text(v, 0)?,
+            date_as_timestamp(date(v, 1)?)?,
+            None,
+            TIMESTAMP,
+        )?))
+    }),
+    ("time_part", |_, v| Ok(double(Some(calendar::extract_time(text(v, 0)?, time(v, 1)?)?)))),
+    ("timestamp_part", |_, v| {
+        Ok(double(calendar::extract_timestamp(text(v, 0)?, timestamp(v, 1)?, None, TIMESTAMP)?))
+    }),
+    ("timestamptz_part", |c, v| Ok(double(timestamptz_field(c, v)?))),
+    ("interval_part", |_, v| Ok(double(Some(calendar::extract_interval(text(v, 0)?, interval(v, 1)?)?)))),
+    ("timestamp_trunc", |_, v| {
+        Ok(Datum::Timestamp(calendar::truncate_timestamp(text(v, 0)?, timestamp(v, 1)?, TIMESTAMP)?))
+    }),
+    ("timestamptz_trunc", |c, v| truncate_in(text(v, 0)?, timestamptz(v, 1)?, &c.style().time_zone)),
+    ("timestamptz_trunc_zone", |_, v| {
+        truncate_in(text(v, 0)?, timestamptz(v, 1)?, &zone::lookup(text(v, 2)?)?)
+    }),
+    ("interval_trunc", |_, v| Ok(interval_datum(calendar::truncate_interval(text(v, 0)?, interval(v, 1)?)?))),
+    ("date_finite", |_, v| Ok(Datum::Bool(!matches!(date(v, 0)?, i32::MAX | i32::MIN)))),
+    ("timestamp_finite", |_, v| match any(v, 0)? {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => Ok(Datum::Bool(!datetime::is_infinite(*t))),
+        _ => Err(SqlError::internal("isfinite of a value that is no timestamp")),
+    }),
+    ("interval_finite", |_, _| Ok(Datum::Bool(true))),
+    ("make_date", |_, v| Ok(Datum::Date(make_date(int4(v, 0)?, int4(v, 1)?, int4(v, 2)?)? as i32))),
+    ("make_time", |_, v| Ok(Datum::Time(make_time(int4(v, 0)?, int4(v, 1)?, float8(v, 2)?)?))),
+    ("make_timestamp", |_, v| Ok(Datum::Timestamp(make_timestamp(v)?))),
+    ("make_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, make_timestamp(v)?)?))),
+    ("make_timestamptz_at_timezone", |_, v| {
+        Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(text(v, 6)?)?, make_timestamp(v)?)))
+    }),
+    ("make_interval", |_, v| Ok(interval_datum(make_interval(v)?))),
+    ("timestamp_zone", |_, v| in_zone(&zone::lookup(text(v, 0)?)?, any(v, 1)?)),
+    ("timestamptz_zone", |_, v| in_zone(&zone::lookup(text(v, 0)?)?, any(v, 1)?)),
+    ("timestamp_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
+    ("timestamptz_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
+    ("float8_timestamptz", |_, v| float8_timestamptz(float8(v, 0)?)),
+    ("overlaps_timestamp", |_, v| overlaps(v)),
+    ("overlaps_time", |_, v| overlaps(v)),
+    ("timestamp_to_char", |c, v| {
+        let text = datetime::template::format_timestamp(timestamp(v, 0)?, text(v, 1)?, None, c.style())?;
+        Ok(text.map_or(Datum::Null, text_datum))
+    }),
+    ("timestamptz_to_char", |c, v| {
+        let at = timestamptz(v, 0)?;
+        let local = zone::to_local(&c.style().time_zone, at);
+        let text = datetime::template::format_timestamp(local, text(v, 1)?, Some(at), c.style())?;
+        Ok(text.map_or(Datum::Null, text_datum))
+    }),
+    ("interval_to_char", |c, v| {
+        let text = datetime::template::format_interval(interval(v, 0)?, text(v, 1)?, c.style())?;
+        Ok(text_datum(text))
+    }),
+    ("to_date", |_, v| {
+        let at = datetime::template::parse(text(v, 0)?, text(v, 1)?)?;
+        Ok(Datum::Date(check_date(at.local.div_euclid(MICROS_PER_DAY))?))
+    }),
+    ("to_timestamp", |c, v| {
+        let at = datetime::template::parse(text(v, 0)?, text(v, 1)?)?;
+        Ok(Datum::TimestampTz(match at.offset {
+            Some(seconds) => at.local - seconds * datetime::MICROS_PER_SECOND,
+            None => instant(c, at.local)?,
+        }))
+    }),
+];
+
+pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
+    ("generate_series_timestamp", |_, v| {
+        generate(
+            timestamp(v, 0)?,
+            timestamp(v, 1)?,
+            interval(v, 2)?,
+            calendar::add_to_timestamp,
+            Datum::Timestamp,
+        )
+    }),
+    ("generate_series_timestamptz", |c, v| {
+        let zone = &c.style().time_zone;
+        generate(
+            timestamptz(v, 0)?,
+            timestamptz(v, 1)?,
+            interval(v, 2)?,
+            |at, step| calendar::add_to_timestamptz(at, step, zone),
+            Datum::TimestampTz,
+        )
+    }),
+];
