@@ -6,8 +6,10 @@
 //! - [`route`] what a plan touches, and which executor it is for
 //! - [`row`]   between SQL values and the engine's cells
 //! - [`explain`] plans as text
+//! - [`ddl`]   definitions: what they change in the catalog and in the engine
 pub mod bind;
 pub mod bound;
+pub mod ddl;
 pub mod explain;
 pub mod native;
 pub mod route;

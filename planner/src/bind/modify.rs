@@ -38,6 +38,16 @@ fn undefined_target(column: &str, table: &TableRef) -> SqlError {
     )
 }
 
+/// Binds a table's defaults and conditions as statements will, for DDL to report what is wrong
+/// with them when they are declared.
+pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Result<()> {
+    let mut binder = Binder::new(env);
+    for column in 0..table.columns.len() {
+        binder.default_value(table, column)?;
+    }
+    binder.checks(table).map(drop)
+}
+
 impl Binder<'_, '_> {
     /// An expression stored as text in the catalog, over the given names and nothing else.
     pub(crate) fn catalog_expression(

@@ -302,6 +302,8 @@ pub const PG_CATALOG: Oid = Oid(11);
 pub const PUBLIC: Oid = Oid(2200);
 pub const INFORMATION_SCHEMA: Oid = Oid(13_000);
 pub const ARCHIPEL: Oid = Oid(13_001);
+/// The database's.
+pub const DATABASE: Oid = Oid(5);
 /// The superuser's role.
 pub const SUPERUSER: Oid = Oid(10);
 /// The superuser's and the database's name.

@@ -1,0 +1,643 @@
+//! ALTER TABLE, and the renaming forms of ALTER INDEX and ALTER SEQUENCE.
+//!
+//! Every change of a table ends in an `AlterTable` for the engine, even if nothing physical
+//! changes: it gives the table a new layout version, and compiled statements meet it.
+
+use archipel_engine::id::TreeId;
+use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
+use archipel_sql::ast::{
+    AlterTable, AlterTableAction, AlteredObject, ColumnDefinition, Expression, TableConstraint,
+    TableConstraintKind, TypeName,
+};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
+use archipel_sql::catalog::{Distribution, ObjectKind, Relation, Table};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::constraint::{self, Deferred};
+use super::work::{Work, has_constraint};
+use super::{distribution, expression, index, schema, table as create};
+use crate::row::{Codec, table_def};
+
+pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
+    let relation = match work.catalog.require_relation(&alter.name, work.search_path()) {
+        Ok(relation) => relation,
+        Err(error) if alter.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    match (alter.object, &relation) {
+        (_, Relation::Table(table)) if alter.object == AlteredObject::Table => {
+            work.check_changeable(table)?;
+            for action in &alter.actions {
+                let table = work
+                    .catalog
+                    .table_by_oid(table.oid)
+                    .ok_or_else(|| SqlError::internal("table vanished"))?;
+                table_action((*table).clone(), action, work)?;
+            }
+            Ok(())
+        }
+        (AlteredObject::Index | AlteredObject::Table, Relation::Index(..) | Relation::PrimaryKey(_)) => {
+            index_actions(&relation, &alter.actions, work)
+        }
+        (AlteredObject::Sequence | AlteredObject::Table, Relation::Sequence(sequence)) => {
+            for action in &alter.actions {
+                schema::alter_sequence_name(sequence, action, work)?;
+            }
+            Ok(())
+        }
+        (AlteredObject::Index, _) => Err(wrong_object(relation.name(), "an index")),
+        (AlteredObject::Sequence, _) => Err(wrong_object(relation.name(), "a sequence")),
+        _ => Err(wrong_object(relation.name(), "a table")),
+    }
+}
+
+fn wrong_object(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {what}"))
+}
+
+fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut Work<'_>) -> Result<()> {
+    let (Relation::Index(table, _) | Relation::PrimaryKey(table)) = relation else {
+        return Ok(());
+    };
+    for action in actions {
+        match action {
+            AlterTableAction::RenameTo(name) => {
+                if work.catalog.relation_in(&table.schema, name).is_some() {
+                    return Err(already_exists(name));
+                }
+                let mut changed = (**table).clone();
+                match relation {
+                    Relation::Index(_, place) => changed.indexes[*place].name = name.clone(),
+                    _ => {
+                        if let Some(key) = &mut changed.primary_key {
+                            key.name = name.clone();
+                        }
+                    }
+                }
+                finish(changed, work);
+            }
+            AlterTableAction::SetOptions(options) => create::check_storage_options(options)?,
+            AlterTableAction::OwnerTo(role) => schema::check_role(role, work)?,
+            other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
+        }
+    }
+    Ok(())
+}
+
+fn words(action: &AlterTableAction) -> String {
+    match action {
+        AlterTableAction::Unsupported(words) => words.clone(),
+        _ => "this action".to_string(),
+    }
+}
+
+fn already_exists(name: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// Puts the changed table, and a new layout version for it.
+fn finish(table: Table, work: &mut Work<'_>) {
+    let table = work.put_table(table);
+    let def = table_def(&table);
+    let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
+    work.operation(DdlOp::AlterTable { def, columns });
+}
+
+/// Gives a table a new version because others now point at it, or no longer do.
+pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
+    if let Some(table) = work.catalog.table_by_oid(oid) {
+        finish((*table).clone(), work);
+    }
+}
+
+fn column_place(table: &Table, column: &str) -> Result<u16> {
+    table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))
+}
+
+fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
+    match action {
+        AlterTableAction::AddColumn { column, if_not_exists } => {
+            add_column(table, column, *if_not_exists, work)
+        }
+        AlterTableAction::DropColumn { column, if_exists, cascade } => {
+            drop_column(table, column, *if_exists, *cascade, work)
+        }
+        AlterTableAction::AddConstraint(constraint) => add_constraint(table, constraint, work),
+        AlterTableAction::DropConstraint { name, if_exists, cascade } => {
+            drop_constraint(table, name, *if_exists, *cascade, work)
+        }
+        AlterTableAction::SetDefault { column, default } => {
+            let place = column_place(&table, column)?;
+            if table.columns[usize::from(place)].identity.is_some() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
+                ));
+            }
+            if let Some(default) = default {
+                expression::check_default(default)?;
+            }
+            table.columns[usize::from(place)].default = default.as_ref().map(|default| default.text.clone());
+            finish(table, work);
+            Ok(())
+        }
+        AlterTableAction::SetNotNull { column, not_null } => set_not_null(table, column, *not_null, work),
+        AlterTableAction::SetType { column, ty, using } => set_type(table, column, ty, using.as_ref(), work),
+        AlterTableAction::RenameTo(name) => {
+            if work.catalog.relation_in(&table.schema, name).is_some() {
+                return Err(already_exists(name));
+            }
+            table.name = name.clone();
+            finish(table, work);
+            Ok(())
+        }
+        AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
+        AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),
+        AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
+        AlterTableAction::OwnerTo(role) => schema::check_role(role, work),
+        AlterTableAction::SetOptions(options) => create::check_storage_options(options),
+        AlterTableAction::ReplicaIdentity => Err(SqlError::unsupported("ALTER TABLE … REPLICA IDENTITY")),
+        AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
+    }
+}
+
+/// Adds a constraint to a table that may have rows: they are checked first.
+fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_>) -> Result<()> {
+    if constraint.not_valid {
+        return Err(SqlError::unsupported("NOT VALID"));
+    }
+    let before = table.clone();
+    let mut table = table;
+    let mut deferred = Deferred::default();
+    constraint::add(&mut table, constraint, &mut deferred, work)?;
+    deferred.resolve(&mut table, work)?;
+    let target = quote_qualified(&table.schema, &table.name);
+    match &constraint.kind {
+        TableConstraintKind::PrimaryKey { .. } => {
+            for (place, column) in table.columns.iter().enumerate() {
+                if column.not_null && !before.columns[place].not_null {
+                    validate_not_null(&table, place, work);
+                }
+            }
+            add_primary_key(&before, table, work)
+        }
+        TableConstraintKind::Unique { .. } => {
+            distribution::place_indexes(&mut table, work);
+            let table = work.put_table(table);
+            if let Some(index) = table.indexes.last() {
+                let index = crate::row::index_def(&table, index);
+                work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index });
+            }
+            Ok(())
+        }
+        TableConstraintKind::Check(_) => {
+            if let Some(check) = table.checks.last() {
+                let query = format!("SELECT 1 FROM {target} WHERE NOT ({}) LIMIT 1", check.condition);
+                work.validate(
+                    query,
+                    SqlError::new(
+                        SqlState::CHECK_VIOLATION,
+                        format!(
+                            "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                            check.name, table.name
+                        ),
+                    ),
+                );
+            }
+            finish(table, work);
+            Ok(())
+        }
+        TableConstraintKind::ForeignKey { .. } => {
+            validate_foreign_key(&table, work);
+            let referenced = table.foreign_keys.last().map(|key| key.references);
+            let own = table.oid;
+            finish(table, work);
+            if let Some(referenced) = referenced.filter(|&referenced| referenced != own) {
+                touch(referenced, work);
+            }
+            Ok(())
+        }
+        TableConstraintKind::UsingIndex { .. } => {
+            finish(table, work);
+            Ok(())
+        }
+        TableConstraintKind::Exclude => Err(SqlError::unsupported("an EXCLUDE constraint")),
+    }
+}
+
+/// The rows move from under their hidden numbers to under the key.
+fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Result<()> {
+    let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    let keeps = matches!(before.distribution, Distribution::Reference)
+        || matches!(before.distribution, Distribution::Column { column, .. } if key.contains(&column));
+    if !keeps {
+        distribution::choose_default(&mut table, work)?;
+    }
+    distribution::place_indexes(&mut table, work);
+    let table = work.put_table(table);
+    let def = table_def(&table);
+    let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
+    work.operation(DdlOp::AlterTable { def, columns });
+    Ok(())
+}
+
+fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
+    let column = &table.columns[place].name;
+    let target = quote_qualified(&table.schema, &table.name);
+    work.validate(
+        format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column)),
+        SqlError::new(
+            SqlState::NOT_NULL_VIOLATION,
+            format!("column \"{column}\" of relation \"{}\" contains null values", table.name),
+        ),
+    );
+}
+
+fn validate_foreign_key(table: &Table, work: &mut Work<'_>) {
+    let Some(key) = table.foreign_keys.last() else {
+        return;
+    };
+    let Some(referenced) = work.catalog.table_by_oid(key.references) else {
+        return;
+    };
+    let mut conditions = Vec::new();
+    let mut present = Vec::new();
+    for (&own, &other) in key.columns.iter().zip(&key.referenced_columns) {
+        let own = quote_identifier(&table.columns[usize::from(own)].name);
+        let other = quote_identifier(&referenced.columns[usize::from(other)].name);
+        conditions.push(format!("r.{other} = t.{own}"));
+        present.push(format!("t.{own} IS NOT NULL"));
+    }
+    let query = format!(
+        "SELECT 1 FROM {} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {} r WHERE {}) LIMIT 1",
+        quote_qualified(&table.schema, &table.name),
+        present.join(" AND "),
+        quote_qualified(&referenced.schema, &referenced.name),
+        conditions.join(" AND ")
+    );
+    let error = SqlError::new(
+        SqlState::FOREIGN_KEY_VIOLATION,
+        format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.name, key.name
+        ),
+    )
+    .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
+    work.validate(query, error);
+}
+
+fn drop_constraint(
+    mut table: Table,
+    name: &str,
+    if_exists: bool,
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if !has_constraint(&table, name) {
+        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name);
+        if if_exists {
+            work.notice(format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    if let Some(place) = table.checks.iter().position(|check| check.name == name) {
+        table.checks.remove(place);
+        finish(table, work);
+        return Ok(());
+    }
+    if let Some(place) = table.foreign_keys.iter().position(|key| key.name == name) {
+        let referenced = table.foreign_keys.remove(place).references;
+        let own = table.oid;
+        finish(table, work);
+        if referenced != own {
+            touch(referenced, work);
+        }
+        return Ok(());
+    }
+    let primary = table.primary_key.as_ref().is_some_and(|key| key.name == name);
+    let columns: Vec<u16> = if primary {
+        table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default()
+    } else {
+        let index = table.indexes.iter().find(|index| index.name == name);
+        index.map(|index| index.columns.iter().map(|column| column.column).collect()).unwrap_or_default()
+    };
+    if index::is_referenced_key(&table, &columns, work) {
+        let described = format!("constraint {name} on table {}", table.name);
+        let dependents: Vec<Dependent> = work
+            .catalog
+            .dependents_of_table(&std::sync::Arc::new(table.clone()))
+            .into_iter()
+            .filter(|dependent| matches!(dependent, Dependent::ForeignKey(..)))
+            .collect();
+        if !cascade {
+            return Err(still_depended_on(&described, &dependents));
+        }
+        super::drop::drop_foreign_keys(&dependents, &[], work);
+        let oid = table.oid;
+        table = work.catalog.table_by_oid(oid).map_or(table, |table| (*table).clone());
+    }
+    if primary {
+        return drop_primary_key(table, work);
+    }
+    if let Some(place) = table.indexes.iter().position(|index| index.name == name) {
+        let index = table.indexes.remove(place);
+        work.operation(DdlOp::DropIndex { table: TreeId(table.tree), index: TreeId(index.tree) });
+        work.put_table(table);
+    }
+    Ok(())
+}
+
+/// The rows move under hidden numbers again; columns stay NOT NULL, as in PostgreSQL.
+fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
+    table.primary_key = None;
+    distribution::place_indexes(&mut table, work);
+    let table = work.put_table(table);
+    let def = table_def(&table);
+    let mut columns: Vec<ColumnSource> = (0..table.columns.len() as u16).map(ColumnSource::Kept).collect();
+    columns.push(ColumnSource::HiddenRowId);
+    work.operation(DdlOp::AlterTable { def, columns });
+    Ok(())
+}
+
+fn set_not_null(mut table: Table, column: &str, not_null: bool, work: &mut Work<'_>) -> Result<()> {
+    let place = usize::from(column_place(&table, column)?);
+    if table.columns[place].not_null == not_null {
+        return Ok(());
+    }
+    if not_null {
+        validate_not_null(&table, place, work);
+    } else {
+        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(place as u16))) {
+            return Err(SqlError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{column}\" is in a primary key"),
+            ));
+        }
+        if table.columns[place].identity.is_some() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
+            ));
+        }
+        if matches!(table.distribution, Distribution::Column { column, .. } if usize::from(column) == place) {
+            return Err(SqlError::unsupported(format_args!(
+                "DROP NOT NULL of the distribution column \"{column}\""
+            )));
+        }
+    }
+    table.columns[place].not_null = not_null;
+    finish(table, work);
+    Ok(())
+}
+
+/// Types that store alike, where the new one holds every value of the old, change in place.
+fn set_type(
+    mut table: Table,
+    column: &str,
+    ty: &TypeName,
+    using: Option<&Expression>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = usize::from(column_place(&table, column)?);
+    let old = table.columns[place].ty;
+    let new = work.catalog.resolve_type(ty, work.search_path())?;
+    if old == new && using.is_none() {
+        return Ok(());
+    }
+    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
+    let widens =
+        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
+    if !widens || using.is_some() || Codec::of(old) != Codec::of(new) {
+        return Err(SqlError::unsupported(format_args!(
+            "ALTER COLUMN TYPE from {} to {}",
+            archipel_sql::ast::type_display_name(old.oid),
+            archipel_sql::ast::type_display_name(new.oid)
+        )));
+    }
+    table.columns[place].ty = new;
+    finish(table, work);
+    Ok(())
+}
+
+fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
+    let place = usize::from(column_place(&table, from)?);
+    if table.column_index(to).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{to}\" of relation \"{}\" already exists", table.name),
+        ));
+    }
+    table.columns[place].name = to.to_string();
+    for check in &mut table.checks {
+        check.condition = expression::rename_in_text(&check.condition, from, to)?;
+    }
+    finish(table, work);
+    Ok(())
+}
+
+fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
+    if !has_constraint(&table, from) {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{from}\" for table \"{}\" does not exist", table.name),
+        ));
+    }
+    if has_constraint(&table, to) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("constraint \"{to}\" for relation \"{}\" already exists", table.name),
+        ));
+    }
+    let mut names: Vec<&mut String> = Vec::new();
+    names.extend(table.primary_key.iter_mut().map(|key| &mut key.name));
+    names.extend(table.checks.iter_mut().map(|check| &mut check.name));
+    names.extend(table.foreign_keys.iter_mut().map(|key| &mut key.name));
+    names.extend(table.indexes.iter_mut().filter(|index| index.constraint).map(|index| &mut index.name));
+    if let Some(name) = names.into_iter().find(|name| *name == from) {
+        *name = to.to_string();
+    }
+    finish(table, work);
+    Ok(())
+}
+
+/// Adds a column at the end; rows take its constant default, or NULL.
+fn add_column(
+    mut table: Table,
+    definition: &ColumnDefinition,
+    if_not_exists: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if table.column_index(&definition.name).is_some() {
+        let message = format!("column \"{}\" of relation \"{}\" already exists", definition.name, table.name);
+        if if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    let made = create::make_column(definition, &table, work)?;
+    if made.sequence.is_some() {
+        return Err(SqlError::unsupported("ADD COLUMN with a sequence of its own"));
+    }
+    let value = match &made.column.default {
+        Some(text) => expression::constant(text, made.column.ty)?,
+        None => OwnedCell::Null,
+    };
+    let target = quote_qualified(&table.schema, &table.name);
+    if made.column.not_null && value == OwnedCell::Null {
+        work.validate(
+            format!("SELECT 1 FROM {target} LIMIT 1"),
+            SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!("column \"{}\" of relation \"{}\" contains null values", definition.name, table.name),
+            ),
+        );
+    }
+    let place = table.columns.len() as u16;
+    let hidden = table.has_hidden_id();
+    table.columns.push(made.column);
+    let table = work.put_table(table);
+    let def = table_def(&table);
+    let mut columns: Vec<ColumnSource> = (0..place).map(ColumnSource::Kept).collect();
+    columns.push(ColumnSource::Constant(value));
+    if hidden {
+        columns.push(ColumnSource::Kept(place));
+    }
+    work.operation(DdlOp::AlterTable { def, columns });
+    for constraint in &made.constraints {
+        let table =
+            work.catalog.table_by_oid(table.oid).ok_or_else(|| SqlError::internal("table vanished"))?;
+        if !matches!(constraint.kind, TableConstraintKind::Unique { .. }) {
+            return Err(SqlError::unsupported("ADD COLUMN with this constraint")
+                .with_hint("Add the column first, and the constraint with ALTER TABLE … ADD CONSTRAINT."));
+        }
+        add_constraint((*table).clone(), constraint, work)?;
+    }
+    Ok(())
+}
+
+fn drop_column(
+    mut table: Table,
+    column: &str,
+    if_exists: bool,
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let Some(place) = table.column_index(column) else {
+        let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+        if if_exists {
+            work.notice(format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    };
+    let in_key = table.storage_key().contains(&place);
+    if in_key {
+        return Err(SqlError::unsupported(format_args!("DROP COLUMN of the key column \"{column}\"")));
+    }
+    let pointed_at = work.catalog.tables().any(|other| {
+        other
+            .foreign_keys
+            .iter()
+            .any(|key| key.references == table.oid && key.referenced_columns.contains(&place))
+    });
+    if pointed_at {
+        return Err(if cascade {
+            SqlError::unsupported("DROP COLUMN CASCADE of a referenced column")
+        } else {
+            SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!(
+                    "cannot drop column {column} of table {} because other objects depend on it",
+                    table.name
+                ),
+            )
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+        });
+    }
+    let hidden = table.has_hidden_id();
+    let old_width = table.columns.len() as u16;
+    let mut checks = Vec::new();
+    for check in std::mem::take(&mut table.checks) {
+        if !expression::text_uses_column(&check.condition, &table, place)? {
+            checks.push(check);
+        }
+    }
+    table.checks = checks;
+    table.foreign_keys.retain(|key| !key.columns.contains(&place));
+    table.indexes.retain(|index| !index.columns.iter().any(|part| part.column == place));
+    table.columns.remove(usize::from(place));
+    let shift = |column: &mut u16| {
+        if *column > place {
+            *column -= 1;
+        }
+    };
+    if let Some(key) = &mut table.primary_key {
+        key.columns.iter_mut().for_each(shift);
+    }
+    for index in &mut table.indexes {
+        index.columns.iter_mut().for_each(|part| shift(&mut part.column));
+    }
+    for key in &mut table.foreign_keys {
+        key.columns.iter_mut().for_each(shift);
+        if key.references == table.oid {
+            key.referenced_columns.iter_mut().for_each(shift);
+        }
+    }
+    if let Distribution::Column { column, .. } = &mut table.distribution {
+        shift(column);
+    }
+    let (oid, table) = (table.oid, work.put_table(table));
+    shift_others(oid, place, work);
+    let mut columns: Vec<ColumnSource> =
+        (0..old_width).filter(|&column| column != place).map(ColumnSource::Kept).collect();
+    if hidden {
+        columns.push(ColumnSource::Kept(old_width));
+    }
+    work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    Ok(())
+}
+
+/// Foreign keys of other tables and owned sequences speak of columns by place.
+fn shift_others(oid: Oid, place: u16, work: &mut Work<'_>) {
+    let others: Vec<_> = work
+        .catalog
+        .tables()
+        .filter(|other| {
+            other.oid != oid
+                && other.foreign_keys.iter().any(|key| {
+                    key.references == oid && key.referenced_columns.iter().any(|&column| column > place)
+                })
+        })
+        .cloned()
+        .collect();
+    for other in others {
+        let mut changed = (*other).clone();
+        for key in changed.foreign_keys.iter_mut().filter(|key| key.references == oid) {
+            for column in key.referenced_columns.iter_mut().filter(|column| **column > place) {
+                *column -= 1;
+            }
+        }
+        finish(changed, work);
+    }
+    for sequence in work.catalog.owned_sequences(oid) {
+        match sequence.owned_by {
+            Some((_, column)) if column == place => {
+                work.operation(DdlOp::DropSequence(archipel_engine::id::SequenceId(sequence.oid.0)));
+                work.drop(ObjectKind::Sequence, sequence.oid);
+            }
+            Some((_, column)) if column > place => {
+                let mut changed = (*sequence).clone();
+                changed.owned_by = Some((oid, column - 1));
+                work.put_sequence(changed);
+            }
+            _ => {}
+        }
+    }
+}

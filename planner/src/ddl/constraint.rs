@@ -1,0 +1,409 @@
+//! Constraints: primary keys, unique keys, checks, foreign keys, and PostgreSQL's names for them.
+
+use archipel_sql::ast::{Expression, References, ReferentialAction, TableConstraint, TableConstraintKind};
+use archipel_sql::catalog::{Check, ForeignKey, Index, IndexColumn, KeyConstraint, Table, TableKind};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::expression;
+use super::work::{Work, has_constraint};
+
+/// Constraints that wait until all keys of the statement are known.
+#[derive(Default)]
+pub(super) struct Deferred {
+    foreign_keys: Vec<(Option<String>, Vec<String>, References)>,
+}
+
+/// Adds one constraint to a table; foreign keys are put off to [`Deferred::resolve`].
+pub(super) fn add(
+    table: &mut Table,
+    constraint: &TableConstraint,
+    deferred: &mut Deferred,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if constraint.deferrable.deferrable || constraint.deferrable.initially_deferred {
+        return Err(SqlError::unsupported("a DEFERRABLE constraint"));
+    }
+    let name = constraint.name.as_deref();
+    match &constraint.kind {
+        TableConstraintKind::PrimaryKey { columns, include } => {
+            no_include(include)?;
+            add_primary_key(table, name, columns, work)
+        }
+        TableConstraintKind::Unique { columns, include, nulls_not_distinct } => {
+            no_include(include)?;
+            if *nulls_not_distinct {
+                return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
+            }
+            add_unique(table, name, columns, work)
+        }
+        TableConstraintKind::UsingIndex { primary, index } => {
+            add_using_index(table, name, *primary, index, work)
+        }
+        TableConstraintKind::Check(condition) => add_check(table, name, condition, work),
+        TableConstraintKind::ForeignKey { columns, references } => {
+            deferred.foreign_keys.push((constraint.name.clone(), columns.clone(), references.clone()));
+            Ok(())
+        }
+        TableConstraintKind::Exclude => Err(SqlError::unsupported("an EXCLUDE constraint")),
+    }
+}
+
+pub(super) fn no_include(include: &[String]) -> Result<()> {
+    if include.is_empty() { Ok(()) } else { Err(SqlError::unsupported("INCLUDE")) }
+}
+
+/// The columns of a key by name, with PostgreSQL's errors; `kind` is "primary key" or "unique".
+fn key_columns(table: &Table, names: &[String], kind: &str) -> Result<Vec<u16>> {
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = table.column_index(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" named in key does not exist"),
+            )
+        })?;
+        if columns.contains(&column) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" appears twice in {kind} constraint"),
+            ));
+        }
+        columns.push(column);
+    }
+    check_key_types(table, &columns)?;
+    Ok(columns)
+}
+
+/// Keys must order as their types do.
+pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
+    const MAX_KEY_COLUMNS: usize = 32;
+    if columns.len() > MAX_KEY_COLUMNS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("cannot use more than {MAX_KEY_COLUMNS} columns in an index"),
+        ));
+    }
+    for &column in columns {
+        let column = &table.columns[usize::from(column)];
+        if !crate::row::Codec::of(column.ty).ordered() {
+            let ty = archipel_sql::ast::type_display_name(column.ty.oid);
+            let error =
+                SqlError::unsupported(format_args!("a key over column \"{}\" of type {ty}", column.name));
+            return Err(if column.ty.oid == Oid::NUMERIC {
+                error.with_hint("Declare a precision of at most 18 digits, as in numeric(18,2).")
+            } else {
+                error
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the name is given and taken by a relation of the schema or a constraint of the table.
+fn check_free(table: &Table, name: &str, relation: bool, work: &Work<'_>) -> Result<()> {
+    if relation && (work.catalog.relation_in(&table.schema, name).is_some() || table.name == name) {
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
+    }
+    let own_index = relation && table.indexes.iter().any(|index| index.name == name);
+    if has_constraint(table, name) || own_index {
+        return Err(if relation {
+            SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+        } else {
+            SqlError::new(
+                SqlState::DUPLICATE_OBJECT,
+                format!("constraint \"{name}\" for relation \"{}\" already exists", table.name),
+            )
+        });
+    }
+    Ok(())
+}
+
+/// Names the table itself already bears, for names chosen before it is in the catalog.
+pub(super) fn own_names(table: &Table) -> Vec<String> {
+    let mut names = vec![table.name.clone()];
+    names.extend(table.primary_key.iter().map(|key| key.name.clone()));
+    names.extend(table.indexes.iter().map(|index| index.name.clone()));
+    names.extend(table.checks.iter().map(|check| check.name.clone()));
+    names.extend(table.foreign_keys.iter().map(|key| key.name.clone()));
+    names
+}
+
+fn add_primary_key(
+    table: &mut Table,
+    name: Option<&str>,
+    columns: &[String],
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if table.primary_key.is_some() {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("multiple primary keys for table \"{}\" are not allowed", table.name),
+        ));
+    }
+    let columns = key_columns(table, columns, "primary key")?;
+    let name = match name {
+        Some(name) => {
+            check_free(table, name, true, work)?;
+            name.to_string()
+        }
+        None => work.free_relation_name(&table.schema, [&table.name, "", "pkey"], &own_names(table)),
+    };
+    for &column in &columns {
+        table.columns[usize::from(column)].not_null = true;
+    }
+    work.name_unique(table.tree, &name);
+    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns });
+    Ok(())
+}
+
+fn add_unique(table: &mut Table, name: Option<&str>, names: &[String], work: &mut Work<'_>) -> Result<()> {
+    let columns = key_columns(table, names, "unique")?;
+    // A key declared twice is one key, as in PostgreSQL, unless each has a name.
+    let same_as_primary = table.primary_key.as_ref().is_some_and(|key| key.columns == columns);
+    let same_as_unique = table
+        .indexes
+        .iter()
+        .any(|index| index.constraint && index.columns.iter().map(|c| c.column).eq(columns.iter().copied()));
+    if name.is_none() && (same_as_primary || same_as_unique) && work.catalog.table_by_oid(table.oid).is_none()
+    {
+        return Ok(());
+    }
+    let name = match name {
+        Some(name) => {
+            check_free(table, name, true, work)?;
+            name.to_string()
+        }
+        None => {
+            work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "key"], &own_names(table))
+        }
+    };
+    let columns = columns
+        .into_iter()
+        .map(|column| IndexColumn { column, descending: false, nulls_first: false })
+        .collect();
+    let tree = work.tree();
+    work.name_unique(tree, &name);
+    let oid = work.oids(2);
+    table.indexes.push(Index {
+        oid,
+        name,
+        columns,
+        unique: true,
+        constraint: true,
+        tree,
+        global_group: None,
+    });
+    Ok(())
+}
+
+/// ADD CONSTRAINT … USING INDEX: a unique index becomes the constraint.
+fn add_using_index(
+    table: &mut Table,
+    name: Option<&str>,
+    primary: bool,
+    index: &str,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = table.indexes.iter().position(|candidate| candidate.name == index).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("index \"{index}\" does not exist"))
+    })?;
+    let found = &table.indexes[place];
+    if found.constraint {
+        return Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("index \"{index}\" is already associated with a constraint"),
+        ));
+    }
+    if !found.unique {
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{index}\" is not a unique index")));
+    }
+    if primary {
+        return Err(SqlError::unsupported("PRIMARY KEY USING INDEX"));
+    }
+    if let Some(name) = name
+        && name != index
+    {
+        check_free(table, name, true, work)?;
+        table.indexes[place].name = name.to_string();
+    }
+    table.indexes[place].constraint = true;
+    Ok(())
+}
+
+fn add_check(
+    table: &mut Table,
+    name: Option<&str>,
+    condition: &Expression,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let used = expression::check_condition(condition, &table.name, &table.columns)?;
+    let name = match name {
+        Some(name) => {
+            check_free(table, name, false, work)?;
+            name.to_string()
+        }
+        None => {
+            let column = match used[..] {
+                [only] => table.columns[usize::from(only)].name.clone(),
+                _ => String::new(),
+            };
+            work.free_constraint_name(&table.schema, [&table.name, &column, "check"], &own_names(table))
+        }
+    };
+    let oid = work.oids(1);
+    table.checks.push(Check { oid, name, condition: condition.text.clone() });
+    Ok(())
+}
+
+impl Deferred {
+    /// Adds the foreign keys.
+    pub fn resolve(self, table: &mut Table, work: &mut Work<'_>) -> Result<()> {
+        for (name, columns, references) in self.foreign_keys {
+            add_foreign_key(table, name.as_deref(), &columns, &references, work)?;
+        }
+        Ok(())
+    }
+}
+
+fn add_foreign_key(
+    table: &mut Table,
+    name: Option<&str>,
+    names: &[String],
+    references: &References,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    for (event, action) in [("DELETE", references.on_delete), ("UPDATE", references.on_update)] {
+        if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+            return Err(SqlError::unsupported(format_args!("ON {event} {}", action.as_str())));
+        }
+    }
+    if references.match_full && names.len() > 1 {
+        return Err(SqlError::unsupported("MATCH FULL over several columns"));
+    }
+    let referenced = referenced_table(table, references, work)?;
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        columns.push(table.column_index(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+            )
+        })?);
+    }
+    let referenced_columns = referenced_columns(&referenced, references)?;
+    if columns.len() != referenced_columns.len() {
+        return Err(SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            "number of referencing and referenced columns for foreign key disagree",
+        ));
+    }
+    let name = match name {
+        Some(name) => {
+            check_free(table, name, false, work)?;
+            name.to_string()
+        }
+        None => work.free_constraint_name(
+            &table.schema,
+            [&table.name, &names.join("_"), "fkey"],
+            &own_names(table),
+        ),
+    };
+    for (&own, &other) in columns.iter().zip(&referenced_columns) {
+        let own = &table.columns[usize::from(own)];
+        let other = &referenced.columns[usize::from(other)];
+        if !comparable(own.ty, other.ty) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("foreign key constraint \"{name}\" cannot be implemented"),
+            )
+            .with_detail(format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                own.name,
+                other.name,
+                archipel_sql::ast::type_display_name(own.ty.oid),
+                archipel_sql::ast::type_display_name(other.ty.oid)
+            )));
+        }
+    }
+    let oid = work.oids(1);
+    table.foreign_keys.push(ForeignKey {
+        oid,
+        name,
+        columns,
+        references: referenced.oid,
+        referenced_columns,
+    });
+    Ok(())
+}
+
+fn referenced_table(table: &Table, references: &References, work: &Work<'_>) -> Result<Table> {
+    let same_schema = references.table.schema.as_deref().is_none_or(|schema| schema == table.schema);
+    // A table that is being created is not in the catalog yet.
+    if references.table.name == table.name && same_schema {
+        return Ok(table.clone());
+    }
+    let referenced = work.catalog.require_table(&references.table, work.search_path())?;
+    if referenced.kind != TableKind::Table {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("referenced relation \"{}\" is not a table", referenced.name),
+        ));
+    }
+    Ok((*referenced).clone())
+}
+
+/// The referenced columns: the primary key's, or ones named that are together a key.
+fn referenced_columns(referenced: &Table, references: &References) -> Result<Vec<u16>> {
+    if references.columns.is_empty() {
+        return referenced.primary_key.as_ref().map(|key| key.columns.clone()).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("there is no primary key for referenced table \"{}\"", referenced.name),
+            )
+        });
+    }
+    let mut columns = Vec::with_capacity(references.columns.len());
+    for name in &references.columns {
+        columns.push(referenced.column_index(name).ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+            )
+        })?);
+    }
+    let mut wanted = columns.clone();
+    wanted.sort_unstable();
+    let matches = |mut key: Vec<u16>| {
+        key.sort_unstable();
+        key == wanted
+    };
+    let found = referenced.primary_key.as_ref().is_some_and(|key| matches(key.columns.clone()))
+        || referenced
+            .indexes
+            .iter()
+            .any(|index| index.unique && matches(index.columns.iter().map(|column| column.column).collect()));
+    if !found {
+        return Err(SqlError::new(
+            SqlState::INVALID_FOREIGN_KEY,
+            format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                referenced.name
+            ),
+        ));
+    }
+    Ok(columns)
+}
+
+/// Whether `=` exists between the types as foreign keys need it.
+fn comparable(own: Type, referenced: Type) -> bool {
+    let family = |ty: Type| match ty.oid {
+        Oid::INT2 | Oid::INT4 | Oid::INT8 => 1,
+        Oid::TEXT | Oid::VARCHAR => 2,
+        Oid::FLOAT4 | Oid::FLOAT8 => 3,
+        Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::DATE => 4,
+        other => other.0 + 100,
+    };
+    let numeric = own.oid == Oid::INT2 || own.oid == Oid::INT4 || own.oid == Oid::INT8;
+    family(own) == family(referenced) || (numeric && referenced.oid == Oid::NUMERIC)
+}

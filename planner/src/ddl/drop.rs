@@ -1,0 +1,304 @@
+//! DROP TABLE, SEQUENCE, SCHEMA (and INDEX by name), and TRUNCATE.
+
+use std::sync::Arc;
+
+use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::{ObjectKind, Relation, SequenceRef, Table, TableRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::work::{Work, is_system_schema};
+use super::{alter, index, routine, sequence};
+
+pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
+    if drop.kind == ObjectWord::Schema {
+        return drop_schemas(drop, work);
+    }
+    let mut tables: Vec<TableRef> = Vec::new();
+    let mut sequences: Vec<SequenceRef> = Vec::new();
+    for name in &drop.names {
+        let Some(relation) = find(name, drop, work)? else {
+            continue;
+        };
+        match (drop.kind, &relation) {
+            (ObjectWord::Table, Relation::Table(table)) => {
+                work.check_changeable(table)?;
+                if !tables.iter().any(|other| other.oid == table.oid) {
+                    tables.push(table.clone());
+                }
+            }
+            (ObjectWord::Sequence, Relation::Sequence(sequence)) => sequences.push(sequence.clone()),
+            (ObjectWord::Index, relation) => index::drop_index(name, relation, work)?,
+            (wanted, other) => return Err(wrong_kind(name, wanted, other)),
+        }
+    }
+    drop_tables(&tables, drop.cascade, work)?;
+    drop_sequences(&sequences, drop.cascade, work)
+}
+
+/// The relation of a name; `None` with a notice if it may be missing and is.
+fn find(name: &QualifiedName, drop: &Drop, work: &mut Work<'_>) -> Result<Option<Relation>> {
+    if let Some(relation) = work.catalog.relation(name.schema.as_deref(), &name.name, work.search_path()) {
+        return Ok(Some(relation));
+    }
+    let missing_schema = name.schema.as_deref().filter(|schema| !work.catalog.schema_exists(schema));
+    if drop.if_exists {
+        match missing_schema {
+            Some(schema) => work.notice(format!("schema \"{schema}\" does not exist, skipping")),
+            None => work.notice(format!("{} \"{}\" does not exist, skipping", drop.kind.as_str(), name.name)),
+        }
+        return Ok(None);
+    }
+    if let Some(schema) = missing_schema {
+        return Err(undefined_schema(schema));
+    }
+    let state =
+        if drop.kind == ObjectWord::Index { SqlState::UNDEFINED_OBJECT } else { SqlState::UNDEFINED_TABLE };
+    Err(SqlError::new(state, format!("{} \"{}\" does not exist", drop.kind.as_str(), name.name)))
+}
+
+fn wrong_kind(name: &QualifiedName, wanted: ObjectWord, found: &Relation) -> SqlError {
+    let (article, kind) = match wanted {
+        ObjectWord::Index => ("an", "index"),
+        other => ("a", other.as_str()),
+    };
+    let is = match found {
+        Relation::Table(_) => ("TABLE", "a table"),
+        Relation::Sequence(_) => ("SEQUENCE", "a sequence"),
+        Relation::Index(..) | Relation::PrimaryKey(_) => ("INDEX", "an index"),
+    };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not {article} {kind}", name.name))
+        .with_hint(format!("Use DROP {} to remove {}.", is.0, is.1))
+}
+
+/// Drops tables with what is theirs, and with CASCADE what points at them.
+pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    let dropped: Vec<Oid> = tables.iter().map(|table| table.oid).collect();
+    let mut dependents = Vec::new();
+    for table in tables {
+        let others: Vec<Dependent> = work
+            .catalog
+            .dependents_of_table(table)
+            .into_iter()
+            .filter(|dependent| !matches!(dependent, Dependent::ForeignKey(other, _) if dropped.contains(&other.oid)))
+            .collect();
+        if !others.is_empty() && !cascade {
+            let object = match tables {
+                [only] => format!("table {}", only.name),
+                _ => "desired object(s)".to_string(),
+            };
+            let error = still_depended_on(&format!("table {}", table.name), &others);
+            let detail = error.fields().detail.clone().unwrap_or_default();
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!(
+                    "cannot drop {object} because other objects depend on {}",
+                    if tables.len() == 1 { "it" } else { "them" }
+                ),
+            )
+            .with_detail(detail)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        dependents.extend(others);
+    }
+    cascade_notice(&dependents, work);
+    drop_foreign_keys(&dependents, &dropped, work);
+    for dependent in &dependents {
+        if let Dependent::Routine(routine) = dependent {
+            work.drop(ObjectKind::Routine, routine.oid);
+        }
+    }
+    for table in tables {
+        drop_table(table, &dropped, work);
+    }
+    Ok(())
+}
+
+fn drop_table(table: &TableRef, dropped: &[Oid], work: &mut Work<'_>) {
+    for owned in work.catalog.owned_sequences(table.oid) {
+        work.operation(DdlOp::DropSequence(SequenceId(owned.oid.0)));
+        work.drop(ObjectKind::Sequence, owned.oid);
+    }
+    work.operation(DdlOp::DropTable(TreeId(table.tree)));
+    work.drop(ObjectKind::Table, table.oid);
+    // Deletes from a table this one pointed at need not look here any more.
+    let referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
+    for oid in referenced {
+        if !dropped.contains(&oid) {
+            alter::touch(oid, work);
+        }
+    }
+}
+
+/// Drops the foreign keys among `dependents`, except those of tables that go anyway.
+pub(super) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work: &mut Work<'_>) {
+    for dependent in dependents {
+        let Dependent::ForeignKey(table, place) = dependent else {
+            continue;
+        };
+        if dropped.contains(&table.oid) {
+            continue;
+        }
+        let oid = table.foreign_keys[*place].oid;
+        if let Some(current) = work.catalog.table_by_oid(table.oid) {
+            let mut changed: Table = (*current).clone();
+            changed.foreign_keys.retain(|key| key.oid != oid);
+            let name_kept = changed.oid;
+            work.put_table(changed);
+            alter::touch(name_kept, work);
+        }
+    }
+}
+
+/// "drop cascades to …", one line or many.
+pub(super) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
+    match dependents {
+        [] => {}
+        [only] => work.notice(format!("drop cascades to {}", only.describe())),
+        many => {
+            let lines: Vec<String> =
+                many.iter().map(|dependent| format!("drop cascades to {}", dependent.describe())).collect();
+            let notice = SqlError::new(
+                SqlState::SUCCESSFUL_COMPLETION,
+                format!("drop cascades to {} other objects", many.len()),
+            );
+            work.plan.notices.push(notice.with_detail(lines.join("\n")));
+        }
+    }
+}
+
+fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    for sequence in sequences {
+        let dependents = work.catalog.dependents_of_sequence(sequence);
+        let identity = dependents.iter().find_map(|dependent| match dependent {
+            Dependent::Default(table, place) if table.columns[usize::from(*place)].identity.is_some() => {
+                Some((table.clone(), *place))
+            }
+            _ => None,
+        });
+        if let Some((table, place)) = identity {
+            let column = &table.columns[usize::from(place)].name;
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!(
+                    "cannot drop sequence {} because column {column} of table {} requires it",
+                    sequence.name, table.name
+                ),
+            )
+            .with_hint(format!("You can drop column {column} of table {} instead.", table.name)));
+        }
+        if !dependents.is_empty() && !cascade {
+            return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents));
+        }
+        cascade_notice(&dependents, work);
+        for dependent in &dependents {
+            if let Dependent::Default(table, place) = dependent
+                && let Some(current) = work.catalog.table_by_oid(table.oid)
+            {
+                let mut changed = (*current).clone();
+                changed.columns[usize::from(*place)].default = None;
+                let oid = changed.oid;
+                work.put_table(changed);
+                alter::touch(oid, work);
+            }
+        }
+        work.operation(DdlOp::DropSequence(SequenceId(sequence.oid.0)));
+        work.drop(ObjectKind::Sequence, sequence.oid);
+    }
+    Ok(())
+}
+
+fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
+    for name in &drop.names {
+        let Some(schema) = work.catalog.schema(&name.name) else {
+            if drop.if_exists {
+                work.notice(format!("schema \"{}\" does not exist, skipping", name.name));
+                continue;
+            }
+            return Err(undefined_schema(&name.name));
+        };
+        if is_system_schema(&schema.name) {
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop schema {} because it is required by the database system", schema.name),
+            ));
+        }
+        let dependents = work.catalog.dependents_of_schema(&schema.name);
+        if !dependents.is_empty() && !drop.cascade {
+            return Err(still_depended_on(&format!("schema {}", schema.name), &dependents));
+        }
+        cascade_notice(&dependents, work);
+        let tables: Vec<TableRef> = dependents
+            .iter()
+            .filter_map(|dependent| match dependent {
+                Dependent::Table(table) => Some(table.clone()),
+                _ => None,
+            })
+            .collect();
+        drop_tables(&tables, true, work)?;
+        for dependent in &dependents {
+            match dependent {
+                Dependent::Sequence(sequence) if work.catalog.sequence_by_oid(sequence.oid).is_some() => {
+                    drop_sequences(std::slice::from_ref(sequence), true, work)?;
+                }
+                Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
+                    routine::drop_one(found, work);
+                }
+                _ => {}
+            }
+        }
+        work.drop(ObjectKind::Schema, schema.oid);
+    }
+    Ok(())
+}
+
+pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    for name in &truncate.tables {
+        let table = work.user_table(name)?;
+        if !tables.iter().any(|other| other.oid == table.oid) {
+            tables.push(table);
+        }
+    }
+    let mut next = 0;
+    while next < tables.len() {
+        let table = tables[next].clone();
+        next += 1;
+        let pointing: Vec<TableRef> = work
+            .catalog
+            .tables()
+            .filter(|other| other.foreign_keys.iter().any(|key| key.references == table.oid))
+            .filter(|other| !tables.iter().any(|listed| listed.oid == other.oid))
+            .cloned()
+            .collect();
+        for other in pointing {
+            if !truncate.cascade {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot truncate a table referenced in a foreign key constraint",
+                )
+                .with_detail(format!("Table \"{}\" references \"{}\".", other.name, table.name))
+                .with_hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    other.name
+                )));
+            }
+            work.notice(format!("truncate cascades to table \"{}\"", other.name));
+            tables.push(other);
+        }
+    }
+    for table in &tables {
+        work.operation(DdlOp::Truncate(TreeId(table.tree)));
+        if truncate.restart_identity {
+            for owned in work.catalog.owned_sequences(table.oid) {
+                let restart = Some(owned.start);
+                work.operation(DdlOp::AlterSequence { def: sequence::definition(&owned), restart });
+            }
+        }
+    }
+    Ok(())
+}

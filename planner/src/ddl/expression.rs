@@ -1,0 +1,214 @@
+//! Defaults and conditions: checked when they are declared, kept as text.
+
+use std::ops::ControlFlow;
+
+use archipel_engine::txn::OwnedCell;
+use archipel_sql::ast::Expression;
+use archipel_sql::catalog::{Column, Table};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::types::Type;
+use sqlparser::ast::{Expr, UnaryOperator, Value, Visit, Visitor};
+
+use crate::row::datum_to_cell;
+
+/// The columns of the table an expression names, in column order; 42703 for a name that is none.
+pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Column]) -> Result<Vec<u16>> {
+    let names = names_used(&expression.expr)?;
+    let mut used: Vec<u16> = Vec::new();
+    for name in names {
+        let column = match &name[..] {
+            [column] => column,
+            [relation, column] if relation == table => column,
+            [.., column] => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("missing FROM-clause entry for table \"{}\"", name[name.len().saturating_sub(2)]),
+                )
+                .at(position(expression, column)));
+            }
+            [] => continue,
+        };
+        match columns.iter().position(|candidate| candidate.name == *column) {
+            Some(place) if !used.contains(&(place as u16)) => used.push(place as u16),
+            Some(_) => {}
+            None => {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{column}\" does not exist"),
+                )
+                .at(position(expression, column)));
+            }
+        }
+    }
+    used.sort_unstable();
+    Ok(used)
+}
+
+fn position(expression: &Expression, _column: &str) -> Option<u32> {
+    (expression.position > 0).then_some(expression.position)
+}
+
+/// A CHECK condition: no subqueries, only columns of its table.
+pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[Column]) -> Result<Vec<u16>> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in check constraint",
+        )
+        .at(position(expression, "")));
+    }
+    columns_used(expression, table, columns)
+}
+
+/// A DEFAULT: no subqueries, no columns.
+pub(super) fn check_default(expression: &Expression) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in DEFAULT expression",
+        )
+        .at(position(expression, "")));
+    }
+    if !names_used(&expression.expr)?.is_empty() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use column reference in DEFAULT expression",
+        )
+        .at(position(expression, "")));
+    }
+    Ok(())
+}
+
+/// The default of a routine's argument: like a column's, with its own words.
+pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
+    if !names_used(&expression.expr)?.is_empty() {
+        return Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            "cannot use table references in parameter default value",
+        )
+        .at(position(expression, "")));
+    }
+    Ok(())
+}
+
+struct Names(Vec<Vec<String>>, bool);
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let fold = |ident: &sqlparser::ast::Ident| match ident.quote_style {
+            Some(_) => ident.value.clone(),
+            None => ident.value.to_lowercase(),
+        };
+        match expr {
+            Expr::Identifier(ident) => {
+                let name = fold(ident);
+                // Keyword-like values parse as names in some places.
+                if !(ident.quote_style.is_none() && is_value_word(&name)) {
+                    self.0.push(vec![name]);
+                }
+            }
+            Expr::CompoundIdentifier(parts) => self.0.push(parts.iter().map(fold).collect()),
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.1 = true,
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Words that stand for values without being functions with parentheses.
+fn is_value_word(name: &str) -> bool {
+    matches!(
+        name,
+        "current_date"
+            | "current_time"
+            | "current_timestamp"
+            | "localtime"
+            | "localtimestamp"
+            | "current_user"
+            | "current_role"
+            | "session_user"
+            | "user"
+            | "current_catalog"
+            | "current_schema"
+    )
+}
+
+fn names_used(expr: &Expr) -> Result<Vec<Vec<String>>> {
+    let mut names = Names(Vec::new(), false);
+    let _ = expr.visit(&mut names);
+    Ok(names.0)
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    let mut names = Names(Vec::new(), false);
+    let _ = expr.visit(&mut names);
+    names.1
+}
+
+/// An expression's text with a column renamed.
+pub(super) fn rename_in_text(text: &str, from: &str, to: &str) -> Result<String> {
+    let mut renamed = String::with_capacity(text.len());
+    let mut copied = 0;
+    let lexemes = lexemes(text)?;
+    for (place, lexeme) in lexemes.iter().enumerate() {
+        let LexemeKind::Word { value, .. } = &lexeme.kind else {
+            continue;
+        };
+        // A word before a parenthesis calls a function, whatever the columns are called.
+        let call = lexemes.get(place + 1).is_some_and(|next| &text[next.range.clone()] == "(");
+        if value == from && !call {
+            renamed.push_str(&text[copied..lexeme.range.start]);
+            renamed.push_str(&archipel_sql::catalog::names::quote_identifier(to));
+            copied = lexeme.range.end;
+        }
+    }
+    renamed.push_str(&text[copied..]);
+    Ok(renamed)
+}
+
+/// Whether a table's condition text names the column.
+pub(super) fn text_uses_column(text: &str, table: &Table, column: u16) -> Result<bool> {
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    Ok(columns_used(&expression, &table.name, &table.columns)?.contains(&column))
+}
+
+/// The value of a default that is a literal, perhaps signed or cast to a type by name: what rows
+/// take that were there before their column.
+pub(super) fn constant(text: &str, ty: Type) -> Result<OwnedCell> {
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let Some(literal) = literal_text(&expression.expr) else {
+        return Err(SqlError::unsupported("ADD COLUMN with a default that is not a literal"));
+    };
+    let Some(literal) = literal else {
+        return Ok(OwnedCell::Null);
+    };
+    let context = FunctionContext::detached();
+    let value = archipel_sql::io::text_in(&literal, Type::of(ty.oid), &context)?;
+    let value = archipel_sql::typmod::coerce_typmod(value, ty, false)?;
+    let mut space = Vec::new();
+    Ok(OwnedCell::from(datum_to_cell(&value, ty, &mut space)?))
+}
+
+/// A literal's text (`None` inside for NULL); `None` if it is no literal.
+fn literal_text(expr: &Expr) -> Option<Option<String>> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => Some(Some(number.clone())),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(Some(text.clone())),
+            Value::DollarQuotedString(text) => Some(Some(text.value.clone())),
+            Value::Boolean(value) => Some(Some(value.to_string())),
+            Value::Null => Some(None),
+            _ => None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal_text(expr)? {
+            Some(text) => Some(Some(format!("-{text}"))),
+            None => Some(None),
+        },
+        Expr::Nested(expr) | Expr::Cast { expr, .. } => literal_text(expr),
+        _ => None,
+    }
+}

@@ -1,0 +1,148 @@
+//! Definitions: from a DDL statement and the catalog to what must change.
+//!
+//! Planning reads only a [`Catalog`] and writes nothing. The caller runs the plan as one
+//! program that claims everything: it makes sure that the catalog is still the one planned
+//! with, runs the validations, the engine's operations and the catalog rows' changes, and so
+//! has both in one redo group.
+//!
+//! - this file        [`DdlEnv`], [`DdlPlan`], which statement goes where
+//! - [`work`]         the plan under construction, over a catalog that already shows it
+//! - [`table`]        CREATE TABLE
+//! - [`constraint`]   keys, checks, foreign keys, and their names
+//! - [`expression`]   defaults and conditions as the catalog keeps them
+//! - [`index`]        CREATE and DROP INDEX, local and global
+//! - [`alter`]        ALTER TABLE
+//! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
+//! - [`sequence`]     sequences
+//! - [`routine`]      functions and procedures
+//! - [`schema`]       schemas, comments, privileges
+//! - [`distribution`] where rows live: defaults, and Citus's functions
+
+mod alter;
+mod constraint;
+pub mod distribution;
+mod drop;
+mod expression;
+mod index;
+mod routine;
+mod schema;
+mod sequence;
+mod table;
+mod work;
+
+use archipel_engine::id::TreeId;
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::Statement;
+use archipel_sql::catalog::{Catalog, CatalogChange, RoutineRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+
+pub use distribution::DistributionCall;
+use work::Work;
+
+/// What a definition is planned in.
+pub struct DdlEnv<'a> {
+    pub catalog: &'a Catalog,
+    pub search_path: &'a [String],
+    /// For reading the literals of defaults and conditions.
+    pub context: &'a FunctionContext<'a>,
+    /// Set for migrations: the system's schemas may be changed.
+    pub system: bool,
+}
+
+/// What a definition changes.
+#[derive(Debug, Default)]
+pub struct DdlPlan {
+    /// Rows of the system catalog.
+    pub changes: Vec<CatalogChange>,
+    /// For the engine, in this order, after the validations.
+    pub operations: Vec<DdlOp>,
+    /// Queries over the tables as they are before the operations that must answer no row; the
+    /// first that does fails the statement with its error.
+    pub validations: Vec<Validation>,
+    /// For the client, in order.
+    pub notices: Vec<SqlError>,
+    /// The command tag.
+    pub tag: &'static str,
+    /// Routines created or replaced: the caller compiles them before it commits.
+    pub routines: Vec<RoutineRef>,
+    /// Names of the trees in `operations`, for [`DdlPlan::duplicate_key`].
+    unique_names: Vec<(TreeId, String)>,
+}
+
+/// A condition on rows that are there already.
+#[derive(Debug)]
+pub struct Validation {
+    /// A query that finds an offending row.
+    pub query: String,
+    pub error: SqlError,
+}
+
+impl DdlPlan {
+    /// Whether running the plan would change nothing.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.operations.is_empty()
+    }
+
+    /// The error of an operation that met two rows of one key: in a table's rows, or in an
+    /// index.
+    pub fn duplicate_key(&self, tree: TreeId) -> SqlError {
+        let name = self.unique_names.iter().find(|(id, _)| *id == tree).map_or("", |(_, name)| name);
+        SqlError::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
+            .with_detail("Two rows have the same key.")
+    }
+}
+
+/// Plans a definition. Statements that define nothing are XX000.
+pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    let mut work = Work::new(env, statement.tag());
+    match statement {
+        Statement::CreateTable(create) => table::create_table(create, &mut work)?,
+        Statement::AlterTable(alter) => alter::alter_table(alter, &mut work)?,
+        Statement::CreateIndex(create) => index::create_index(create, &mut work)?,
+        Statement::CreateSequence(create) => sequence::create_sequence(create, &mut work)?,
+        Statement::AlterSequence(alter) => sequence::alter_sequence(alter, &mut work)?,
+        Statement::CreateSchema(create) => schema::create_schema(create, &mut work)?,
+        Statement::CreateRoutine(create) => routine::create_routine(create, &mut work)?,
+        Statement::Drop(drop) => drop::drop_objects(drop, &mut work)?,
+        Statement::DropRoutine(drop) => routine::drop_routine(drop, &mut work)?,
+        Statement::Rename(rename) => schema::rename(rename, &mut work)?,
+        Statement::Truncate(truncate) => drop::truncate(truncate, &mut work)?,
+        Statement::Comment(comment) => schema::comment(comment, &mut work)?,
+        Statement::Grant(grant) => schema::grant(grant, &mut work)?,
+        Statement::Unsupported { what } => return Err(Statement::refusal(what)),
+        other => return Err(SqlError::internal(format!("{} is no definition", other.tag()))),
+    }
+    work.check_expressions()?;
+    Ok(work.finish())
+}
+
+/// Whether [`plan`] takes the statement.
+pub fn is_definition(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::AlterTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateSequence(_)
+            | Statement::AlterSequence(_)
+            | Statement::CreateSchema(_)
+            | Statement::CreateRoutine(_)
+            | Statement::Drop(_)
+            | Statement::DropRoutine(_)
+            | Statement::Rename(_)
+            | Statement::Truncate(_)
+            | Statement::Comment(_)
+            | Statement::Grant(_)
+    )
+}
+
+/// Plans a call of one of the distribution functions.
+pub fn plan_distribution(call: &DistributionCall, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    let mut work = Work::new(env, "SELECT");
+    distribution::apply(call, &mut work)?;
+    Ok(work.finish())
+}
+
+#[cfg(test)]
+mod tests;

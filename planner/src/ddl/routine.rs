@@ -1,0 +1,354 @@
+//! Functions and procedures: their declarations. Bodies are compiled by the caller.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::{
+    ArgumentDefinition, CreateRoutine, DropRoutine, Returns, RoutineBody, RoutineSignature, RoutineWord,
+    type_display_name,
+};
+use archipel_sql::catalog::dependency::routine_signature;
+use archipel_sql::catalog::{
+    ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::work::Work;
+
+/// PostgreSQL's FUNC_MAX_ARGS.
+const MAX_ARGUMENTS: usize = 100;
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message)
+}
+
+pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Result<()> {
+    let schema = work.target_schema(&create.name)?;
+    let kind = match create.kind {
+        RoutineWord::Procedure => RoutineKind::Procedure,
+        _ => RoutineKind::Function,
+    };
+    let language = language(create)?;
+    if create.window {
+        return Err(SqlError::unsupported("a WINDOW function"));
+    }
+    if !create.settings.is_empty() {
+        return Err(SqlError::unsupported("CREATE FUNCTION … SET"));
+    }
+    if kind == RoutineKind::Procedure && create.strict {
+        return Err(invalid("invalid attribute in procedure definition"));
+    }
+    let args = arguments(&create.args, work)?;
+    let (result, returns_set) = result_type(create, kind, &args, work)?;
+    let source = match &create.body {
+        RoutineBody::Text { text, .. } => text.clone(),
+        RoutineBody::Inline(text) if language == Language::Sql => text.clone(),
+        RoutineBody::Inline(_) => {
+            return Err(invalid("inline SQL function body only valid for language SQL"));
+        }
+        RoutineBody::Library(..) => {
+            let language = create.language.as_deref().unwrap_or("sql");
+            return Err(invalid(format!("only one AS item needed for language \"{language}\"")));
+        }
+    };
+    let mut routine = Routine {
+        oid: Oid(0),
+        schema,
+        name: create.name.name.clone(),
+        kind,
+        language,
+        args,
+        result,
+        returns_set,
+        strict: create.strict,
+        volatility: create.volatility,
+        source,
+        distribution_arg: None,
+        version: 1,
+    };
+    let inputs = routine.input_types();
+    match work.catalog.routine_in(&routine.schema, &routine.name, &inputs) {
+        None => routine.oid = work.oids(1),
+        Some(_) if !create.or_replace => {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_FUNCTION,
+                format!("function \"{}\" already exists with same argument types", routine.name),
+            ));
+        }
+        Some(old) => {
+            check_replaceable(&old, &routine)?;
+            routine.oid = old.oid;
+            routine.version = old.version + 1;
+            routine.distribution_arg = old.distribution_arg;
+        }
+    }
+    let routine: RoutineRef = Arc::new(routine);
+    work.plan.routines.push(routine.clone());
+    work.put(Object::Routine(routine));
+    Ok(())
+}
+
+fn language(create: &CreateRoutine) -> Result<Language> {
+    match create.language.as_deref() {
+        Some("plpgsql") => Ok(Language::PlPgSql),
+        Some("sql") => Ok(Language::Sql),
+        Some(known @ ("c" | "internal")) => Err(SqlError::unsupported(format_args!("LANGUAGE {known}"))),
+        Some(other) => {
+            let error =
+                SqlError::new(SqlState::UNDEFINED_OBJECT, format!("language \"{other}\" does not exist"));
+            Err(if matches!(other, "plperl" | "plperlu" | "plpython3u" | "pltcl" | "pltclu") {
+                error.with_hint("Use CREATE EXTENSION to load the language into the database.")
+            } else {
+                error
+            })
+        }
+        None => Err(invalid("no language specified")),
+    }
+}
+
+fn arguments(definitions: &[ArgumentDefinition], work: &Work<'_>) -> Result<Vec<RoutineArg>> {
+    let mut args: Vec<RoutineArg> = Vec::with_capacity(definitions.len());
+    let mut variadic_seen = false;
+    let mut default_seen = false;
+    for definition in definitions {
+        if definition.ty.setof {
+            return Err(invalid("functions cannot accept set arguments"));
+        }
+        let ty = work.catalog.resolve_type(&definition.ty, work.search_path()).map_err(|error| {
+            if error.state() == SqlState::UNDEFINED_OBJECT && !definition.ty.percent_type {
+                SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type {} does not exist", definition.ty))
+                    .at(error.fields().position)
+            } else {
+                error
+            }
+        })?;
+        // Only a base type is part of a routine's declaration: its modifier is not.
+        let ty = Type::of(ty.oid);
+        let input = matches!(definition.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
+        if input && variadic_seen {
+            return Err(invalid("VARIADIC parameter must be the last input parameter"));
+        }
+        if definition.mode == ArgMode::Variadic {
+            variadic_seen = true;
+            let array = archipel_sql::ast::element_type_of(ty.oid).is_some()
+                || matches!(ty.oid, Oid::ANYARRAY | Oid::ANY);
+            if !array {
+                return Err(invalid("VARIADIC parameter must be an array"));
+            }
+        }
+        if let Some(name) = &definition.name {
+            // An input and an output may share a name only if they are the same parameter.
+            let clash = args.iter().any(|other| other.name.as_ref() == Some(name));
+            if clash {
+                return Err(invalid(format!("parameter name \"{name}\" used more than once")));
+            }
+        }
+        match &definition.default {
+            Some(_) if !input => return Err(invalid("only input parameters can have default values")),
+            Some(default) => {
+                default_seen = true;
+                super::expression::check_argument_default(default)?;
+            }
+            None if default_seen && input => {
+                return Err(invalid(
+                    "input parameters after one with a default value must also have defaults",
+                ));
+            }
+            None => {}
+        }
+        args.push(RoutineArg {
+            name: definition.name.clone(),
+            mode: definition.mode,
+            ty,
+            default: definition.default.as_ref().map(|default| default.text.clone()),
+        });
+    }
+    if args.len() > MAX_ARGUMENTS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_ARGUMENTS,
+            format!("functions cannot have more than {MAX_ARGUMENTS} arguments"),
+        ));
+    }
+    Ok(args)
+}
+
+/// The declared result: what RETURNS says, or what the output parameters amount to.
+fn result_type(
+    create: &CreateRoutine,
+    kind: RoutineKind,
+    args: &[RoutineArg],
+    work: &Work<'_>,
+) -> Result<(Type, bool)> {
+    let outputs: Vec<&RoutineArg> = args
+        .iter()
+        .filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
+        .collect();
+    if kind == RoutineKind::Procedure {
+        return Ok((if outputs.is_empty() { Type::VOID } else { Type::RECORD }, false));
+    }
+    let implied = match outputs[..] {
+        [] => None,
+        [only] => Some(only.ty),
+        _ => Some(Type::RECORD),
+    };
+    match &create.returns {
+        Some(Returns::Table) => Ok((implied.unwrap_or(Type::RECORD), true)),
+        None => {
+            implied.map(|ty| (ty, false)).ok_or_else(|| invalid("function result type must be specified"))
+        }
+        Some(Returns::Type(name)) => {
+            let ty = Type::of(work.catalog.resolve_type(name, work.search_path())?.oid);
+            if let Some(implied) = implied
+                && implied != ty
+            {
+                let wanted = type_display_name(implied.oid);
+                return Err(invalid(format!(
+                    "function result type must be {wanted} because of OUT parameters"
+                )));
+            }
+            if ty.oid == Oid::TRIGGER {
+                return Err(SqlError::unsupported("a trigger function"));
+            }
+            Ok((ty, name.setof))
+        }
+    }
+}
+
+/// What OR REPLACE may not change.
+fn check_replaceable(old: &Routine, new: &Routine) -> Result<()> {
+    if old.kind != new.kind {
+        let is = match old.kind {
+            RoutineKind::Function => "function",
+            RoutineKind::Procedure => "procedure",
+        };
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
+            .with_detail(format!("\"{}\" is a {is}.", old.name)));
+    }
+    let word = if old.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" };
+    let hint = format!("Use DROP {word} {} first.", routine_signature(old));
+    if old.result != new.result || old.returns_set != new.returns_set {
+        let message = match old.kind {
+            RoutineKind::Function => "cannot change return type of existing function",
+            RoutineKind::Procedure => "cannot change whether a procedure has output parameters",
+        };
+        return Err(invalid(message).with_hint(hint));
+    }
+    let outputs = |routine: &Routine| -> Vec<(Option<String>, Oid)> {
+        routine.output_args().map(|arg| (arg.name.clone(), arg.ty.oid)).collect()
+    };
+    if old.result.oid == Oid::RECORD && outputs(old) != outputs(new) {
+        return Err(invalid("cannot change return type of existing function")
+            .with_detail("Row type defined by OUT parameters is different.")
+            .with_hint(hint));
+    }
+    for (was, is) in old.input_args().zip(new.input_args()) {
+        if let Some(name) = &was.name
+            && is.name.as_ref() != Some(name)
+        {
+            return Err(invalid(format!("cannot change name of input parameter \"{name}\"")).with_hint(hint));
+        }
+        if was.default.is_some() && is.default.is_none() {
+            return Err(invalid("cannot remove parameter defaults from existing function").with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()> {
+    for signature in &drop.routines {
+        match find(&work.catalog, signature, drop.kind, work.search_path()) {
+            Ok(routine) => drop_one(&routine, work),
+            Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_FUNCTION => {
+                let shown = shown(&work.catalog, signature, work.search_path());
+                work.notice(format!("{} {shown} does not exist, skipping", drop.kind.as_str()));
+            }
+            Err(error)
+                if drop.if_exists
+                    && matches!(
+                        error.state(),
+                        SqlState::UNDEFINED_OBJECT | SqlState::INVALID_SCHEMA_NAME
+                    ) =>
+            {
+                work.notice(format!("{}, skipping", error.message()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) {
+    work.drop(ObjectKind::Routine, routine.oid);
+}
+
+/// `name(type,type)` of a signature as written, for messages.
+fn shown(catalog: &Catalog, signature: &RoutineSignature, search_path: &[String]) -> String {
+    let types: Vec<String> = signature
+        .args
+        .iter()
+        .flatten()
+        .filter(|arg| arg.mode != ArgMode::Out)
+        .map(|arg| match catalog.resolve_type(&arg.ty, search_path) {
+            Ok(ty) => type_display_name(ty.oid),
+            Err(_) => arg.ty.to_string(),
+        })
+        .collect();
+    format!("{}({})", signature.name, types.join(","))
+}
+
+/// The routine a signature of DROP, ALTER or COMMENT names.
+pub(super) fn find(
+    catalog: &Catalog,
+    signature: &RoutineSignature,
+    word: RoutineWord,
+    search_path: &[String],
+) -> Result<RoutineRef> {
+    let name = &signature.name;
+    if let Some(schema) = &name.schema
+        && !catalog.schema_exists(schema)
+    {
+        return Err(archipel_sql::catalog::names::undefined_schema(schema));
+    }
+    let overloads = catalog.routines(name.schema.as_deref(), &name.name, search_path);
+    let fits = |routine: &RoutineRef| match word {
+        RoutineWord::Function => routine.kind == RoutineKind::Function,
+        RoutineWord::Procedure => routine.kind == RoutineKind::Procedure,
+        RoutineWord::Routine => true,
+    };
+    let Some(args) = &signature.args else {
+        let fitting: Vec<&RoutineRef> = overloads.iter().filter(|routine| fits(routine)).collect();
+        return match (&fitting[..], &overloads[..]) {
+            ([only], _) => Ok((*only).clone()),
+            ([], [other]) => Err(wrong_kind(other, word)),
+            ([], _) => Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("could not find a {} named \"{name}\"", word.as_str()),
+            )
+            .at(name.at())),
+            _ => Err(SqlError::new(
+                SqlState::AMBIGUOUS_FUNCTION,
+                format!("{} name \"{name}\" is not unique", word.as_str()),
+            )
+            .with_hint(format!("Specify the argument list to select the {} unambiguously.", word.as_str()))),
+        };
+    };
+    let mut inputs = Vec::new();
+    for arg in args.iter().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table)) {
+        inputs.push(catalog.resolve_type(&arg.ty, search_path)?.oid);
+    }
+    match overloads.iter().find(|routine| routine.input_types() == inputs) {
+        Some(routine) if fits(routine) => Ok(routine.clone()),
+        Some(other) => Err(wrong_kind(other, word)),
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("{} {} does not exist", word.as_str(), shown(catalog, signature, search_path)),
+        )),
+    }
+}
+
+fn wrong_kind(routine: &RoutineRef, word: RoutineWord) -> SqlError {
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{} is not a {}", routine_signature(routine), word.as_str()),
+    )
+}

@@ -1,0 +1,369 @@
+//! Schemas, renaming across kinds, comments, privileges.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::{
+    AlterTableAction, Comment, CommentObject, CreateSchema, Grant, GrantObjects, QualifiedName, Rename,
+    RenameAction, RenamedObject,
+};
+use archipel_sql::catalog::dependency::sequence_default;
+use archipel_sql::catalog::names::{undefined_column, undefined_schema};
+use archipel_sql::catalog::{
+    ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectKind, PG_CATALOG, PUBLIC, Relation,
+    SUPERUSER_NAME, Schema, SequenceRef, Table,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::work::{Work, is_system_schema};
+use super::{alter, routine};
+
+pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
+    if let Some(role) = &create.authorization {
+        check_role(role, work)?;
+    }
+    let name = match (&create.name, &create.authorization) {
+        (Some(name), _) | (None, Some(name)) => name.clone(),
+        (None, None) => return Err(SqlError::internal("CREATE SCHEMA without a name")),
+    };
+    if work.catalog.schema_exists(&name) {
+        let message = format!("schema \"{name}\" already exists");
+        if create.if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_SCHEMA, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+    }
+    if name.starts_with("pg_") && !work.env.system {
+        return Err(reserved_schema(&name));
+    }
+    // The schemas every database has keep their oids.
+    let oid = match name.as_str() {
+        "pg_catalog" => PG_CATALOG,
+        "information_schema" => INFORMATION_SCHEMA,
+        "archipel" => ARCHIPEL,
+        "public" if work.catalog.schema_by_oid(PUBLIC).is_none() => PUBLIC,
+        _ => work.oids(1),
+    };
+    work.put(Object::Schema(Schema { oid, name }));
+    Ok(())
+}
+
+fn reserved_schema(name: &str) -> SqlError {
+    SqlError::new(SqlState::RESERVED_NAME, format!("unacceptable schema name \"{name}\""))
+        .with_detail("The prefix \"pg_\" is reserved for system schemas.")
+}
+
+/// 42704 unless the role exists (or is a word for the current one).
+pub(super) fn check_role(role: &str, work: &Work<'_>) -> Result<()> {
+    let known =
+        matches!(role, "current_user" | "current_role" | "session_user") || work.catalog.role(role).is_some();
+    if known {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist")))
+}
+
+pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
+    match &rename.object {
+        RenamedObject::Schema(name) => rename_schema(name, &rename.action, work),
+        RenamedObject::Routine(word, signature) => {
+            let found = routine::find(&work.catalog, signature, *word, work.search_path())?;
+            let mut changed = (*found).clone();
+            match &rename.action {
+                RenameAction::OwnerTo(role) => return check_role(role, work),
+                RenameAction::RenameTo(name) => changed.name = name.clone(),
+                RenameAction::SetSchema(schema) => {
+                    check_target(schema, work)?;
+                    changed.schema = schema.clone();
+                }
+            }
+            if work.catalog.routine_in(&changed.schema, &changed.name, &changed.input_types()).is_some() {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_FUNCTION,
+                    format!(
+                        "function {} already exists in schema \"{}\"",
+                        archipel_sql::catalog::dependency::routine_signature(&changed),
+                        changed.schema
+                    ),
+                ));
+            }
+            changed.version += 1;
+            work.put(Object::Routine(Arc::new(changed)));
+            Ok(())
+        }
+    }
+}
+
+fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Result<()> {
+    let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
+    let to = match action {
+        RenameAction::OwnerTo(role) => return check_role(role, work),
+        RenameAction::SetSchema(_) => return Err(SqlError::unsupported("ALTER SCHEMA … SET SCHEMA")),
+        RenameAction::RenameTo(to) => to,
+    };
+    if is_system_schema(name) {
+        return Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied to rename system schema \"{name}\""),
+        ));
+    }
+    if work.catalog.schema_exists(to) {
+        return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, format!("schema \"{to}\" already exists")));
+    }
+    if to.starts_with("pg_") {
+        return Err(reserved_schema(to));
+    }
+    let tables: Vec<_> = work.catalog.tables().filter(|table| table.schema == name).cloned().collect();
+    let sequences: Vec<_> = work.catalog.sequences().filter(|seq| seq.schema == name).cloned().collect();
+    let routines: Vec<_> = work.catalog.routines_all().filter(|r| r.schema == name).cloned().collect();
+    work.put(Object::Schema(Schema { oid: schema.oid, name: to.clone() }));
+    for table in tables {
+        let mut changed = (*table).clone();
+        changed.schema = to.clone();
+        work.put_table(changed);
+    }
+    for sequence in sequences {
+        let mut changed = (*sequence).clone();
+        changed.schema = to.clone();
+        replace_sequence(&sequence, changed, work);
+    }
+    for found in routines {
+        let mut changed = (*found).clone();
+        changed.schema = to.clone();
+        changed.version += 1;
+        work.put(Object::Routine(Arc::new(changed)));
+    }
+    Ok(())
+}
+
+/// Puts a renamed sequence, and the new name into the defaults that call it.
+fn replace_sequence(old: &SequenceRef, new: archipel_sql::catalog::Sequence, work: &mut Work<'_>) {
+    let (before, after) = (sequence_default(old), sequence_default(&new));
+    let callers: Vec<_> = work
+        .catalog
+        .tables()
+        .filter(|table| table.columns.iter().any(|column| column.default.as_ref() == Some(&before)))
+        .cloned()
+        .collect();
+    work.put_sequence(new);
+    for table in callers {
+        let mut changed = (*table).clone();
+        for column in changed.columns.iter_mut().filter(|column| column.default.as_ref() == Some(&before)) {
+            column.default = Some(after.clone());
+        }
+        let oid = changed.oid;
+        work.put_table(changed);
+        alter::touch(oid, work);
+    }
+}
+
+fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
+    if !work.catalog.schema_exists(schema) {
+        return Err(undefined_schema(schema));
+    }
+    if is_system_schema(schema) {
+        return Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied for schema {schema}"),
+        ));
+    }
+    Ok(())
+}
+
+/// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO.
+pub(super) fn alter_sequence_name(
+    sequence: &SequenceRef,
+    action: &AlterTableAction,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let mut changed = (**sequence).clone();
+    match action {
+        AlterTableAction::OwnerTo(role) => return check_role(role, work),
+        AlterTableAction::RenameTo(name) => changed.name = name.clone(),
+        AlterTableAction::SetSchema(schema) => {
+            check_target(schema, work)?;
+            if sequence.owned_by.is_some() {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot move an owned sequence into another schema",
+                ));
+            }
+            changed.schema = schema.clone();
+        }
+        _ => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", sequence.name),
+            ));
+        }
+    }
+    if work.catalog.relation_in(&changed.schema, &changed.name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_TABLE,
+            format!("relation \"{}\" already exists", changed.name),
+        ));
+    }
+    replace_sequence(sequence, changed, work);
+    Ok(())
+}
+
+/// ALTER TABLE … SET SCHEMA: the table with its indexes and owned sequences.
+pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) -> Result<()> {
+    check_target(schema, work)?;
+    if table.schema == schema {
+        return Ok(());
+    }
+    let mut names = vec![table.name.clone()];
+    names.extend(table.primary_key.iter().map(|key| key.name.clone()));
+    names.extend(table.indexes.iter().map(|index| index.name.clone()));
+    let owned = work.catalog.owned_sequences(table.oid);
+    names.extend(owned.iter().map(|sequence| sequence.name.clone()));
+    if let Some(taken) = names.iter().find(|name| work.catalog.relation_in(schema, name).is_some()) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_TABLE,
+            format!("relation \"{taken}\" already exists in schema \"{schema}\""),
+        ));
+    }
+    table.schema = schema.to_string();
+    let oid = table.oid;
+    work.put_table(table);
+    for sequence in owned {
+        let mut changed = (*sequence).clone();
+        changed.schema = schema.to_string();
+        replace_sequence(&sequence, changed, work);
+    }
+    alter::touch(oid, work);
+    Ok(())
+}
+
+pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
+    let (oid, column) = comment_target(&comment.object, work)?;
+    let mut comments = work
+        .catalog
+        .comments(oid)
+        .map_or_else(|| Comments { object: oid, texts: Vec::new() }, |comments| (*comments).clone());
+    comments.texts.retain(|(at, _)| *at != column);
+    if let Some(text) = comment.text.as_ref().filter(|text| !text.is_empty()) {
+        comments.texts.push((column, text.clone()));
+    }
+    if comments.texts.is_empty() {
+        if work.catalog.comments(oid).is_some() {
+            work.drop(ObjectKind::Comments, oid);
+        }
+    } else {
+        work.put(Object::Comments(comments));
+    }
+    Ok(())
+}
+
+/// The object of a comment and, for a column, its one-based number.
+fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)> {
+    let relation = |name: &QualifiedName| work.catalog.require_relation(name, work.search_path());
+    let wrong = |name: &QualifiedName, what: &str| {
+        SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not {what}", name.name))
+    };
+    match object {
+        CommentObject::Table(name) => match relation(name)? {
+            Relation::Table(table) => Ok((table.oid, 0)),
+            _ => Err(wrong(name, "a table")),
+        },
+        CommentObject::Index(name) => match relation(name)? {
+            found @ (Relation::Index(..) | Relation::PrimaryKey(_)) => Ok((found.oid(), 0)),
+            _ => Err(wrong(name, "an index")),
+        },
+        CommentObject::Sequence(name) => match relation(name)? {
+            Relation::Sequence(sequence) => Ok((sequence.oid, 0)),
+            _ => Err(wrong(name, "a sequence")),
+        },
+        CommentObject::Column(name, column) => {
+            let table = work.catalog.require_table(name, work.search_path())?;
+            let place = table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))?;
+            Ok((table.oid, place + 1))
+        }
+        CommentObject::Constraint { name, table } => {
+            let table = work.catalog.require_table(table, work.search_path())?;
+            constraint_oid(&table, name).map(|oid| (oid, 0)).ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+                )
+            })
+        }
+        CommentObject::Schema(name) => {
+            work.catalog.schema(name).map(|schema| (schema.oid, 0)).ok_or_else(|| undefined_schema(name))
+        }
+        CommentObject::Database(name) if name == SUPERUSER_NAME => Ok((DATABASE, 0)),
+        CommentObject::Database(name) => {
+            Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")))
+        }
+        CommentObject::Routine(word, signature) => {
+            routine::find(&work.catalog, signature, *word, work.search_path()).map(|routine| (routine.oid, 0))
+        }
+    }
+}
+
+fn constraint_oid(table: &Table, name: &str) -> Option<Oid> {
+    let keys = table.primary_key.iter().filter(|key| key.name == name).map(|key| key.constraint_oid());
+    let uniques =
+        table.indexes.iter().filter(|index| index.name == name).filter_map(|index| index.constraint_oid());
+    let checks = table.checks.iter().filter(|check| check.name == name).map(|check| check.oid);
+    let foreign = table.foreign_keys.iter().filter(|key| key.name == name).map(|key| key.oid);
+    keys.chain(uniques).chain(checks).chain(foreign).next()
+}
+
+/// GRANT and REVOKE. The one role there is, the superuser, has every privilege and keeps it, so
+/// what is granted to it or to PUBLIC changes nothing; names are checked all the same.
+pub(super) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
+    for role in grant.grantees.iter().filter(|role| *role != "public") {
+        check_role(role, work)?;
+    }
+    const PRIVILEGES: [&str; 13] = [
+        "select",
+        "insert",
+        "update",
+        "delete",
+        "truncate",
+        "references",
+        "trigger",
+        "usage",
+        "create",
+        "connect",
+        "temporary",
+        "temp",
+        "execute",
+    ];
+    if let Some(unknown) = grant.privileges.iter().find(|privilege| !PRIVILEGES.contains(&privilege.as_str()))
+    {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("unrecognized privilege type \"{unknown}\""),
+        ));
+    }
+    match &grant.objects {
+        GrantObjects::Tables(names) | GrantObjects::Sequences(names) => {
+            for name in names {
+                work.catalog.require_relation(name, work.search_path())?;
+            }
+        }
+        GrantObjects::Schemas(names) | GrantObjects::AllInSchema(_, names) => {
+            for name in names {
+                work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
+            }
+        }
+        GrantObjects::Databases(names) => {
+            if let Some(name) = names.iter().find(|name| *name != SUPERUSER_NAME) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{name}\" does not exist"),
+                ));
+            }
+        }
+        GrantObjects::Routines(word, signatures) => {
+            for signature in signatures {
+                routine::find(&work.catalog, signature, *word, work.search_path())?;
+            }
+        }
+    }
+    Ok(())
+}

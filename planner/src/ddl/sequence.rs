@@ -1,0 +1,243 @@
+//! Sequences.
+
+use archipel_engine::id::SequenceId;
+use archipel_engine::table::SequenceDef;
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::{AlterSequence, CreateSequence, SequenceOption};
+use archipel_sql::catalog::Sequence;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::work::Work;
+
+/// The sequence as the engine runs it; it goes by the sequence's oid.
+pub fn definition(sequence: &Sequence) -> SequenceDef {
+    SequenceDef {
+        id: SequenceId(sequence.oid.0),
+        start: sequence.start,
+        increment: sequence.increment,
+        min: sequence.min_value,
+        max: sequence.max_value,
+        cycle: sequence.cycle,
+    }
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn type_range(ty: Type) -> (i64, i64) {
+    match ty.oid {
+        Oid::INT2 => (i16::MIN.into(), i16::MAX.into()),
+        Oid::INT4 => (i32::MIN.into(), i32::MAX.into()),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
+/// A new sequence with its options.
+pub(super) fn make(
+    oid: Oid,
+    schema: &str,
+    name: &str,
+    ty: Type,
+    options: &[SequenceOption],
+) -> Result<Sequence> {
+    let sequence = Sequence {
+        oid,
+        schema: schema.to_string(),
+        name: name.to_string(),
+        ty,
+        start: 1,
+        increment: 1,
+        min_value: 1,
+        max_value: i64::MAX,
+        cycle: false,
+        cache: 1,
+        owned_by: None,
+    };
+    apply_options(sequence, options, true)
+}
+
+/// Applies options to a new (`fresh`) or existing sequence and checks the whole.
+fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool) -> Result<Sequence> {
+    let (mut min, mut max, mut start) = (None, None, None);
+    let mut seen = [false; 9];
+    for option in options {
+        let kind = match option {
+            SequenceOption::As(_) => 0,
+            SequenceOption::Increment(_) => 1,
+            SequenceOption::MinValue(_) => 2,
+            SequenceOption::MaxValue(_) => 3,
+            SequenceOption::Start(_) => 4,
+            SequenceOption::Restart(_) => 5,
+            SequenceOption::Cache(_) => 6,
+            SequenceOption::Cycle(_) => 7,
+            SequenceOption::OwnedBy(_) => 8,
+        };
+        if std::mem::replace(&mut seen[kind], true) {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options"));
+        }
+        match option {
+            SequenceOption::As(ty) => {
+                let ty = ty.resolve()?;
+                if !matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
+                    return Err(invalid("sequence type must be smallint, integer, or bigint"));
+                }
+                // Bounds that were the old type's follow the new type.
+                let (low, high) = type_range(sequence.ty);
+                if !fresh && sequence.max_value == high {
+                    max = max.or(Some(None));
+                }
+                if !fresh && sequence.min_value == low {
+                    min = min.or(Some(None));
+                }
+                sequence.ty = Type::of(ty.oid);
+            }
+            SequenceOption::Increment(increment) => sequence.increment = *increment,
+            SequenceOption::MinValue(value) => min = Some(*value),
+            SequenceOption::MaxValue(value) => max = Some(*value),
+            SequenceOption::Start(value) => start = Some(*value),
+            SequenceOption::Cache(value) => {
+                if *value < 1 {
+                    return Err(invalid(format!("CACHE ({value}) must be greater than zero")));
+                }
+                sequence.cache = *value;
+            }
+            SequenceOption::Cycle(cycle) => sequence.cycle = *cycle,
+            SequenceOption::Restart(_) if fresh => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "sequence option \"restart\" not supported here",
+                ));
+            }
+            SequenceOption::Restart(_) | SequenceOption::OwnedBy(_) => {}
+        }
+    }
+    if sequence.increment == 0 {
+        return Err(invalid("INCREMENT must not be zero"));
+    }
+    let (low, high) = type_range(sequence.ty);
+    let ascending = sequence.increment > 0;
+    match max {
+        Some(Some(value)) => sequence.max_value = value,
+        Some(None) => sequence.max_value = if ascending { high } else { -1 },
+        None if fresh => sequence.max_value = if ascending { high } else { -1 },
+        None => {}
+    }
+    match min {
+        Some(Some(value)) => sequence.min_value = value,
+        Some(None) => sequence.min_value = if ascending { 1 } else { low },
+        None if fresh => sequence.min_value = if ascending { 1 } else { low },
+        None => {}
+    }
+    let type_name = archipel_sql::ast::type_display_name(sequence.ty.oid);
+    for (what, value) in [("MAXVALUE", sequence.max_value), ("MINVALUE", sequence.min_value)] {
+        if value < low || value > high {
+            return Err(invalid(format!(
+                "{what} ({value}) is out of range for sequence data type {type_name}"
+            )));
+        }
+    }
+    if sequence.min_value >= sequence.max_value {
+        return Err(invalid(format!(
+            "MINVALUE ({}) must be less than MAXVALUE ({})",
+            sequence.min_value, sequence.max_value
+        )));
+    }
+    match start {
+        Some(value) => sequence.start = value,
+        None if fresh => sequence.start = if ascending { sequence.min_value } else { sequence.max_value },
+        None => {}
+    }
+    if sequence.start < sequence.min_value {
+        return Err(invalid(format!(
+            "START value ({}) cannot be less than MINVALUE ({})",
+            sequence.start, sequence.min_value
+        )));
+    }
+    if sequence.start > sequence.max_value {
+        return Err(invalid(format!(
+            "START value ({}) cannot be greater than MAXVALUE ({})",
+            sequence.start, sequence.max_value
+        )));
+    }
+    Ok(sequence)
+}
+
+/// Sets the owner that OWNED BY names.
+fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<'_>) -> Result<()> {
+    for option in options {
+        let SequenceOption::OwnedBy(owner) = option else {
+            continue;
+        };
+        sequence.owned_by = match owner {
+            None => None,
+            Some((table, column)) => {
+                let table = work.user_table(table)?;
+                let place = table
+                    .column_index(column)
+                    .ok_or_else(|| archipel_sql::catalog::names::undefined_column(column, &table.name))?;
+                if table.schema != sequence.schema {
+                    return Err(SqlError::new(
+                        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        "sequence must be in same schema as table it is linked to",
+                    ));
+                }
+                Some((table.oid, place))
+            }
+        };
+    }
+    Ok(())
+}
+
+pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> Result<()> {
+    let schema = work.target_schema(&create.name)?;
+    let name = &create.name.name;
+    if work.catalog.relation_in(&schema, name).is_some() {
+        let message = format!("relation \"{name}\" already exists");
+        if create.if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
+    apply_owner(&mut sequence, &create.options, work)?;
+    work.operation(DdlOp::CreateSequence(definition(&sequence)));
+    work.put_sequence(sequence);
+    Ok(())
+}
+
+pub(super) fn alter_sequence(alter: &AlterSequence, work: &mut Work<'_>) -> Result<()> {
+    let old = match work.catalog.require_sequence(&alter.name, work.search_path()) {
+        Ok(sequence) => sequence,
+        Err(error) if alter.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+            work.notice(format!("relation \"{}\" does not exist, skipping", alter.name));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut sequence = apply_options((*old).clone(), &alter.options, false)?;
+    apply_owner(&mut sequence, &alter.options, work)?;
+    let restart = alter.options.iter().find_map(|option| match option {
+        SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
+        _ => None,
+    });
+    if let Some(value) = restart {
+        if value < sequence.min_value {
+            return Err(invalid(format!(
+                "RESTART value ({value}) cannot be less than MINVALUE ({})",
+                sequence.min_value
+            )));
+        }
+        if value > sequence.max_value {
+            return Err(invalid(format!(
+                "RESTART value ({value}) cannot be greater than MAXVALUE ({})",
+                sequence.max_value
+            )));
+        }
+    }
+    work.operation(DdlOp::AlterSequence { def: definition(&sequence), restart });
+    work.put_sequence(sequence);
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! CREATE TABLE.
+
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::{
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, SequenceOption, TableConstraint,
+    TableConstraintKind,
+};
+use archipel_sql::catalog::{Column, Distribution, Identity, Table, TableKind, dependency::sequence_default};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::constraint::{self, Deferred};
+use super::work::Work;
+use super::{alter, distribution, expression, sequence};
+use crate::row::table_def;
+
+/// PostgreSQL's MaxHeapAttributeNumber.
+const MAX_COLUMNS: usize = 1600;
+
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+
+pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
+    let schema = work.target_schema(&create.name)?;
+    let name = &create.name.name;
+    if work.catalog.relation_in(&schema, name).is_some() {
+        let message = format!("relation \"{name}\" already exists");
+        if create.if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    check_storage_options(&create.options)?;
+    if create.columns.len() > MAX_COLUMNS {
+        return Err(SqlError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {MAX_COLUMNS} columns"),
+        ));
+    }
+    let mut table = Table {
+        oid: work.oids(3),
+        schema,
+        name: name.clone(),
+        kind: TableKind::Table,
+        columns: Vec::new(),
+        primary_key: None,
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        distribution: Distribution::None,
+        tree: work.tree(),
+        version: 0,
+    };
+    let mut constraints: Vec<TableConstraint> = Vec::new();
+    let mut sequences = Vec::new();
+    for definition in &create.columns {
+        let place = table.columns.len() as u16;
+        let made = make_column(definition, &table, work)?;
+        if let Some(request) = made.sequence {
+            sequences.push((place, request));
+        }
+        table.columns.push(made.column);
+        constraints.extend(made.constraints);
+    }
+    constraints.extend(create.constraints.iter().cloned());
+    // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
+    for (place, request) in sequences {
+        make_owned_sequence(&mut table, place, &request, work)?;
+    }
+    add_constraints(&mut table, &constraints, work)?;
+    distribution::choose_default(&mut table, work)?;
+    distribution::place_indexes(&mut table, work);
+    let table = work.put_table(table);
+    work.operation(DdlOp::CreateTable(table_def(&table)));
+    // Deletes from the tables this one points at must look here from now on.
+    let mut referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
+    referenced.sort_unstable();
+    referenced.dedup();
+    for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
+        alter::touch(oid, work);
+    }
+    Ok(())
+}
+
+/// Adds a new table's constraints: keys, then checks, then foreign keys.
+fn add_constraints(table: &mut Table, constraints: &[TableConstraint], work: &mut Work<'_>) -> Result<()> {
+    let mut deferred = Deferred::default();
+    let is_primary = |c: &&TableConstraint| matches!(c.kind, TableConstraintKind::PrimaryKey { .. });
+    for constraint in constraints.iter().filter(is_primary) {
+        constraint::add(table, constraint, &mut deferred, work)?;
+    }
+    for constraint in constraints.iter().filter(|c| !is_primary(c)) {
+        constraint::add(table, constraint, &mut deferred, work)?;
+    }
+    deferred.resolve(table, work)
+}
+
+/// A sequence to be made for a column.
+pub(super) struct SequenceRequest {
+    pub options: Vec<SequenceOption>,
+    pub ty: Type,
+}
+
+pub(super) struct MadeColumn {
+    pub column: Column,
+    pub constraints: Vec<TableConstraint>,
+    pub sequence: Option<SequenceRequest>,
+}
+
+/// A column from its definition; its constraints as table constraints over it.
+pub(super) fn make_column(
+    definition: &ColumnDefinition,
+    table: &Table,
+    work: &Work<'_>,
+) -> Result<MadeColumn> {
+    let name = &definition.name;
+    let at = (definition.position > 0).then_some(definition.position);
+    if table.column_index(name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" specified more than once"),
+        )
+        .at(at));
+    }
+    if SYSTEM_COLUMNS.contains(&name.as_str()) {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column name \"{name}\" conflicts with a system column name"),
+        )
+        .at(at));
+    }
+    check_collation(definition)?;
+    let serial = definition.ty.serial();
+    let ty = match serial {
+        Some(ty) => ty,
+        None => column_type(definition, work)?,
+    };
+    let mut made = MadeColumn {
+        column: Column::new(name.clone(), ty),
+        constraints: Vec::new(),
+        sequence: serial.map(|ty| SequenceRequest { options: Vec::new(), ty }),
+    };
+    made.column.not_null = serial.is_some();
+    let mut said_null = None;
+    for constraint in &definition.constraints {
+        column_constraint(constraint, definition, table, &mut made, &mut said_null)?;
+    }
+    Ok(made)
+}
+
+fn column_constraint(
+    constraint: &ColumnConstraint,
+    definition: &ColumnDefinition,
+    table: &Table,
+    made: &mut MadeColumn,
+    said_null: &mut Option<bool>,
+) -> Result<()> {
+    let name = &definition.name;
+    let twice = |what: &str| {
+        SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("multiple {what} specified for column \"{name}\" of table \"{}\"", table.name),
+        )
+    };
+    let kind = match &constraint.kind {
+        ColumnConstraintKind::NotNull | ColumnConstraintKind::Null => {
+            let not_null = constraint.kind == ColumnConstraintKind::NotNull;
+            if said_null.is_some_and(|said| said != not_null) {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!(
+                        "conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{}\"",
+                        table.name
+                    ),
+                ));
+            }
+            *said_null = Some(not_null);
+            made.column.not_null |= not_null;
+            return Ok(());
+        }
+        ColumnConstraintKind::Default(default) => {
+            if made.column.default.is_some() || made.sequence.is_some() {
+                return Err(twice("default values"));
+            }
+            expression::check_default(default)?;
+            made.column.default = Some(default.text.clone());
+            return Ok(());
+        }
+        ColumnConstraintKind::Identity { always, options } => {
+            if made.sequence.is_some() || made.column.default.is_some() {
+                return Err(twice("default values"));
+            }
+            if !matches!(made.column.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
+            made.column.not_null = true;
+            made.column.identity = Some(if *always { Identity::Always } else { Identity::ByDefault });
+            made.sequence = Some(SequenceRequest { options: options.clone(), ty: made.column.ty });
+            return Ok(());
+        }
+        ColumnConstraintKind::Generated(_) => {
+            return Err(SqlError::unsupported("GENERATED ALWAYS AS (…) STORED"));
+        }
+        ColumnConstraintKind::PrimaryKey => {
+            TableConstraintKind::PrimaryKey { columns: vec![name.clone()], include: Vec::new() }
+        }
+        ColumnConstraintKind::Unique { nulls_not_distinct } => TableConstraintKind::Unique {
+            columns: vec![name.clone()],
+            include: Vec::new(),
+            nulls_not_distinct: *nulls_not_distinct,
+        },
+        ColumnConstraintKind::Check(condition) => TableConstraintKind::Check(condition.clone()),
+        ColumnConstraintKind::References(references) => {
+            TableConstraintKind::ForeignKey { columns: vec![name.clone()], references: references.clone() }
+        }
+    };
+    made.constraints.push(TableConstraint {
+        name: constraint.name.clone(),
+        position: definition.position,
+        kind,
+        deferrable: constraint.deferrable,
+        not_valid: false,
+    });
+    Ok(())
+}
+
+/// Makes the sequence of a serial or identity column, and the default that calls it.
+pub(super) fn make_owned_sequence(
+    table: &mut Table,
+    place: u16,
+    request: &SequenceRequest,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let column = table.columns[usize::from(place)].name.clone();
+    let name = work.free_relation_name(&table.schema, [&table.name, &column, "seq"], &[table.name.clone()]);
+    let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &request.options)?;
+    owned.owned_by = Some((table.oid, place));
+    table.columns[usize::from(place)].default = Some(sequence_default(&owned));
+    work.operation(DdlOp::CreateSequence(sequence::definition(&owned)));
+    work.put_sequence(owned);
+    Ok(())
+}
+
+/// A column's type; pseudo-types, sets and composites cannot be stored.
+pub(super) fn column_type(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Type> {
+    let name = &definition.name;
+    let at = definition.ty.name.at();
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(at);
+    if definition.ty.setof {
+        return Err(invalid(format!("column \"{name}\" cannot be declared SETOF")));
+    }
+    let ty = work.catalog.resolve_type(&definition.ty, work.search_path())?;
+    let pseudo = matches!(
+        ty.oid,
+        Oid::RECORD
+            | Oid::CSTRING
+            | Oid::ANY
+            | Oid::ANYARRAY
+            | Oid::VOID
+            | Oid::TRIGGER
+            | Oid::ANYELEMENT
+            | Oid::ANYNONARRAY
+            | Oid::ANYCOMPATIBLE
+            | Oid::ANYCOMPATIBLEARRAY
+            | Oid::UNKNOWN
+            | Oid::RECORD_ARRAY
+    );
+    if pseudo {
+        return Err(invalid(format!("column \"{name}\" has pseudo-type {}", definition.ty)));
+    }
+    if ty.oid.0 >= archipel_sql::catalog::FIRST_OID {
+        return Err(SqlError::unsupported(format_args!("a column of composite type {}", definition.ty)));
+    }
+    Ok(ty)
+}
+
+fn check_collation(definition: &ColumnDefinition) -> Result<()> {
+    let Some(collation) = &definition.collation else {
+        return Ok(());
+    };
+    match collation.name.as_str() {
+        "default" | "C" | "POSIX" | "ucs_basic" => Ok(()),
+        _ => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
+        )
+        .at(collation.at())),
+    }
+}
+
+/// Storage parameters speak of pages and vacuuming, which do not exist here: they are accepted
+/// where PostgreSQL accepts them.
+pub(super) fn check_storage_options(options: &[(String, Option<String>)]) -> Result<()> {
+    for (name, value) in options {
+        let bare = name.strip_prefix("toast.").unwrap_or(name);
+        let known = matches!(
+            bare,
+            "fillfactor"
+                | "parallel_workers"
+                | "user_catalog_table"
+                | "toast_tuple_target"
+                | "vacuum_index_cleanup"
+                | "vacuum_truncate"
+                | "log_autovacuum_min_duration"
+                | "deduplicate_items"
+                | "oids"
+        ) || bare.starts_with("autovacuum_");
+        if !known {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{name}\""),
+            ));
+        }
+        if bare == "fillfactor"
+            && !value.as_deref().and_then(|v| v.parse::<u32>().ok()).is_some_and(|v| (10..=100).contains(&v))
+        {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("value {} out of bounds for option \"fillfactor\"", value.as_deref().unwrap_or("")),
+            )
+            .with_detail("Valid values are between \"10\" and \"100\"."));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! A plan under construction: every change goes into a catalog of its own at once, so that
+//! later steps of the same statement see earlier ones.
+
+use std::sync::Arc;
+
+use archipel_engine::id::TreeId;
+use archipel_engine::txn::DdlOp;
+use archipel_sql::ast::QualifiedName;
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, ObjectKind, Sequence, Table};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use crate::bind::BindEnv;
+use crate::bind::modify::check_table_expressions;
+
+use super::{DdlEnv, DdlPlan, Validation};
+
+pub(super) struct Work<'a> {
+    pub env: &'a DdlEnv<'a>,
+    /// The catalog as the plan so far leaves it.
+    pub catalog: Catalog,
+    numbers: Numbers,
+    pub plan: DdlPlan,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(env: &'a DdlEnv<'a>, tag: &'static str) -> Work<'a> {
+        Work {
+            env,
+            catalog: env.catalog.clone(),
+            numbers: env.catalog.numbers(),
+            plan: DdlPlan { tag, ..DdlPlan::default() },
+        }
+    }
+
+    pub fn finish(mut self) -> DdlPlan {
+        if self.numbers != self.env.catalog.numbers() {
+            self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
+        }
+        self.plan
+    }
+
+    /// Binds the defaults and conditions of the tables that changed, in the catalog as it will be.
+    pub fn check_expressions(&self) -> Result<()> {
+        let mut env = BindEnv::new(&self.catalog, self.env.search_path, self.env.context);
+        for change in &self.plan.changes {
+            let CatalogChange::Put(Object::Table(put)) = change else {
+                continue;
+            };
+            let latest = self.catalog.table_by_oid(put.oid);
+            if let Some(table) = latest.filter(|latest| Arc::ptr_eq(latest, put)) {
+                check_table_expressions(&table, &mut env)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn search_path(&self) -> &'a [String] {
+        self.env.search_path
+    }
+
+    // -- numbers
+
+    /// The first of `count` new oids in a row.
+    pub fn oids(&mut self, count: u32) -> Oid {
+        let oid = self.numbers.oid;
+        self.numbers.oid += count;
+        Oid(oid)
+    }
+
+    pub fn tree(&mut self) -> u32 {
+        let tree = self.numbers.tree;
+        self.numbers.tree += 1;
+        tree
+    }
+
+    pub fn group(&mut self) -> u32 {
+        let group = self.numbers.group;
+        self.numbers.group += 1;
+        group
+    }
+
+    // -- changes
+
+    pub fn put(&mut self, object: Object) {
+        self.change(CatalogChange::Put(object));
+    }
+
+    /// Puts the next version of a table.
+    pub fn put_table(&mut self, mut table: Table) -> Arc<Table> {
+        table.version += 1;
+        let table = Arc::new(table);
+        self.put(Object::Table(table.clone()));
+        table
+    }
+
+    pub fn put_sequence(&mut self, sequence: Sequence) {
+        self.put(Object::Sequence(Arc::new(sequence)));
+    }
+
+    /// Drops an object and its comments.
+    pub fn drop(&mut self, kind: ObjectKind, oid: Oid) {
+        if self.catalog.comments(oid).is_some() {
+            self.change(CatalogChange::Drop(ObjectKind::Comments, oid));
+        }
+        self.change(CatalogChange::Drop(kind, oid));
+    }
+
+    fn change(&mut self, change: CatalogChange) {
+        self.catalog = self.catalog.apply(std::slice::from_ref(&change));
+        self.plan.changes.push(change);
+    }
+
+    pub fn operation(&mut self, operation: DdlOp) {
+        self.plan.operations.push(operation);
+    }
+
+    /// Names a tree whose keys must be unique, for the error if they are not.
+    pub fn name_unique(&mut self, tree: u32, name: &str) {
+        self.plan.unique_names.push((TreeId(tree), name.to_string()));
+    }
+
+    pub fn validate(&mut self, query: String, error: SqlError) {
+        self.plan.validations.push(Validation { query, error });
+    }
+
+    /// A NOTICE without a condition of its own.
+    pub fn notice(&mut self, message: impl Into<String>) {
+        self.notice_as(SqlState::SUCCESSFUL_COMPLETION, message);
+    }
+
+    pub fn notice_as(&mut self, state: SqlState, message: impl Into<String>) {
+        self.plan.notices.push(SqlError::new(state, message));
+    }
+
+    // -- names
+
+    /// The schema a new object goes to; the system's schemas take none of users'.
+    pub fn target_schema(&self, name: &QualifiedName) -> Result<String> {
+        let schema = self.catalog.target_schema(name, self.search_path())?;
+        if is_system_schema(&schema) && !self.env.system {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to create \"{schema}.{}\"", name.name),
+            )
+            .with_detail("System catalog modifications are currently disallowed."));
+        }
+        Ok(schema)
+    }
+
+    /// A table that may be changed: stored, not the system's.
+    pub fn user_table(&self, name: &QualifiedName) -> Result<Arc<Table>> {
+        let table = self.catalog.require_table(name, self.search_path())?;
+        self.check_changeable(&table)?;
+        Ok(table)
+    }
+
+    pub fn check_changeable(&self, table: &Table) -> Result<()> {
+        if self.env.system || table.kind == archipel_sql::catalog::TableKind::Table {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied: \"{}\" is a system catalog", table.name),
+        ))
+    }
+
+    /// A relation name that is free in the schema, made of the parts as PostgreSQL makes them.
+    pub fn free_relation_name(&self, schema: &str, parts: [&str; 3], also: &[String]) -> String {
+        free_name(parts, |name| {
+            self.catalog.relation_in(schema, name).is_some() || also.iter().any(|taken| taken == name)
+        })
+    }
+
+    /// A constraint name that is free in the schema.
+    pub fn free_constraint_name(&self, schema: &str, parts: [&str; 3], also: &[String]) -> String {
+        free_name(parts, |name| {
+            also.iter().any(|taken| taken == name)
+                || self.catalog.tables().any(|table| table.schema == schema && has_constraint(table, name))
+        })
+    }
+}
+
+/// Whether the schema belongs to the system.
+pub(super) fn is_system_schema(schema: &str) -> bool {
+    matches!(schema, "pg_catalog" | "information_schema" | "archipel")
+}
+
+/// Whether a table has a constraint of this name.
+pub(super) fn has_constraint(table: &Table, name: &str) -> bool {
+    table.primary_key.as_ref().is_some_and(|key| key.name == name)
+        || table.checks.iter().any(|check| check.name == name)
+        || table.foreign_keys.iter().any(|key| key.name == name)
+        || table.indexes.iter().any(|index| index.constraint && index.name == name)
+}
+
+/// ChooseRelationName: `a_b_label`, then `a_b_label1`, `a_b_label2`, …
+fn free_name(parts: [&str; 3], taken: impl Fn(&str) -> bool) -> String {
+    let [first, second, label] = parts;
+    let mut candidate = object_name(first, second, label);
+    let mut attempt = 0;
+    while taken(&candidate) {
+        attempt += 1;
+        candidate = object_name(first, second, &format!("{label}{attempt}"));
+    }
+    candidate
+}
+
+/// makeObjectName: joins with underscores, cutting the longer of the first two parts until the
+/// whole fits into an identifier.
+fn object_name(first: &str, second: &str, label: &str) -> String {
+    let overhead = label.len() + 1 + usize::from(!second.is_empty());
+    let available = archipel_sql::parser::MAX_IDENTIFIER_BYTES.saturating_sub(overhead);
+    let (mut first_length, mut second_length) = (first.len(), second.len());
+    while first_length + second_length > available {
+        if first_length > second_length {
+            first_length -= 1;
+        } else {
+            second_length -= 1;
+        }
+    }
+    let first = &first[..floor_boundary(first, first_length)];
+    let second = &second[..floor_boundary(second, second_length)];
+    if second.is_empty() { format!("{first}_{label}") } else { format!("{first}_{second}_{label}") }
+}
+
+fn floor_boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_to_fit() {
+        let name = object_name(&"t".repeat(60), &"c".repeat(60), "key");
+        assert_eq!(name.len(), 63);
+        assert!(name.ends_with("_key") && name.starts_with("ttt") && name.contains("_ccc"));
+        assert_eq!(object_name("t", "", "pkey"), "t_pkey");
+    }
+}
