@@ -33,7 +33,7 @@ mod work;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, CatalogChange, RoutineRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 
@@ -96,25 +96,41 @@ impl DdlPlan {
 /// Plans a definition. Statements that define nothing are XX000.
 pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
     let mut work = Work::new(env, statement.tag());
+    plan_into(statement, &mut work)?;
+    work.check_expressions()?;
+    Ok(work.finish())
+}
+
+/// Plans a migration step: all definitions of its script, and the row that says it ran.
+pub fn plan_migration(version: u32, name: &str, script: &str, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    let mut work = Work::new(env, "MIGRATION");
+    for statement in archipel_sql::parser::parse(script)? {
+        plan_into(&statement.statement, &mut work)?;
+    }
+    work.check_expressions()?;
+    work.put(Object::Migration(Migration { version, name: name.to_string() }));
+    Ok(work.finish())
+}
+
+fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
     match statement {
-        Statement::CreateTable(create) => table::create_table(create, &mut work)?,
-        Statement::AlterTable(alter) => alter::alter_table(alter, &mut work)?,
-        Statement::CreateIndex(create) => index::create_index(create, &mut work)?,
-        Statement::CreateSequence(create) => sequence::create_sequence(create, &mut work)?,
-        Statement::AlterSequence(alter) => sequence::alter_sequence(alter, &mut work)?,
-        Statement::CreateSchema(create) => schema::create_schema(create, &mut work)?,
-        Statement::CreateRoutine(create) => routine::create_routine(create, &mut work)?,
-        Statement::Drop(drop) => drop::drop_objects(drop, &mut work)?,
-        Statement::DropRoutine(drop) => routine::drop_routine(drop, &mut work)?,
-        Statement::Rename(rename) => schema::rename(rename, &mut work)?,
-        Statement::Truncate(truncate) => drop::truncate(truncate, &mut work)?,
-        Statement::Comment(comment) => schema::comment(comment, &mut work)?,
-        Statement::Grant(grant) => schema::grant(grant, &mut work)?,
+        Statement::CreateTable(create) => table::create_table(create, work)?,
+        Statement::AlterTable(alter) => alter::alter_table(alter, work)?,
+        Statement::CreateIndex(create) => index::create_index(create, work)?,
+        Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
+        Statement::AlterSequence(alter) => sequence::alter_sequence(alter, work)?,
+        Statement::CreateSchema(create) => schema::create_schema(create, work)?,
+        Statement::CreateRoutine(create) => routine::create_routine(create, work)?,
+        Statement::Drop(drop) => drop::drop_objects(drop, work)?,
+        Statement::DropRoutine(drop) => routine::drop_routine(drop, work)?,
+        Statement::Rename(rename) => schema::rename(rename, work)?,
+        Statement::Truncate(truncate) => drop::truncate(truncate, work)?,
+        Statement::Comment(comment) => schema::comment(comment, work)?,
+        Statement::Grant(grant) => schema::grant(grant, work)?,
         Statement::Unsupported { what } => return Err(Statement::refusal(what)),
         other => return Err(SqlError::internal(format!("{} is no definition", other.tag()))),
     }
-    work.check_expressions()?;
-    Ok(work.finish())
+    Ok(())
 }
 
 /// Whether [`plan`] takes the statement.

@@ -376,3 +376,16 @@ fn catalog_rows_read_back_as_they_were_written() {
     assert_eq!(again.comment(t.oid, 2).as_deref(), Some("column"));
     assert!(again.relation(Some("s"), "t_b_key", &[]).is_some());
 }
+
+#[test]
+fn a_migration_runs_as_the_system_and_says_so() {
+    let catalog = Catalog::new(Vec::new());
+    let context = FunctionContext::detached();
+    let env = DdlEnv { catalog: &catalog, search_path: &[], context: &context, system: true };
+    let script = "create schema if not exists pg_catalog; create schema if not exists public;
+                  comment on schema public is 'standard public schema'";
+    let after = catalog.apply(&plan_migration(1, "schemas", script, &env).unwrap().changes);
+    assert_eq!((catalog.migration(), after.migration()), (0, 1));
+    let public = after.schema("public").unwrap();
+    assert_eq!((public.oid, after.comment(public.oid, 0).is_some()), (archipel_sql::catalog::PUBLIC, true));
+}

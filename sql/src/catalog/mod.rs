@@ -15,7 +15,7 @@ pub mod names;
 pub mod object;
 pub mod snapshot;
 
-pub use object::{CatalogChange, Comments, Numbers, Object, ObjectKind, Role, Schema};
+pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
 pub use snapshot::{Catalog, Relation};
 
 use std::sync::Arc;

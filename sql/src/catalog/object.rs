@@ -38,6 +38,13 @@ pub struct Numbers {
     pub group: u32,
 }
 
+/// A step that brought the catalog to a version (crate `migrations`). Its oid is the version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    pub version: u32,
+    pub name: String,
+}
+
 /// What kind of row of the system catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
@@ -48,10 +55,11 @@ pub enum ObjectKind {
     Routine,
     Role,
     Comments,
+    Migration,
 }
 
 impl ObjectKind {
-    const ALL: [ObjectKind; 7] = [
+    const ALL: [ObjectKind; 8] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,
@@ -59,6 +67,7 @@ impl ObjectKind {
         ObjectKind::Routine,
         ObjectKind::Role,
         ObjectKind::Comments,
+        ObjectKind::Migration,
     ];
 
     /// As the key of the catalog row spells it.
@@ -71,6 +80,7 @@ impl ObjectKind {
             ObjectKind::Routine => "routine",
             ObjectKind::Role => "role",
             ObjectKind::Comments => "comments",
+            ObjectKind::Migration => "migration",
         }
     }
 
@@ -88,6 +98,7 @@ pub enum Object {
     Routine(RoutineRef),
     Role(Role),
     Comments(Comments),
+    Migration(Migration),
 }
 
 impl Object {
@@ -100,6 +111,7 @@ impl Object {
             Object::Routine(_) => ObjectKind::Routine,
             Object::Role(_) => ObjectKind::Role,
             Object::Comments(_) => ObjectKind::Comments,
+            Object::Migration(_) => ObjectKind::Migration,
         }
     }
 
@@ -112,6 +124,7 @@ impl Object {
             Object::Routine(routine) => routine.oid,
             Object::Role(role) => role.oid,
             Object::Comments(comments) => comments.object,
+            Object::Migration(migration) => Oid(migration.version),
         }
     }
 
@@ -125,6 +138,7 @@ impl Object {
             Object::Routine(routine) => serde_json::to_vec(routine.as_ref()),
             Object::Role(role) => serde_json::to_vec(role),
             Object::Comments(comments) => serde_json::to_vec(comments),
+            Object::Migration(migration) => serde_json::to_vec(migration),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -144,6 +158,7 @@ impl Object {
             ObjectKind::Routine => read(payload).map(|routine| Object::Routine(RoutineRef::new(routine))),
             ObjectKind::Role => read(payload).map(Object::Role),
             ObjectKind::Comments => read(payload).map(Object::Comments),
+            ObjectKind::Migration => read(payload).map(Object::Migration),
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))

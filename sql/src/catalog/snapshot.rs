@@ -61,6 +61,8 @@ pub struct Catalog(Arc<State>);
 #[derive(Clone, Debug)]
 struct State {
     version: u64,
+    /// The newest [`super::Migration`]; 0 for a new data directory.
+    migration: u32,
     numbers: Numbers,
     schemas: Arc<BTreeMap<Oid, Arc<Schema>>>,
     tables: Arc<BTreeMap<Oid, TableRef>>,
@@ -90,6 +92,7 @@ impl Catalog {
     pub fn new(system: Vec<Table>) -> Catalog {
         let mut state = State {
             version: 1,
+            migration: 0,
             numbers: Numbers { oid: FIRST_OID, tree: FIRST_TREE, group: FIRST_GROUP },
             schemas: Arc::default(),
             tables: Arc::default(),
@@ -141,6 +144,11 @@ impl Catalog {
     /// Grows with every [`Catalog::apply`].
     pub fn version(&self) -> u64 {
         self.0.version
+    }
+
+    /// The version of the newest migration that ran; 0 before the first.
+    pub fn migration(&self) -> u32 {
+        self.0.migration
     }
 
     /// What new objects are numbered from.
@@ -284,6 +292,7 @@ impl State {
         self.drop(object.kind(), object.oid());
         match object {
             Object::Numbers(numbers) => self.numbers = *numbers,
+            Object::Migration(migration) => self.migration = self.migration.max(migration.version),
             Object::Schema(schema) => {
                 Arc::make_mut(&mut self.schemas).insert(schema.oid, Arc::new(schema.clone()));
             }
@@ -321,7 +330,7 @@ impl State {
 
     fn drop(&mut self, kind: ObjectKind, oid: Oid) {
         match kind {
-            ObjectKind::Numbers => {}
+            ObjectKind::Numbers | ObjectKind::Migration => {}
             ObjectKind::Schema => {
                 if self.schemas.contains_key(&oid) {
                     Arc::make_mut(&mut self.schemas).remove(&oid);
