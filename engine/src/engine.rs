@@ -218,15 +218,12 @@ pub(crate) fn submit_on<P: Program>(
     if let Some(interactive) = &run_options.interactive
         && !interactive.is_active()
     {
-        return Submission::ready(
-            shared.clone(),
-            Completed { program, outcome: refused(Stop::TransactionEnded) },
-        );
+        return Submission::ready(Completed { program, outcome: refused(Stop::TransactionEnded) });
     }
     crate::executor::with_worker(shared, |shared, worker| {
         worker.wait_for_room(shared);
         worker.refresh(shared);
-        let mut claims = std::mem::take(&mut worker.scratch.claims);
+        let mut claims = worker.scratch.claims.take().unwrap_or_default();
         claims.clear();
         program.predict(&worker.routing, &mut claims);
         if let Some(interactive) = &run_options.interactive
@@ -242,8 +239,8 @@ pub(crate) fn submit_on<P: Program>(
             let everything = claims.is_everything();
             match run_held(shared, worker, &mut program, &run_options, held, everything) {
                 Ran::Done(outcome) => {
-                    worker.scratch.claims = claims;
-                    return Submission::ready(shared.clone(), Completed { program, outcome });
+                    worker.scratch.claims = Some(claims);
+                    return Submission::ready(Completed { program, outcome });
                 }
                 Ran::Restart => {
                     restarts = 1;
@@ -255,12 +252,13 @@ pub(crate) fn submit_on<P: Program>(
             }
         }
         let pending = Pending::new(shared);
-        let attempt = Attempt { program, claims, options: run_options, restarts, pending: pending.clone() };
+        let attempt =
+            Attempt { program, claims: *claims, options: run_options, restarts, pending: pending.clone() };
         match parked {
             Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),
             None => attempt.enqueue(shared, worker),
         }
-        Submission::pending(shared.clone(), pending)
+        Submission::pending(pending)
     })
 }
 

@@ -19,7 +19,6 @@ use crate::txn::RowWaiter;
 #[must_use = "the program may still be on its way"]
 pub struct Submission<P: Program> {
     state: State<P>,
-    shared: Arc<Shared>,
 }
 
 enum State<P: Program> {
@@ -48,12 +47,12 @@ struct Waiting {
 }
 
 impl<P: Program> Submission<P> {
-    pub(crate) fn ready(shared: Arc<Shared>, completed: Completed<P>) -> Self {
-        Self { state: State::Ready(Some(completed)), shared }
+    pub(crate) fn ready(completed: Completed<P>) -> Self {
+        Self { state: State::Ready(Some(completed)) }
     }
 
-    pub(crate) fn pending(shared: Arc<Shared>, pending: Arc<Pending<P>>) -> Self {
-        Self { state: State::Pending(pending), shared }
+    pub(crate) fn pending(pending: Arc<Pending<P>>) -> Self {
+        Self { state: State::Pending(pending) }
     }
 
     /// The result, if the program is finished.
@@ -70,10 +69,10 @@ impl<P: Program> Submission<P> {
             if let Some(completed) = self.try_take() {
                 return completed;
             }
-            if self.shared.help() {
-                continue;
-            }
             if let State::Pending(pending) = &self.state {
+                if pending.shared.upgrade().is_some_and(|shared| shared.help()) {
+                    continue;
+                }
                 let mut result = pending.result.lock();
                 if result.completed.is_none() {
                     pending.done.wait_for(&mut result, std::time::Duration::from_millis(1));

@@ -26,7 +26,8 @@ pub(crate) struct Worker {
     pub routing: Arc<RoutingTable>,
     pub schema: Arc<Schema>,
     definitions_version: u64,
-    references: Arc<ReferenceVector>,
+    /// Lent to the running transaction, so that reading reference tables counts no reference.
+    references: Option<Arc<ReferenceVector>>,
     pub random: RandomStream,
     pub memory: MemoryShare,
     /// Hidden row ids at hand, and the epoch their logged bound depends on.
@@ -43,7 +44,8 @@ pub(crate) struct Worker {
 /// Reused from transaction to transaction; empty between them.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub claims: ClaimSet,
+    /// Boxed, so that taking it out for a submission moves a pointer.
+    pub claims: Option<Box<ClaimSet>>,
     pub missing: ClaimSet,
     pub undo: Vec<Undo>,
     pub overlay_undo: Vec<OverlayUndo>,
@@ -84,7 +86,7 @@ impl Worker {
             routing: shared.load_routing(),
             schema: shared.load_schema(),
             definitions_version: 0,
-            references: shared.references.load(),
+            references: None,
             random: RandomStream::new(shared.entropy.seed()),
             memory: MemoryShare::default(),
             row_ids: 0..0,
@@ -107,13 +109,18 @@ impl Worker {
         }
     }
 
-    /// The current reference tables.
+    /// The current reference tables; given back by [`Worker::keep_references`].
     #[inline]
-    pub fn references(&mut self, shared: &Shared) -> Arc<ReferenceVector> {
-        if shared.references.version() & !1 != self.references.version {
-            self.references = shared.references.load();
+    pub fn take_references(&mut self, shared: &Shared) -> Arc<ReferenceVector> {
+        let version = shared.references.version() & !1;
+        match self.references.take() {
+            Some(cached) if cached.version == version => cached,
+            _ => shared.references.load(),
         }
-        self.references.clone()
+    }
+
+    pub fn keep_references(&mut self, references: Arc<ReferenceVector>) {
+        self.references = Some(references);
     }
 
     /// Appends the transaction's redo to the epoch it committed in.

@@ -109,13 +109,18 @@ pub(crate) fn run_held<P: Program>(
 
 impl Txn<'_> {
     fn forget_references(&mut self) {
-        self.references = None;
+        if let Some(references) = self.references.take() {
+            self.worker.keep_references(references);
+        }
         self.references_read.clear();
         self.depends_on = Epoch(0);
     }
 
     fn into_parts(self) -> (HeldList, Epoch, Option<Arc<RowWaiter>>, Vec<Arc<RowWaiter>>) {
         self.worker.scratch.finish = None;
+        if let Some(references) = self.references {
+            self.worker.keep_references(references);
+        }
         (self.held, self.depends_on, self.waiting, self.woken)
     }
 }

@@ -177,7 +177,7 @@ impl Txn<'_> {
     /// The vector this transaction reads from.
     fn reference_vector(&mut self) -> &Arc<ReferenceVector> {
         if self.references.is_none() {
-            self.references = Some(self.worker.references(self.shared));
+            self.references = Some(self.worker.take_references(self.shared));
         }
         self.references.as_ref().expect("set by the line above")
     }
