@@ -46,6 +46,8 @@ mod sequence;
 mod setop;
 mod sort;
 mod subquery;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod window;
 mod with;

@@ -68,11 +68,8 @@ fn slice(
         Ok(count) if count > 0 => array.values[(low - first) as usize..=(high - first) as usize].to_vec(),
         _ => Vec::new(),
     };
-    let dimensions = if values.is_empty() {
-        Vec::new()
-    } else {
-        vec![Dimension { length: values.len(), lower_bound: 1 }]
-    };
+    let dimensions =
+        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
     Some(Datum::Array(Arc::new(Array { element: array.element, dimensions, values })))
 }
 
