@@ -1,1 +1,28 @@
-//! The RocksDB log store: `archipel_engine::log::LogStore` over one RocksDB directory.
+//! The RocksDB log store: `archipel_engine::log::LogStore` over one directory.
+//!
+//! ```text
+//! DIR/FORMAT          the on-disk format version, as text
+//! DIR/archipel.lock   held while a server runs; names its process
+//! DIR/log/            RocksDB: log batches, and a few words about them
+//! DIR/checkpoint/     RocksDB: checkpoint rows
+//! ```
+//!
+//! - [`directory`] the directory: lock, format, refusals
+//! - [`store`]     the databases and the trait
+//! - [`wal`]       whether the write-ahead log is damaged in the middle, which RocksDB alone
+//!   would take for its end
+//!
+//! RocksDB is used as a log and a bag of rows, nothing more: no reads in the hot path, one
+//! writer that appends. Two databases, because they want opposite things of a write-ahead log:
+//! that of the log recycles its files, so that a sync need not write metadata; that of the
+//! checkpoint writes none (a checkpoint that did not finish is worth nothing, and the log still
+//! has its rows) and is flushed once at the end. RocksDB does not do both in one.
+//!
+//! Invariant: nothing is read of a directory before its format is known and its lock is held.
+
+mod directory;
+mod space;
+mod store;
+mod wal;
+
+pub use store::{RocksLogStore, RocksOptions};
