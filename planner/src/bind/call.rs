@@ -478,6 +478,11 @@ impl Binder<'_, '_> {
                 }
                 Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)? }])
             }
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(expr),
+                operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
+            } => Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)? }]),
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                 Err(SqlError::unsupported(format_args!("the argument {arg}")))
             }

@@ -257,7 +257,10 @@ impl Binder<'_, '_> {
         {
             self.env.session_dependent = true;
         }
-        let value = io::text_in(text, ty, self.env.context)?;
+        let value = io::text_in(text, ty, self.env.context).map_err(|error| {
+            let span = self.literals.iter().rev().find(|(known, _)| known == text).map(|(_, span)| *span);
+            error.at(span.and_then(|span| self.position(span)))
+        })?;
         Ok(BoundExpr::constant(value, ty))
     }
 

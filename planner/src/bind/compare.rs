@@ -181,7 +181,7 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn distinct_from(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<BoundExpr> {
-        let position = self.position(left.span());
+        let position = self.position_after(left, "IS");
         let left = self.expr(left)?;
         let right = self.expr(right)?;
         let test = self.distinct_values(left, right).map_err(|error| error.at(position))?;
@@ -228,7 +228,7 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<BoundExpr> {
-        let position = self.position(expr.span());
+        let position = self.position_after(expr, if negated { "NOT" } else { "IN" });
         let left = self.expr(expr)?;
         let items = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
         self.in_values(left, items, negated).map_err(|error| error.at(position))
@@ -327,7 +327,7 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn in_subquery(&mut self, expr: &Expr, query: &Query, negated: bool) -> Result<BoundExpr> {
-        let position = self.position(expr.span());
+        let position = self.position_after(expr, if negated { "NOT" } else { "IN" });
         let test = self.quantified_subquery(expr, "=", query, false).map_err(|error| error.at(position))?;
         Ok(if negated { negate(test) } else { test })
     }
@@ -410,7 +410,7 @@ impl Binder<'_, '_> {
         let (rel, columns) = self.subquery(query)?;
         let [column] = &columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(self.position(query.span())));
+                .at(self.position(query.span()).map(|position| position.saturating_sub(1))));
         };
         let ty = column.ty;
         Ok(self.subquery_expr(SubqueryKind::Scalar, rel, ty))

@@ -27,9 +27,13 @@ impl Binder<'_, '_> {
         match expr {
             Expr::Identifier(ident) => self.column_reference(std::slice::from_ref(ident)),
             Expr::CompoundIdentifier(parts) => self.column_reference(parts),
-            Expr::CompoundFieldAccess { root, access_chain } => self.field_access(root, access_chain),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let position = self.position(root.span());
+                self.field_access(root, access_chain).map_err(|error| error.at(position))
+            }
             Expr::Value(value) => {
                 let position = self.position(value.span);
+                self.remember_literal(value);
                 self.value(&value.value).map_err(|error| error.at(position))
             }
             Expr::Nested(inner) => self.expr(inner),
@@ -42,7 +46,7 @@ impl Binder<'_, '_> {
                 {
                     return Err(SqlError::unsupported(format_args!("the cast {expr}")));
                 }
-                self.cast(operand, data_type)
+                self.cast(operand, data_type, *kind == ast::CastKind::DoubleColon)
             }
             Expr::TypedString(typed) => {
                 if typed.uses_odbc_syntax {
@@ -50,6 +54,7 @@ impl Binder<'_, '_> {
                 }
                 let target = self.data_type(&typed.data_type)?;
                 let position = self.position(typed.value.span);
+                self.remember_literal(&typed.value);
                 let value = self.value(&typed.value.value)?;
                 self.coerce_or_fail(value, target, CastContext::Explicit).map_err(|error| error.at(position))
             }
@@ -80,7 +85,10 @@ impl Binder<'_, '_> {
             Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
-            Expr::Array(array) => self.array(&array.elem, None),
+            Expr::Array(array) => {
+                let position = self.position(expr.span());
+                self.array(&array.elem, None).map_err(|error| error.at(position))
+            }
             Expr::Tuple(items) => {
                 let items = items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
                 self.row(items)
@@ -114,7 +122,10 @@ impl Binder<'_, '_> {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 self.special_function("timezone", &[time_zone, timestamp])
             }
-            Expr::Collate { expr, collation } => self.collate(expr, collation),
+            Expr::Collate { expr, collation } => {
+                let position = self.position_after(expr, "COLLATE");
+                self.collate(expr, collation).map_err(|error| error.at(position))
+            }
             Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"")
                     .at(self.position(expr.span())))
@@ -236,6 +247,21 @@ impl Binder<'_, '_> {
 
     /// 42P01 for a qualifier that is no FROM entry.
     pub(crate) fn missing_relation(&self, name: &str, position: Option<u32>) -> SqlError {
+        let hidden = self
+            .levels
+            .iter()
+            .filter(|level| level.hidden)
+            .any(|level| level.relations.iter().any(|relation| relation.name.as_deref() == Some(name)));
+        if hidden {
+            return SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{name}\""),
+            )
+            .with_hint(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+            ))
+            .at(position);
+        }
         SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{name}\""))
             .at(position)
     }
@@ -478,12 +504,25 @@ impl Binder<'_, '_> {
     /// PostgreSQL points at the operator; the tree only knows the operands, so the text after
     /// the left one tells.
     pub(crate) fn operator_position(&self, left: &Expr, op: &BinaryOperator) -> Option<u32> {
+        self.position_after(left, &op.to_string())
+    }
+
+    /// The position of a word or symbol that follows an expression.
+    pub(crate) fn position_after(&self, left: &Expr, word: &str) -> Option<u32> {
         let end = super::name::position_of(self.env.text, left.span().end)? as usize;
-        let name = op.to_string();
         let start = end.saturating_sub(1);
         let rest: String = self.env.text.chars().skip(start).take(200).collect();
-        let at = rest.to_uppercase().find(&name.to_uppercase())?;
-        u32::try_from(start + rest[..at].chars().count() + 1).ok()
+        let at = rest.to_uppercase().find(&word.to_uppercase())?;
+        let before = rest.get(..at)?;
+        u32::try_from(start + before.chars().count() + 1).ok()
+    }
+
+    fn remember_literal(&mut self, value: &ast::ValueWithSpan) {
+        if let ast::Value::SingleQuotedString(text) = &value.value
+            && !self.env.text.is_empty()
+        {
+            self.literals.push((text.clone(), value.span));
+        }
     }
 
     fn unary(&mut self, op: UnaryOperator, operand: &Expr) -> Result<BoundExpr> {
@@ -511,8 +550,9 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn cast(&mut self, operand: &Expr, data_type: &ast::DataType) -> Result<BoundExpr> {
-        let position = self.position(operand.span());
+    fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
+        let position =
+            if colons { self.position_after(operand, "::") } else { self.position(operand.span()) };
         let target = self.data_type(data_type).map_err(|error| error.at(position))?;
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {

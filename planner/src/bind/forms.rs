@@ -103,7 +103,16 @@ impl Binder<'_, '_> {
         if any {
             return Err(SqlError::unsupported("LIKE ANY without parentheses"));
         }
-        let position = self.position(expr.span());
+        let position = self.position_after(
+            expr,
+            if operator.starts_with('!') {
+                "NOT"
+            } else if operator.ends_with('*') {
+                "ILIKE"
+            } else {
+                "LIKE"
+            },
+        );
         let value = self.expr(expr)?;
         let mut pattern = self.expr(pattern)?;
         if let Some(escape) = escape {

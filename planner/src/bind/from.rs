@@ -6,7 +6,7 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
-    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, Spanned, TableAlias, TableFactor,
     TableWithJoins,
 };
 use sqlparser::tokenizer::Span;
@@ -24,7 +24,8 @@ pub(crate) type Source = (Rel, Vec<Relation>);
 /// Whether a FROM entry may refer to entries on its left.
 fn may_be_lateral(factor: &TableFactor) -> bool {
     match factor {
-        TableFactor::Derived { lateral, .. } => *lateral,
+        // Without LATERAL the left side is out of sight, but known to error messages.
+        TableFactor::Derived { .. } => true,
         TableFactor::Table { args, .. } => args.is_some(),
         TableFactor::Function { .. } | TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => any_lateral(table_with_joins),
@@ -339,7 +340,8 @@ impl Binder<'_, '_> {
                     .with_hint(match what {
                         "VALUES" => "For example, FROM (VALUES ...) [AS] foo.",
                         _ => "For example, FROM (SELECT ...) [AS] foo.",
-                    }));
+                    })
+                    .at(self.position(subquery.span()).map(|position| position.saturating_sub(1))));
                 };
                 let name = ident_name(&alias.name);
                 // A lock on a subquery reaches the tables in it.
@@ -530,8 +532,7 @@ impl Binder<'_, '_> {
                     relation.columns.len(),
                     columns.len()
                 ),
-            )
-            .at(self.position(name.span)));
+            ));
         }
         for (column, alias) in relation.columns.iter_mut().zip(columns) {
             column.name = ident_name(&alias.name);

@@ -252,12 +252,23 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) cte_count: u32,
     /// Row locks the FROM clause being bound has to take.
     pub(crate) locks: Vec<RowLockClause>,
+    /// String literals met so far: errors of reading one point at it, though that happens
+    /// when its type is known, long after.
+    pub(crate) literals: Vec<(String, Span)>,
     nesting: u32,
 }
 
 impl<'e, 'a> Binder<'e, 'a> {
     fn new(env: &'e mut BindEnv<'a>) -> Self {
-        Binder { env, levels: Vec::new(), ctes: Vec::new(), cte_count: 0, locks: Vec::new(), nesting: 0 }
+        Binder {
+            env,
+            levels: Vec::new(),
+            ctes: Vec::new(),
+            cte_count: 0,
+            locks: Vec::new(),
+            literals: Vec::new(),
+            nesting: 0,
+        }
     }
 
     /// Runs `work` one nesting deeper, or refuses with 54001.

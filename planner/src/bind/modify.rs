@@ -189,7 +189,6 @@ impl Binder<'_, '_> {
             relation.schema = None;
         }
         let targets = self.insert_columns(&table, columns)?;
-        let explicit = !columns.is_empty();
         let source = match source {
             None => {
                 let row = (0..table.columns.len())
@@ -207,9 +206,9 @@ impl Binder<'_, '_> {
                     if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
                         return Err(syntax("INSERT … VALUES takes rows in parentheses"));
                     }
-                    self.insert_values(&table, &targets, explicit, values)?
+                    self.insert_values(&table, &targets, columns, values)?
                 }
-                _ => self.insert_query(&table, &targets, explicit, query)?,
+                _ => self.insert_query(&table, &targets, columns, query)?,
             },
         };
         let on_conflict = match on {
@@ -252,13 +251,14 @@ impl Binder<'_, '_> {
         &self,
         given: usize,
         targets: &[usize],
-        explicit: bool,
+        columns: &[ObjectName],
         position: Option<u32>,
     ) -> Result<()> {
         if given > targets.len() {
             return Err(syntax("INSERT has more expressions than target columns").at(position));
         }
-        if explicit && given < targets.len() {
+        if given < columns.len() {
+            let position = self.position(object_name_span(&columns[given]));
             return Err(syntax("INSERT has more target columns than expressions").at(position));
         }
         Ok(())
@@ -285,7 +285,7 @@ impl Binder<'_, '_> {
         &mut self,
         table: &TableRef,
         targets: &[usize],
-        explicit: bool,
+        columns: &[ObjectName],
         values: &ast::Values,
     ) -> Result<Rel> {
         // The defaults of what no row mentions are bound once.
@@ -300,7 +300,7 @@ impl Binder<'_, '_> {
             self.check_width(
                 row.len(),
                 targets,
-                explicit,
+                columns,
                 row.last().and_then(|expr| self.position(expr.span())),
             )?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
@@ -335,14 +335,14 @@ impl Binder<'_, '_> {
         &mut self,
         table: &TableRef,
         targets: &[usize],
-        explicit: bool,
+        columns: &[ObjectName],
         query: &ast::Query,
     ) -> Result<Rel> {
         let position = self.position(query.span());
-        let BoundQuery { rel, columns } = self.query(query, false)?;
-        self.check_width(columns.len(), targets, explicit, position)?;
+        let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
+        self.check_width(outputs.len(), targets, columns, position)?;
         // Unknown literals are read as the column they go to.
-        let types: Vec<Type> = columns
+        let types: Vec<Type> = outputs
             .iter()
             .zip(targets)
             .map(|(column, &target)| {

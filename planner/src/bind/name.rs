@@ -2,8 +2,8 @@
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{
-    self, AccessExpr, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, SelectItem,
-    SetExpr, Subscript, TrimWhereField,
+    AccessExpr, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr,
+    Subscript, TrimWhereField,
 };
 use sqlparser::tokenizer::{Location, Span};
 
@@ -113,10 +113,6 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
         },
         Expr::TypedString(typed) => Some((type_column_name(&typed.data_type), false)),
         Expr::Interval(_) => Some(("interval".to_owned(), false)),
-        Expr::Value(value) => match value.value {
-            ast::Value::Boolean(_) => Some(("bool".to_owned(), false)),
-            _ => None,
-        },
         Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
             Some((name, true)) => Some((name, true)),
             _ => Some(("case".to_owned(), false)),
@@ -127,6 +123,7 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
         Expr::Subquery(query) => first_column_name(&query.body),
         Expr::Extract { .. } => good("extract"),
         Expr::Position { .. } => good("position"),
+        Expr::Substring { shorthand: true, .. } => good("substr"),
         Expr::Substring { .. } => good("substring"),
         Expr::Overlay { .. } => good("overlay"),
         Expr::Trim { trim_where, .. } => good(match trim_where {

@@ -277,8 +277,8 @@ impl Binder<'_, '_> {
                 SetOperator::Minus => return Err(syntax("syntax error at or near \"MINUS\"")),
             };
             let all = set_quantifier(quantifier)?;
-            let right = self.set_operand(right)?;
-            result = self.combine_sets(op, name, all, result, right)?;
+            let bound = self.set_operand(right)?;
+            result = self.combine_sets(op, name, all, result, bound, right)?;
         }
         Ok(result)
     }
@@ -297,15 +297,26 @@ impl Binder<'_, '_> {
         all: bool,
         mut left: BoundQuery,
         mut right: BoundQuery,
+        place: &SetExpr,
     ) -> Result<BoundQuery> {
+        let position = |binder: &Self, column: usize| match place {
+            SetExpr::Select(select) => {
+                select.projection.get(column).and_then(|item| binder.position(item.span()))
+            }
+            _ => None,
+        };
         if left.columns.len() != right.columns.len() {
-            return Err(syntax(&format!("each {name} query must have the same number of columns")));
+            return Err(syntax(&format!("each {name} query must have the same number of columns"))
+                .at(position(self, 0)));
         }
         let types = left
             .columns
             .iter()
             .zip(&right.columns)
-            .map(|(left, right)| self.common_type(&[left.ty, right.ty], name))
+            .enumerate()
+            .map(|(i, (left, right))| {
+                self.common_type(&[left.ty, right.ty], name).map_err(|error| error.at(position(self, i)))
+            })
             .collect::<Result<Vec<_>>>()?;
         if !all {
             for ty in &types {
@@ -378,19 +389,22 @@ impl Binder<'_, '_> {
     }
 
     fn values(&mut self, values: &ast::Values) -> Result<BoundQuery> {
-        let ast::Values { explicit_row, value_keyword, rows } = values;
+        let ast::Values { explicit_row, value_keyword, rows: _ } = values;
         if *explicit_row || *value_keyword {
             return Err(syntax("VALUES takes rows in parentheses"));
         }
         let level = Level::new(LevelKind::Plain, Vec::new());
         let (rows, _) = self.with_level(level, |binder| {
-            rows.iter()
+            values
+                .rows
+                .iter()
                 .map(|row| row.content.iter().map(|expr| binder.clause_expr(expr, Clause::Values)).collect())
                 .collect::<Result<Vec<Vec<_>>>>()
         })?;
         let width = rows.first().map_or(0, Vec::len);
-        if rows.iter().any(|row| row.len() != width) {
-            return Err(syntax("VALUES lists must all be the same length"));
+        if let Some(odd) = rows.iter().position(|row| row.len() != width) {
+            let place = values.rows[odd].content.first().and_then(|expr| self.position(expr.span()));
+            return Err(syntax("VALUES lists must all be the same length").at(place));
         }
         let mut types = Vec::with_capacity(width);
         for column in 0..width {
