@@ -506,7 +506,7 @@ impl Binder<'_, '_> {
     }
 
     /// CURRENT_DATE and its kin, which PostgreSQL's grammar knows without parentheses.
-    fn value_function(&mut self, parts: &[String], precision: Option<i32>) -> Result<BoundExpr> {
+    pub(crate) fn value_function(&mut self, parts: &[String], precision: Option<i32>) -> Result<BoundExpr> {
         let [name] = parts else {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

@@ -191,10 +191,7 @@ impl Binder<'_, '_> {
                 }
                 let typmod = if args.len() > 1 { target.typmod } else { -1 };
                 let result = Type { oid: to, typmod };
-                return Ok(Some(BoundExpr::new(
-                    ExprKind::Call { function: ResolvedFunction { function, result }, args },
-                    result,
-                )));
+                return Ok(Some(self.folded(function, args, result)));
             }
             Pathway::ThroughText => ExprKind::ConvertIo(Box::new(expr)),
             Pathway::Array(from_element, to_element) => {
@@ -240,7 +237,11 @@ impl Binder<'_, '_> {
         let ty = Type { oid: target.oid, typmod };
         if target.oid == Oid::REGCLASS && !text.bytes().all(|byte| byte.is_ascii_digit()) && text != "-" {
             self.env.session_dependent = true;
-            let relation = self.env.catalog.relation_by_text(text, self.env.search_path)?;
+            let relation = self
+                .env
+                .catalog
+                .relation_by_text(text, self.env.search_path)
+                .map_err(|error| error.at(self.literal_position(text)))?;
             return Ok(BoundExpr::constant(Datum::Oid(relation.oid()), ty));
         }
         // The other names are looked up when the statement runs, by the session it runs in.
@@ -257,11 +258,40 @@ impl Binder<'_, '_> {
         {
             self.env.session_dependent = true;
         }
-        let value = io::text_in(text, ty, self.env.context).map_err(|error| {
-            let span = self.literals.iter().rev().find(|(known, _)| known == text).map(|(_, span)| *span);
-            error.at(span.and_then(|span| self.position(span)))
-        })?;
+        let value =
+            io::text_in(text, ty, self.env.context).map_err(|error| error.at(self.literal_position(text)))?;
         Ok(BoundExpr::constant(value, ty))
+    }
+
+    /// A cast's call; of a constant, its value. A cast that fails is left to fail when it runs.
+    fn folded(
+        &self,
+        function: &'static function::ScalarFunction,
+        args: Vec<BoundExpr>,
+        result: Type,
+    ) -> BoundExpr {
+        if function.volatility == function::Volatility::Immutable {
+            let values: Option<Vec<Datum>> = args
+                .iter()
+                .map(|arg| match &arg.kind {
+                    ExprKind::Const(value) => Some(value.clone()),
+                    _ => None,
+                })
+                .collect();
+            if let Some(values) = values {
+                let null = function.strict && values.iter().any(Datum::is_null);
+                let value = if null { Ok(Datum::Null) } else { (function.eval)(self.env.context, &values) };
+                if let Ok(value) = value {
+                    return BoundExpr::constant(value, result);
+                }
+            }
+        }
+        BoundExpr::new(ExprKind::Call { function: ResolvedFunction { function, result }, args }, result)
+    }
+
+    fn literal_position(&self, text: &str) -> Option<u32> {
+        let (_, span) = self.literals.iter().rev().find(|(known, _)| known == text)?;
+        self.position(*span)
     }
 
     /// Applies a type modifier (length, scale, precision) by PostgreSQL's length functions.
@@ -292,8 +322,7 @@ impl Binder<'_, '_> {
         if function.args.len() > 2 {
             args.push(BoundExpr::constant(Datum::Bool(explicit), Type::BOOL));
         }
-        let function = ResolvedFunction { function, result: target };
-        Ok(BoundExpr::new(ExprKind::Call { function, args }, target))
+        Ok(self.folded(function, args, target))
     }
 
     /// A row value becomes a named composite field by field.

@@ -11,7 +11,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
 use super::display::statement_text;
-use super::{BindEnv, VariableScope, bind_statement};
+use super::{BindEnv, VariableConflict, VariableScope, bind_statement};
 use crate::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
 
 fn column(name: &str, ty: Type) -> Column {
@@ -232,31 +232,103 @@ fn columns(statement: &BoundStatement) -> Vec<OutputColumn> {
     }
 }
 
-/// Not a test of its own: prints what each line of a file binds to, for comparing by hand.
-#[test]
-fn print_lines() {
-    use archipel_sql::type_table::format_type;
-    let Ok(file) = std::env::var("BIND_LINES") else { return };
-    let text = std::fs::read_to_string(file).expect("the file of statements");
-    let trees = std::env::var("BIND_TREES").is_ok();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let line = line.trim_end_matches(';');
-        match bind(line, None) {
-            Ok((statement, _)) => {
-                let columns: Vec<String> = columns(&statement)
-                    .iter()
-                    .map(|column| format!("{}|{}", column.name, format_type(column.ty)))
-                    .collect();
-                println!("{line}\n  = {}", columns.join(", "));
-                if trees {
-                    println!("{}", statement_text(&statement));
-                }
-            }
-            Err(error) => {
-                let position =
-                    error.fields().position.map(|position| format!(" @{position}")).unwrap_or_default();
-                println!("{line}\n  ! {} {}{position}", error.state().as_str(), error.message());
-            }
+/// What a statement binds to, or its error with SQLSTATE and position.
+fn outcome(text: &str) -> String {
+    match bind(text, None) {
+        Ok((statement, _)) => statement_text(&statement),
+        Err(error) => {
+            let position =
+                error.fields().position.map(|position| format!(" @{position}")).unwrap_or_default();
+            format!("! {} {}{position}", error.state().as_str(), error.message())
         }
     }
+}
+
+/// Every case of `cases.txt`: a line `> statement`, then what it binds to, then a blank line.
+/// The expected column types, error texts and positions were compared with PostgreSQL 15.
+/// `UPDATE_CASES=1 cargo test -p archipel-planner cases` writes the file anew.
+#[test]
+fn cases_bind_as_written() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bind/cases.txt");
+    let expected = std::fs::read_to_string(path).expect("the file of cases");
+    let mut actual = String::new();
+    for text in expected.lines().filter_map(|line| line.strip_prefix("> ")) {
+        actual.push_str(&format!("> {text}\n{}\n\n", outcome(text)));
+    }
+    if std::env::var("UPDATE_CASES").is_ok() {
+        std::fs::write(path, actual).expect("the file of cases can be written");
+        return;
+    }
+    for (expected, actual) in expected.split("\n\n").zip(actual.split("\n\n")) {
+        assert_eq!(expected, actual);
+    }
+    assert_eq!(expected.len(), actual.len());
+}
+
+#[test]
+fn parameters_take_the_types_their_places_ask_for() {
+    let types = |text: &str| {
+        let (statement, types) = bind(text, None).expect(text);
+        drop(columns(&statement));
+        types.into_iter().map(|ty| ty.map_or(0, |ty| ty.oid.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(types("select a from t where a = $1 and b = $2 limit $3"), [23, 25, 20]);
+    assert_eq!(types("select $1, $2::int, $3 + 1, $4 || 'x'"), [25, 23, 23, 25]);
+    assert_eq!(types("insert into t (a, b, c, d) values ($1, $2, $3, $4)"), [23, 25, 1700, 1114]);
+    assert_eq!(types("update t set f = f + $1, g = $2 where d > $3"), [20, 16, 1114]);
+    assert_eq!(types("select * from t where a in ($1, $2) or b = any($3)"), [23, 23, 1009]);
+    assert_eq!(types("call proc($1, $2)"), [23, 23]);
+    let error = bind("select $1::int, $1 || 'x' from t where b = $1", None).expect_err("two types");
+    assert_eq!(error.state().as_str(), "42883");
+}
+
+/// A routine's variables `v` (integer), `r.f` (text) and `a` (which is a column, too).
+struct Variables(VariableConflict);
+
+impl VariableScope for Variables {
+    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
+        let (register, ty) = match parts {
+            ["v"] => (0, Type::INT4),
+            ["r", "f"] => (1, Type::TEXT),
+            ["a"] => (2, Type::INT4),
+            _ => return None,
+        };
+        Some(BoundExpr::new(ExprKind::Variable(register), ty))
+    }
+
+    fn fields(&self, parts: &[&str]) -> Option<Vec<(String, BoundExpr)>> {
+        (parts == ["r"]).then(|| vec![("f".to_owned(), BoundExpr::new(ExprKind::Variable(1), Type::TEXT))])
+    }
+
+    fn conflict(&self) -> VariableConflict {
+        self.0
+    }
+}
+
+#[test]
+fn variables_and_columns_meet_by_the_conflict_rule() {
+    let tree = |text: &str, conflict| {
+        bind(text, Some(&Variables(conflict))).map(|(statement, _)| statement_text(&statement))
+    };
+    let error = tree("select a from t", VariableConflict::Error).expect_err("ambiguous");
+    assert_eq!((error.state().as_str(), error.message()), ("42702", "column reference \"a\" is ambiguous"));
+    assert!(tree("select a from t", VariableConflict::Column).expect("column").contains("project #0"));
+    assert!(tree("select a from t", VariableConflict::Variable).expect("variable").contains("project @2"));
+    let text =
+        tree("select v, r.f, r.*, t.b from t where t.a = v", VariableConflict::Error).expect("variables");
+    assert!(text.contains("project @0, @1, @1, #1") && text.contains("int4eq(#0, @0)"), "{text}");
+    let error = tree("select r.nope", VariableConflict::Error).expect_err("no such field");
+    assert_eq!(error.state().as_str(), "42P01");
+}
+
+#[test]
+fn depth_is_limited_and_length_is_not() {
+    let long = format!("select a from t where a = 0{}", " or a = 1".repeat(900));
+    assert!(bind(&long, None).is_ok());
+    let list = format!("select a from t where a in (0{})", ", 1".repeat(5000));
+    assert!(bind(&list, None).is_ok());
+    let chain = format!("select 1{}", " + 1".repeat(1500));
+    assert_eq!(bind(&chain, None).expect_err("too deep").state().as_str(), "54001");
+    let nested = format!("select {}1{}", "(".repeat(3000), ")".repeat(3000));
+    assert_eq!(bind(&nested, None).expect_err("too deep").state().as_str(), "54001");
 }
