@@ -12,7 +12,7 @@ use archipel_sql::type_table::{array_of, element_of, format_type, type_by_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
-    FunctionArgumentClause, FunctionArguments, ObjectName, OrderByExpr, Spanned,
+    FunctionArgumentClause, FunctionArguments, ObjectName, OrderByExpr,
 };
 use sqlparser::tokenizer::Span;
 
@@ -426,6 +426,10 @@ impl Binder<'_, '_> {
 
     fn scalar_result(&mut self, resolved: Resolved, position: Option<u32>) -> Result<BoundExpr> {
         match resolved {
+            // The type of an expression is known here and nowhere later.
+            Resolved::Scalar { function, args } if function.function.name == "pg_typeof" && args.len() == 1 => {
+                Ok(BoundExpr::constant(Datum::Oid(args[0].ty.oid), Type::REGTYPE))
+            }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
                 Ok(BoundExpr::new(ExprKind::Call { function, args }, ty))
@@ -804,7 +808,7 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn filter(&mut self, filter: &Expr) -> Result<BoundExpr> {
-        let position = self.position(filter.span());
+        let position = self.start(filter);
         let bound = self.clause_expr(filter, Clause::Filter)?;
         self.boolean(bound, "FILTER").map_err(|error| error.at(position))
     }

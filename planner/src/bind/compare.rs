@@ -5,10 +5,11 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction};
 use archipel_sql::type_table::{array_of, element_of, format_type};
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{BinaryOperator, Expr, Query, Spanned};
+use sqlparser::ast::{BinaryOperator, Expr, Query};
 
 use super::Binder;
 use super::expr::{operator_name, record_field, unnest};
+use super::span::query_span;
 use super::visit::is_correlated;
 use crate::bound::*;
 
@@ -170,7 +171,7 @@ impl Binder<'_, '_> {
         high: &Expr,
         negated: bool,
     ) -> Result<BoundExpr> {
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let value = self.expr(expr)?;
         let low = self.expr(low)?;
         let high = self.expr(high)?;
@@ -410,7 +411,7 @@ impl Binder<'_, '_> {
         let (rel, columns) = self.subquery(query)?;
         let [column] = &columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                .at(self.position(query.span()).map(|position| position.saturating_sub(1))));
+                .at(self.position(query_span(query)).map(|position| position.saturating_sub(1))));
         };
         let ty = column.ty;
         Ok(self.subquery_expr(SubqueryKind::Scalar, rel, ty))

@@ -5,7 +5,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{array_of, element_of, format_type};
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, Spanned, UnaryOperator};
+use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
 use sqlparser::tokenizer::Span;
 
 use super::coerce::cannot_cast;
@@ -15,7 +15,7 @@ use super::{Binder, VariableConflict};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A chain of operators may be this long before the tree is too deep to walk.
-const CHAIN_MAX: usize = 1000;
+const CHAIN_MAX: usize = 500;
 
 impl Binder<'_, '_> {
     /// Binds an expression.
@@ -36,7 +36,7 @@ impl Binder<'_, '_> {
             Expr::Identifier(ident) => self.column_reference(std::slice::from_ref(ident)),
             Expr::CompoundIdentifier(parts) => self.column_reference(parts),
             Expr::CompoundFieldAccess { root, access_chain } => {
-                let position = self.position(root.span());
+                let position = self.start(root);
                 self.field_access(root, access_chain).map_err(|error| error.at(position))
             }
             Expr::Value(value) => {
@@ -67,7 +67,7 @@ impl Binder<'_, '_> {
                 self.coerce_or_fail(value, target, CastContext::Explicit).map_err(|error| error.at(position))
             }
             Expr::Interval(interval) => {
-                let position = self.position(interval.value.span());
+                let position = self.start(&interval.value);
                 self.interval(interval).map_err(|error| error.at(position))
             }
             Expr::Function(function) => self.function(function),
@@ -94,7 +94,7 @@ impl Binder<'_, '_> {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
             Expr::Array(array) => {
-                let position = self.position(expr.span());
+                let position = self.start(expr);
                 self.array(&array.elem, None).map_err(|error| error.at(position))
             }
             Expr::Tuple(items) => {
@@ -136,7 +136,7 @@ impl Binder<'_, '_> {
             }
             Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"")
-                    .at(self.position(expr.span())))
+                    .at(self.start(expr)))
             }
             Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "grouping sets are allowed in GROUP BY only"))
@@ -156,8 +156,7 @@ impl Binder<'_, '_> {
             | Expr::Prior(_)
             | Expr::Lambda(_)
             | Expr::MemberOf(_) => {
-                Err(SqlError::unsupported(format_args!("the expression {expr}"))
-                    .at(self.position(expr.span())))
+                Err(SqlError::unsupported(format_args!("the expression {expr}")).at(self.start(expr)))
             }
         }
     }
@@ -322,8 +321,9 @@ impl Binder<'_, '_> {
                     value = self.field(value, &ident_name(field), field.span)?;
                 }
                 AccessExpr::Dot(other) => {
-                    return Err(SqlError::unsupported(format_args!("field access {other}"))
-                        .at(self.position(other.span())));
+                    return Err(
+                        SqlError::unsupported(format_args!("field access {other}")).at(self.start(other))
+                    );
                 }
             }
         }
@@ -346,7 +346,7 @@ impl Binder<'_, '_> {
     }
 
     fn subscript_value(&mut self, expr: &Expr) -> Result<BoundExpr> {
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let bound = self.expr(expr)?;
         self.coerce(bound, Type::INT4, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(SqlState::DATATYPE_MISMATCH, "array subscript must have type integer").at(position)
@@ -452,9 +452,8 @@ impl Binder<'_, '_> {
             match op {
                 BinaryOperator::And | BinaryOperator::Or => {
                     let name = if *op == BinaryOperator::And { "AND" } else { "OR" };
-                    let position = self.position(right.span());
-                    let bound =
-                        self.boolean(bound, name).map_err(|error| error.at(self.position(left.span())))?;
+                    let position = self.start(right);
+                    let bound = self.boolean(bound, name).map_err(|error| error.at(self.start(left)))?;
                     let right = self.expr(right)?;
                     let right = self.boolean(right, name).map_err(|error| error.at(position))?;
                     value = Some(match (bound.kind, *op == BinaryOperator::And) {
@@ -517,7 +516,7 @@ impl Binder<'_, '_> {
 
     /// The position of a word or symbol that follows an expression.
     pub(crate) fn position_after(&self, left: &Expr, word: &str) -> Option<u32> {
-        let end = super::name::position_of(self.env.text, left.span().end)? as usize;
+        let end = super::name::position_of(self.env.text, super::span::last_span(left).end)? as usize;
         let start = end.saturating_sub(1);
         let rest: String = self.env.text.chars().skip(start).take(200).collect();
         let at = rest.to_uppercase().find(&word.to_uppercase())?;
@@ -534,7 +533,7 @@ impl Binder<'_, '_> {
     }
 
     fn unary(&mut self, op: UnaryOperator, operand: &Expr) -> Result<BoundExpr> {
-        let position = self.position(operand.span());
+        let position = self.start(operand);
         match op {
             UnaryOperator::Not => {
                 let bound = self.expr(operand)?;
@@ -559,8 +558,7 @@ impl Binder<'_, '_> {
     }
 
     fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
-        let position =
-            if colons { self.position_after(operand, "::") } else { self.position(operand.span()) };
+        let position = if colons { self.position_after(operand, "::") } else { self.start(operand) };
         let target = self.data_type(data_type).map_err(|error| error.at(position))?;
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {
@@ -667,7 +665,7 @@ impl Binder<'_, '_> {
             Some(false) => "IS FALSE",
             None => "IS UNKNOWN",
         };
-        let position = self.position(operand.span());
+        let position = self.start(operand);
         let bound = self.expr(operand)?;
         let expr = Box::new(self.boolean(bound, what).map_err(|error| error.at(position))?);
         let kind = match (value, negated) {
@@ -695,7 +693,7 @@ impl Binder<'_, '_> {
         // PostgreSQL looks at ELSE first when it settles the type.
         let mut results = Vec::with_capacity(conditions.len() + 1);
         for ast::CaseWhen { condition, result } in conditions {
-            let position = self.position(condition.span());
+            let position = self.start(condition);
             let test = self.expr(condition)?;
             let test = match &operand {
                 Some(operand) => {

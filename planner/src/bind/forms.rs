@@ -4,9 +4,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::types::Type;
-use sqlparser::ast::{
-    CeilFloorKind, DateTimeField, Expr, ExtractSyntax, Spanned, TrimWhereField, ValueWithSpan,
-};
+use sqlparser::ast::{CeilFloorKind, DateTimeField, Expr, ExtractSyntax, TrimWhereField, ValueWithSpan};
 
 use super::Binder;
 use super::compare::pair;
@@ -16,7 +14,7 @@ use crate::bound::{BoundExpr, ExprKind};
 impl Binder<'_, '_> {
     /// A call of a catalog function by syntax of its own.
     pub(crate) fn special_function(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
-        let position = args.first().and_then(|arg| self.position(arg.span()));
+        let position = args.first().and_then(|arg| self.start(arg));
         let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
         self.builtin_call(name, args).map_err(|error| error.at(position))
     }
@@ -30,7 +28,7 @@ impl Binder<'_, '_> {
         if *syntax != ExtractSyntax::From {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \",\""));
         }
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let value = self.expr(expr)?;
         let field = BoundExpr::constant(Datum::text(&field_name(field)), Type::UNKNOWN);
         self.builtin_call("extract", vec![field, value]).map_err(|error| error.at(position))
@@ -53,7 +51,7 @@ impl Binder<'_, '_> {
         shorthand: bool,
     ) -> Result<BoundExpr> {
         let name = if shorthand { "substr" } else { "substring" };
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let mut args = vec![self.expr(expr)?];
         match (from, length) {
             (Some(from), length) => {
@@ -161,7 +159,7 @@ impl Binder<'_, '_> {
 
     /// COALESCE, NULLIF, GREATEST, LEAST: grammar of their own in PostgreSQL, calls in the tree.
     pub(crate) fn conditional_form(&mut self, name: &str, args: &[&Expr]) -> Result<BoundExpr> {
-        let position = args.first().and_then(|arg| self.position(arg.span()));
+        let position = args.first().and_then(|arg| self.start(arg));
         let upper = name.to_uppercase();
         if args.is_empty() || (name == "nullif" && args.len() != 2) {
             return Err(SqlError::new(

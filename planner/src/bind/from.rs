@@ -6,7 +6,7 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
-    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, Spanned, TableAlias, TableFactor,
+    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
     TableWithJoins,
 };
 use sqlparser::tokenizer::Span;
@@ -14,6 +14,7 @@ use sqlparser::tokenizer::Span;
 use super::call::{Argument, Resolved, output_arguments};
 use super::name::{ident_name, object_name_parts, object_name_span, schema_and_name};
 use super::scope::{COLUMNS_MAX, Level, LevelKind, Relation, ScopeColumn};
+use super::span::query_span;
 use super::visit::remove_outer_nesting;
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -199,7 +200,7 @@ impl Binder<'_, '_> {
 
     fn join_condition(&mut self, expr: &Expr, relations: &[Relation]) -> Result<BoundExpr> {
         self.without_lateral(|binder| {
-            let position = binder.position(sqlparser::ast::Spanned::span(expr));
+            let position = binder.start(expr);
             let level = Level::new(LevelKind::Query, relations.to_vec());
             let (on, _) = binder.with_level(level, |binder| {
                 let bound = binder.clause_expr(expr, Clause::JoinOn)?;
@@ -341,7 +342,7 @@ impl Binder<'_, '_> {
                         "VALUES" => "For example, FROM (VALUES ...) [AS] foo.",
                         _ => "For example, FROM (SELECT ...) [AS] foo.",
                     })
-                    .at(self.position(subquery.span()).map(|position| position.saturating_sub(1))));
+                    .at(self.position(query_span(subquery)).map(|position| position.saturating_sub(1))));
                 };
                 let name = ident_name(&alias.name);
                 // A lock on a subquery reaches the tables in it.

@@ -7,7 +7,7 @@
 //! aggregate's column, and any FROM column left over is 42803.
 
 use archipel_sql::error::{Result, SqlError, SqlState};
-use sqlparser::ast::{Expr, GroupByExpr, Spanned};
+use sqlparser::ast::{Expr, GroupByExpr};
 
 use super::expr::unnest;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
@@ -147,7 +147,7 @@ impl Binder<'_, '_> {
 
     /// One expression: an input column before an output name, an ordinal, or any expression.
     fn grouping_expr(&mut self, expr: &Expr, targets: &mut [Target], grouping: &mut Grouping) -> Result<u16> {
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let target = match unnest(expr) {
             Expr::Identifier(ident) => {
                 let name = super::name::ident_name(ident);

@@ -14,6 +14,7 @@
 //! - [`expr`], [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - [`resolve`]   overloads of operators and functions
 //! - [`coerce`]    casts and common types
+//! - `span`        where syntax begins and ends
 //! - [`name`]      identifiers, positions, output column names
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
@@ -37,6 +38,7 @@ pub mod query;
 pub mod resolve;
 pub mod scope;
 pub mod select;
+pub(crate) mod span;
 pub mod visit;
 pub mod window;
 
@@ -315,6 +317,11 @@ impl<'e, 'a> Binder<'e, 'a> {
     /// Where a span starts, as an error position.
     pub(crate) fn position(&self, span: Span) -> Option<u32> {
         name::position_of(self.env.text, span.start)
+    }
+
+    /// Where an expression starts, as an error position.
+    pub(crate) fn start(&self, expr: &sqlparser::ast::Expr) -> Option<u32> {
+        self.position(span::first_span(expr))
     }
 
     /// Gives an inferred type to a parameter (variable_coerce_param_hook).

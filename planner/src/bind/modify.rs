@@ -7,8 +7,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, ConflictTarget, Delete, DoUpdate, Expr, FromTable, Insert,
-    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Spanned, TableFactor, TableObject,
-    TableWithJoins, Update, UpdateTableFromKind,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins,
+    Update, UpdateTableFromKind,
 };
 
 use super::call::{Argument, Resolved, output_arguments};
@@ -16,6 +16,7 @@ use super::expr::{record_field, unnest};
 use super::from::combine;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::scope::{Level, LevelKind, Relation};
+use super::span::query_span;
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -297,18 +298,13 @@ impl Binder<'_, '_> {
             if row.len() != width {
                 return Err(syntax("VALUES lists must all be the same length"));
             }
-            self.check_width(
-                row.len(),
-                targets,
-                columns,
-                row.last().and_then(|expr| self.position(expr.span())),
-            )?;
+            self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
             for (expr, &target) in row.iter().zip(targets) {
                 if is_default(expr) {
                     continue;
                 }
-                let position = self.position(expr.span());
+                let position = self.start(expr);
                 let level = Level::new(LevelKind::Plain, Vec::new());
                 let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, Clause::Values))?;
                 full[target] =
@@ -338,7 +334,7 @@ impl Binder<'_, '_> {
         columns: &[ObjectName],
         query: &ast::Query,
     ) -> Result<Rel> {
-        let position = self.position(query.span());
+        let position = self.position(query_span(query));
         let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
         self.check_width(outputs.len(), targets, columns, position)?;
         // Unknown literals are read as the column they go to.
@@ -440,7 +436,7 @@ impl Binder<'_, '_> {
             let values = match target {
                 AssignmentTarget::ColumnName(name) => {
                     let column = self.assigned_column(table, name)?;
-                    let position = self.position(value.span());
+                    let position = self.start(value);
                     let bound = if is_default(value) {
                         self.default_value(table, usize::from(column))?
                     } else {
@@ -500,7 +496,7 @@ impl Binder<'_, '_> {
     ) -> Result<Vec<(u16, BoundExpr)>> {
         let columns =
             names.iter().map(|name| self.assigned_column(table, name)).collect::<Result<Vec<_>>>()?;
-        let position = self.position(value.span());
+        let position = self.start(value);
         let mismatch = || syntax("number of columns does not match number of values").at(position);
         if let Expr::Tuple(items) = unnest(value) {
             if items.len() != columns.len() {

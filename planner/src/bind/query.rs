@@ -10,12 +10,13 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Expr, LimitClause, LockClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, Spanned, Visit, Visitor,
+    SetQuantifier, Visit, Visitor,
 };
 
 use super::expr::unnest;
 use super::name::{ident_name, schema_and_name};
 use super::scope::{Level, LevelKind};
+use super::span::item_span;
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -301,7 +302,7 @@ impl Binder<'_, '_> {
     ) -> Result<BoundQuery> {
         let position = |binder: &Self, column: usize| match place {
             SetExpr::Select(select) => {
-                select.projection.get(column).and_then(|item| binder.position(item.span()))
+                select.projection.get(column).and_then(|item| binder.position(item_span(item)))
             }
             _ => None,
         };
@@ -403,7 +404,7 @@ impl Binder<'_, '_> {
         })?;
         let width = rows.first().map_or(0, Vec::len);
         if let Some(odd) = rows.iter().position(|row| row.len() != width) {
-            let place = values.rows[odd].content.first().and_then(|expr| self.position(expr.span()));
+            let place = values.rows[odd].content.first().and_then(|expr| self.start(expr));
             return Err(syntax("VALUES lists must all be the same length").at(place));
         }
         let mut types = Vec::with_capacity(width);
@@ -437,7 +438,7 @@ impl Binder<'_, '_> {
             if with_fill.is_some() {
                 return Err(SqlError::unsupported("WITH FILL"));
             }
-            let position = self.position(expr.span());
+            let position = self.start(expr);
             let index = match self.output_index(expr, &columns, "ORDER BY")? {
                 Some(index) => index,
                 None => {
@@ -475,7 +476,7 @@ impl Binder<'_, '_> {
         columns: &[OutputColumn],
         clause: &str,
     ) -> Result<Option<usize>> {
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         match unnest(expr) {
             Expr::Identifier(ident) => {
                 let name = ident_name(ident);
@@ -539,7 +540,7 @@ impl Binder<'_, '_> {
 
     fn limit_count(&mut self, expr: Option<&Expr>, clause: Clause) -> Result<Option<BoundExpr>> {
         let Some(expr) = expr else { return Ok(None) };
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let level = Level::new(LevelKind::Plain, Vec::new());
         let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, clause))?;
         let from = bound.ty;

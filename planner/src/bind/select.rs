@@ -11,7 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Distinct, Expr, Ident, ObjectName, OrderByExpr, Select, SelectFlavor, SelectItem,
-    SelectItemQualifiedWildcardKind, Spanned, WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use sqlparser::tokenizer::Span;
 
@@ -20,6 +20,7 @@ use super::grouping::{Grouping, output_target};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::query::Options;
 use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
+use super::span::{first_span, item_span};
 use super::visit::{same_expr, visit_expr, visit_expr_mut};
 use super::{Binder, Clause};
 use crate::bound::*;
@@ -151,7 +152,7 @@ impl Binder<'_, '_> {
         };
         let having = match &select.having {
             Some(having) => {
-                let position = self.position(having.span());
+                let position = self.start(having);
                 let bound = self.clause_expr(having, Clause::Having)?;
                 Some(self.boolean(bound, "HAVING").map_err(|error| error.at(position))?)
             }
@@ -177,7 +178,7 @@ impl Binder<'_, '_> {
                         SqlState::INVALID_COLUMN_REFERENCE,
                         "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
                     )
-                    .at(options.order_by.first().and_then(|key| self.position(key.expr.span()))));
+                    .at(options.order_by.first().and_then(|key| self.start(&key.expr))));
                 }
             }
             Some(Distinct::On(exprs)) => {
@@ -196,7 +197,7 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn where_clause(&mut self, selection: &Expr) -> Result<BoundExpr> {
-        let position = self.position(selection.span());
+        let position = self.start(selection);
         let bound = self.clause_expr(selection, Clause::Where)?;
         self.boolean(bound, "WHERE").map_err(|error| error.at(position))
     }
@@ -212,7 +213,7 @@ impl Binder<'_, '_> {
                 }
                 SelectItem::Wildcard(options) => {
                     refuse_wildcard_options(options)?;
-                    targets.extend(self.expand_star(item.span())?);
+                    targets.extend(self.expand_star(item_span(item))?);
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                     refuse_wildcard_options(options)?;
@@ -221,7 +222,7 @@ impl Binder<'_, '_> {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), options) => {
                     refuse_wildcard_options(options)?;
                     let record = self.clause_expr(expr, clause)?;
-                    let fields = self.all_fields(record, expr.span())?;
+                    let fields = self.all_fields(record, first_span(expr))?;
                     targets.extend(fields.into_iter().map(|(name, expr)| Target {
                         expr,
                         name,
@@ -336,7 +337,7 @@ impl Binder<'_, '_> {
             if with_fill.is_some() {
                 return Err(SqlError::unsupported("WITH FILL"));
             }
-            let position = self.position(expr.span());
+            let position = self.start(expr);
             let target = self.sort_target(expr, targets, Clause::OrderBy)?;
             let unknown = std::mem::replace(&mut targets[target].expr, Self::null(Type::TEXT));
             targets[target].expr = self.resolve_unknown(unknown)?;
@@ -353,7 +354,7 @@ impl Binder<'_, '_> {
 
     /// Finds or adds the target an ORDER BY or DISTINCT ON entry means (findTargetlistEntrySQL92).
     fn sort_target(&mut self, expr: &Expr, targets: &mut Vec<Target>, clause: Clause) -> Result<usize> {
-        let position = self.position(expr.span());
+        let position = self.start(expr);
         let found = match unnest(expr) {
             Expr::Identifier(ident) => output_target(targets, &ident_name(ident), clause.describe())
                 .map_err(|error| error.at(position))?,
@@ -397,7 +398,7 @@ impl Binder<'_, '_> {
         };
         let leading = order.iter().take_while(|key| on.contains(&key.target)).count();
         if leading < order.len() && leading < on.len() {
-            return Err(mismatch(exprs.first().and_then(|expr| self.position(expr.span()))));
+            return Err(mismatch(exprs.first().and_then(|expr| self.start(expr))));
         }
         for &target in &on {
             if !order.iter().any(|key| key.target == target) {

@@ -4,7 +4,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, Spanned, WindowType};
+use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
 
 use super::call::GatheredCall;
@@ -209,7 +209,7 @@ impl Binder<'_, '_> {
             ast::WindowFrameBound::Preceding(Some(offset)) => (offset, true),
             ast::WindowFrameBound::Following(Some(offset)) => (offset, false),
         };
-        let position = self.position(offset.span());
+        let position = self.start(offset);
         let value = self.expr(offset)?;
         let target = match units {
             FrameUnits::Rows | FrameUnits::Groups => Type::INT8,

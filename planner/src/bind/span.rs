@@ -1,0 +1,139 @@
+//! Where syntax begins and ends. sqlparser computes spans by walking whole trees; on a long
+//! chain of operators that is as deep as the chain, so here only the edge is followed, in a loop.
+
+use sqlparser::ast::{
+    AccessExpr, CastKind, Expr, FunctionArguments, Query, Select, SelectItem, SetExpr, Spanned,
+};
+use sqlparser::tokenizer::Span;
+
+use super::name::object_name_span;
+
+/// The span of the first token of an expression, as far as the tree knows it.
+pub(crate) fn first_span(mut expr: &Expr) -> Span {
+    loop {
+        expr = match expr {
+            Expr::Identifier(ident) => return ident.span,
+            Expr::CompoundIdentifier(parts) => {
+                return parts.first().map_or_else(Span::empty, |ident| ident.span);
+            }
+            Expr::Value(value) => return value.span,
+            Expr::TypedString(typed) => return typed.value.span,
+            Expr::Function(function) => return object_name_span(&function.name),
+            Expr::Case { case_token, .. } => return case_token.0.span,
+            Expr::Wildcard(token) | Expr::QualifiedWildcard(_, token) => return token.0.span,
+            Expr::Subquery(query) | Expr::Exists { subquery: query, .. } => return query_span(query),
+            Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,
+            Expr::CompoundFieldAccess { root, .. } => root,
+            Expr::Nested(inner)
+            | Expr::UnaryOp { expr: inner, .. }
+            | Expr::Cast { expr: inner, .. }
+            | Expr::IsNull(inner)
+            | Expr::IsNotNull(inner)
+            | Expr::IsTrue(inner)
+            | Expr::IsNotTrue(inner)
+            | Expr::IsFalse(inner)
+            | Expr::IsNotFalse(inner)
+            | Expr::IsUnknown(inner)
+            | Expr::IsNotUnknown(inner)
+            | Expr::IsDistinctFrom(inner, _)
+            | Expr::IsNotDistinctFrom(inner, _)
+            | Expr::Between { expr: inner, .. }
+            | Expr::InList { expr: inner, .. }
+            | Expr::InSubquery { expr: inner, .. }
+            | Expr::Like { expr: inner, .. }
+            | Expr::ILike { expr: inner, .. }
+            | Expr::SimilarTo { expr: inner, .. }
+            | Expr::AtTimeZone { timestamp: inner, .. }
+            | Expr::Collate { expr: inner, .. }
+            | Expr::Extract { expr: inner, .. }
+            | Expr::Ceil { expr: inner, .. }
+            | Expr::Floor { expr: inner, .. }
+            | Expr::Position { expr: inner, .. }
+            | Expr::Substring { expr: inner, .. }
+            | Expr::Trim { expr: inner, .. }
+            | Expr::Overlay { expr: inner, .. } => inner,
+            Expr::Interval(interval) => &interval.value,
+            Expr::Tuple(items) => match items.first() {
+                Some(first) => first,
+                None => return Span::empty(),
+            },
+            Expr::Array(array) => match array.elem.first() {
+                Some(first) => first,
+                None => return Span::empty(),
+            },
+            _ => return Span::empty(),
+        };
+    }
+}
+
+/// The span of the last token of an expression before what may follow it: parentheses and a
+/// cast's type are left out.
+pub(crate) fn last_span(mut expr: &Expr) -> Span {
+    loop {
+        expr = match expr {
+            Expr::Identifier(ident) => return ident.span,
+            Expr::CompoundIdentifier(parts) => {
+                return parts.last().map_or_else(Span::empty, |ident| ident.span);
+            }
+            Expr::Value(value) => return value.span,
+            Expr::TypedString(typed) => return typed.value.span,
+            Expr::Case { end_token, .. } => return end_token.0.span,
+            Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => inner,
+            Expr::Cast { expr: inner, kind: CastKind::DoubleColon, .. } => inner,
+            Expr::BinaryOp { right, .. } => right,
+            Expr::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+                Some(AccessExpr::Dot(Expr::Identifier(ident))) => return ident.span,
+                _ => root,
+            },
+            Expr::Function(function) => match &function.args {
+                FunctionArguments::List(list) => match list.args.last() {
+                    Some(sqlparser::ast::FunctionArg::Unnamed(sqlparser::ast::FunctionArgExpr::Expr(
+                        last,
+                    ))) => last,
+                    _ => return object_name_span(&function.name),
+                },
+                _ => return object_name_span(&function.name),
+            },
+            Expr::Tuple(items) => match items.last() {
+                Some(last) => last,
+                None => return Span::empty(),
+            },
+            other => return first_span(other),
+        };
+    }
+}
+
+/// The span of the first word of a query.
+pub(crate) fn query_span(mut query: &Query) -> Span {
+    loop {
+        if let Some(with) = &query.with {
+            return with.with_token.0.span;
+        }
+        let mut body = query.body.as_ref();
+        while let SetExpr::SetOperation { left, .. } = body {
+            body = left;
+        }
+        query = match body {
+            SetExpr::Select(select) => return select_span(select),
+            SetExpr::Query(inner) => inner,
+            SetExpr::Values(values) => {
+                let first = values.rows.first().and_then(|row| row.content.first());
+                return first.map_or_else(Span::empty, first_span);
+            }
+            _ => return Span::empty(),
+        };
+    }
+}
+
+fn select_span(select: &Select) -> Span {
+    select.select_token.0.span
+}
+
+/// The span of the first token of a SELECT list entry.
+pub(crate) fn item_span(item: &SelectItem) -> Span {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => first_span(expr),
+        SelectItem::Wildcard(options) => options.wildcard_token.0.span,
+        other => other.span(),
+    }
+}
