@@ -88,6 +88,9 @@ pub fn classify(program: &Program) -> Classification {
     if claimed.len() > 1 {
         class = class.max_with(Class::MultiPartition);
     }
+    if let Some((line, message)) = program.failures.first() {
+        reasons.push(format!("line {line} does not bind: {message}"));
+    }
     if class == Class::MultiPartition && reasons.is_empty() {
         reasons.push(if keys.len() > 1 {
             format!("reaches {} keys", keys.len())

@@ -293,7 +293,7 @@ impl Compiler<'_> {
         self.forget_all(&assigned, "assigned in a loop");
         let entry = self.record_states();
         let accesses = self.accesses.len();
-        let failures = self.failures;
+        let failures = self.failures.len();
         let number = self.open(label.clone(), true);
         enter(self)?;
         let (mut operations, _) = self.statements(body)?;
@@ -307,7 +307,7 @@ impl Compiler<'_> {
             // The next round would start with another structure: nothing may read it before
             // it is assigned again.
             self.accesses.truncate(accesses);
-            self.failures = failures;
+            self.failures.truncate(failures);
             let states: Vec<RecordState> = entry
                 .iter()
                 .zip(&changed)

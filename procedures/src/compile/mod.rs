@@ -94,7 +94,7 @@ fn plpgsql(
     } else if routine.kind == archipel_sql::catalog::RoutineKind::Procedure {
         AtEnd::Nothing
     } else if routine.result == Type::VOID {
-        AtEnd::Null
+        AtEnd::Void
     } else {
         AtEnd::Missing
     };
@@ -157,7 +157,7 @@ pub(crate) struct Compiler<'a> {
     pub trace: Trace,
     pub accesses: Vec<Access>,
     pub reference_reads: Vec<ReferenceRead>,
-    pub failures: u32,
+    pub failures: Vec<(u32, String)>,
     /// Loops and labelled blocks around the statement, innermost last.
     pub labels: Vec<OpenLabel>,
     pub numbers: u32,
@@ -188,7 +188,7 @@ impl<'a> Compiler<'a> {
             trace: Trace::default(),
             accesses: Vec::new(),
             reference_reads: Vec::new(),
-            failures: 0,
+            failures: Vec::new(),
             labels: Vec::new(),
             numbers: 0,
         };
@@ -250,7 +250,7 @@ impl<'a> Compiler<'a> {
         let kind = match result {
             Ok(kind) => kind,
             Err(mut error) => {
-                self.failures += 1;
+                self.failures.push((site.line, error.message().to_string()));
                 error.fields_mut().position = None;
                 OperationKind::Fail { error: Box::new(error) }
             }

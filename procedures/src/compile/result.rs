@@ -80,8 +80,8 @@ impl Compiler<'_> {
             } else if self.routine.kind == archipel_sql::catalog::RoutineKind::Procedure {
                 OperationKind::Return
             } else {
-                let null = Self::constant(Datum::Null, Type::UNKNOWN);
-                OperationKind::ReturnRow { values: vec![self.plan_expression(&null)?] }
+                let void = Self::constant(Datum::text(""), Type::VOID);
+                OperationKind::ReturnRow { values: vec![self.plan_expression(&void)?] }
             });
         };
         Ok(match self.row_of(value)? {

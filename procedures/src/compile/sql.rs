@@ -60,7 +60,7 @@ pub fn compile(
         columns => columns.width() as u32,
     };
     let at_end = match (&compiler.columns, routine.kind) {
-        (Columns::None, archipel_sql::catalog::RoutineKind::Function) if !routine.returns_set => AtEnd::Null,
+        (Columns::None, archipel_sql::catalog::RoutineKind::Function) if !routine.returns_set => AtEnd::Void,
         _ => AtEnd::Nothing,
     };
     let found = compiler.register_of(body.found);
@@ -79,7 +79,7 @@ pub fn compile(
         at_end,
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
-        failures: 0,
+        failures: Vec::new(),
         language: ContextLanguage::Sql,
     })
 }

@@ -109,7 +109,8 @@ impl Invocation<'_, '_> {
         if flow != Flow::Return {
             match program.at_end {
                 AtEnd::Nothing => {}
-                AtEnd::Null => self.send(&[Datum::Null])?,
+                // Its text form is empty; it is not NULL.
+                AtEnd::Void => self.send(&[Datum::text("")])?,
                 AtEnd::Columns => self.send_columns(ctx)?,
                 AtEnd::Missing => {
                     let error = SqlError::new(

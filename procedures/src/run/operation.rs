@@ -35,9 +35,9 @@ pub struct Program {
     pub accesses: Vec<Access>,
     /// Values read from reference tables that keys depend on, over the arguments.
     pub reference_reads: Vec<ReferenceRead>,
-    /// Statements that could not be bound: they fail when they are reached, and the routine is
-    /// compiled anew when the catalog changes.
-    pub failures: u32,
+    /// Statements that could not be bound, by line, and why: they fail when they are reached, and
+    /// the routine is compiled anew when the catalog changes.
+    pub failures: Vec<(u32, String)>,
     /// How CONTEXT lines name it.
     pub language: ContextLanguage,
 }
@@ -64,7 +64,13 @@ impl Program {
             }
             (ContextLanguage::Sql, None) => format!("SQL function \"{}\"", self.routine.name),
             (ContextLanguage::PlPgSql, Some(site)) if site.line > 0 => {
-                format!("PL/pgSQL function {} line {} {}", self.signature, site.line, site.what)
+                format!(
+                    "PL/pgSQL function {} line {}{}{}",
+                    self.signature,
+                    site.line,
+                    if site.is_phase() { " " } else { " at " },
+                    site.what
+                )
             }
             (ContextLanguage::PlPgSql, _) => format!("PL/pgSQL function {}", self.signature),
         };
@@ -84,8 +90,8 @@ impl Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtEnd {
     Nothing,
-    /// A function returning void.
-    Null,
+    /// A function returning void: one row of it.
+    Void,
     /// OUT columns as they stand.
     Columns,
     /// An error: RETURN was not reached.
@@ -97,6 +103,13 @@ pub enum AtEnd {
 pub struct Site {
     pub line: u32,
     pub what: &'static str,
+}
+
+impl Site {
+    /// "during …": a phase of the routine, no statement.
+    fn is_phase(self) -> bool {
+        self.what.starts_with("during")
+    }
 }
 
 /// Where a value is stored.
