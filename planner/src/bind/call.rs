@@ -16,7 +16,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::coerce::is_polymorphic;
+use super::coerce::{is_polymorphic, resolve_polymorphic};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::resolve::{Choice, choose, type_list};
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE};
@@ -427,7 +427,9 @@ impl Binder<'_, '_> {
     fn scalar_result(&mut self, resolved: Resolved, position: Option<u32>) -> Result<BoundExpr> {
         match resolved {
             // The type of an expression is known here and nowhere later.
-            Resolved::Scalar { function, args } if function.function.name == "pg_typeof" && args.len() == 1 => {
+            Resolved::Scalar { function, args }
+                if function.function.name == "pg_typeof" && args.len() == 1 =>
+            {
                 Ok(BoundExpr::constant(Datum::Oid(args[0].ty.oid), Type::REGTYPE))
             }
             Resolved::Scalar { function, args } => {
@@ -682,8 +684,7 @@ impl Binder<'_, '_> {
     /// Converts the arguments of the chosen candidate and fills in what is left out.
     fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
         let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
-        let (types, result) =
-            self.resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
+        let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
         for (arg, &ty) in args.into_iter().zip(&types) {
             let value = if ty == Oid::ANY || is_polymorphic(ty) {
@@ -729,7 +730,7 @@ impl Binder<'_, '_> {
                     .columns
                     .iter()
                     .map(|(_, ty)| {
-                        self.resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| Type::of(ty))
+                        resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| Type::of(ty))
                     })
                     .collect::<Result<Vec<_>>>()?;
                 Resolved::Set { function, args: filled, columns }

@@ -352,48 +352,9 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// The type several expressions have in common (select_common_type). `what` opens the error
-    /// message: "CASE", "UNION".
+    /// As the free function of this name.
     pub(crate) fn common_type(&self, types: &[Type], what: &str) -> Result<Type> {
-        let mut common = types.first().map_or(Oid::UNKNOWN, |ty| ty.oid);
-        if common != Oid::UNKNOWN && types.iter().all(|ty| ty.oid == common) {
-            let typmod = types[0].typmod;
-            let same = types.iter().all(|ty| ty.typmod == typmod);
-            return Ok(Type { oid: common, typmod: if same { typmod } else { -1 } });
-        }
-        for ty in types.iter().skip(1) {
-            let next = ty.oid;
-            if next == Oid::UNKNOWN || next == common {
-                continue;
-            }
-            if common == Oid::UNKNOWN {
-                common = next;
-            } else if category(next) != category(common) {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!(
-                        "{what} types {} and {} cannot be matched",
-                        format_type(Type::of(common)),
-                        format_type(Type::of(next))
-                    ),
-                ));
-            } else if !is_preferred(common)
-                && can_coerce(common, next, CastContext::Implicit)
-                && !can_coerce(next, common, CastContext::Implicit)
-            {
-                common = next;
-            }
-        }
-        if common == Oid::UNKNOWN {
-            common = Oid::TEXT;
-        }
-        // The modifier survives if all that have this type agree and none is another type.
-        let mut typmods = types.iter().filter(|ty| ty.oid != Oid::UNKNOWN);
-        let typmod = match typmods.next() {
-            Some(first) if first.oid == common && typmods.all(|ty| ty == first) => first.typmod,
-            _ => -1,
-        };
-        Ok(Type { oid: common, typmod })
+        common_type(types, what)
     }
 
     /// Converts to a common type found before (coerce_to_common_type). The modifier is not
@@ -461,116 +422,153 @@ impl Binder<'_, '_> {
             .with_hint("You will need to rewrite or cast the expression.")
         })
     }
+}
 
-    /// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
-    /// the concrete argument types and the concrete result type.
-    pub(crate) fn resolve_polymorphic(
-        &self,
-        declared: &[Oid],
-        actual: &[Type],
-        result: Oid,
-    ) -> Result<(Vec<Oid>, Oid)> {
-        if !declared.iter().any(|&oid| is_polymorphic(oid)) {
-            return Ok((declared.to_vec(), result));
+/// The type several expressions have in common (select_common_type). `what` opens the error
+/// message: "CASE", "UNION".
+pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
+    let mut common = types.first().map_or(Oid::UNKNOWN, |ty| ty.oid);
+    if common != Oid::UNKNOWN && types.iter().all(|ty| ty.oid == common) {
+        let typmod = types[0].typmod;
+        let same = types.iter().all(|ty| ty.typmod == typmod);
+        return Ok(Type { oid: common, typmod: if same { typmod } else { -1 } });
+    }
+    for ty in types.iter().skip(1) {
+        let next = ty.oid;
+        if next == Oid::UNKNOWN || next == common {
+            continue;
         }
-        let mismatch = |message: String| SqlError::new(SqlState::DATATYPE_MISMATCH, message);
-        let mut element: Option<Oid> = None;
-        let mut array: Option<Oid> = None;
-        let mut compatible: Vec<Type> = Vec::new();
-        for (&wanted, ty) in declared.iter().zip(actual) {
-            if ty.oid == Oid::UNKNOWN {
-                continue;
-            }
-            match wanted {
-                Oid::ANYELEMENT | Oid::ANYNONARRAY => match element {
-                    Some(known) if known != ty.oid => {
-                        return Err(mismatch(
-                            "arguments declared \"anyelement\" are not all alike".to_owned(),
-                        )
+        if common == Oid::UNKNOWN {
+            common = next;
+        } else if category(next) != category(common) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "{what} types {} and {} cannot be matched",
+                    format_type(Type::of(common)),
+                    format_type(Type::of(next))
+                ),
+            ));
+        } else if !is_preferred(common)
+            && can_coerce(common, next, CastContext::Implicit)
+            && !can_coerce(next, common, CastContext::Implicit)
+        {
+            common = next;
+        }
+    }
+    if common == Oid::UNKNOWN {
+        common = Oid::TEXT;
+    }
+    // The modifier survives if all that have this type agree and none is another type.
+    let mut typmods = types.iter().filter(|ty| ty.oid != Oid::UNKNOWN);
+    let typmod = match typmods.next() {
+        Some(first) if first.oid == common && typmods.all(|ty| ty == first) => first.typmod,
+        _ => -1,
+    };
+    Ok(Type { oid: common, typmod })
+}
+
+/// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
+/// the concrete argument types and the concrete result type.
+pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid) -> Result<(Vec<Oid>, Oid)> {
+    if !declared.iter().any(|&oid| is_polymorphic(oid)) {
+        return Ok((declared.to_vec(), result));
+    }
+    let mismatch = |message: String| SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+    let mut element: Option<Oid> = None;
+    let mut array: Option<Oid> = None;
+    let mut compatible: Vec<Type> = Vec::new();
+    for (&wanted, ty) in declared.iter().zip(actual) {
+        if ty.oid == Oid::UNKNOWN {
+            continue;
+        }
+        match wanted {
+            Oid::ANYELEMENT | Oid::ANYNONARRAY => match element {
+                Some(known) if known != ty.oid => {
+                    return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
                         .with_detail(format!(
                             "{} versus {}",
                             format_type(Type::of(known)),
                             format_type(Type::of(ty.oid))
                         )));
-                    }
-                    _ => element = Some(ty.oid),
-                },
-                Oid::ANYARRAY => match array {
-                    Some(known) if known != ty.oid => {
-                        return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
-                            .with_detail(format!(
-                                "{} versus {}",
-                                format_type(Type::of(known)),
-                                format_type(Type::of(ty.oid))
-                            )));
-                    }
-                    _ => array = Some(ty.oid),
-                },
-                Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible.push(Type::of(ty.oid)),
-                Oid::ANYCOMPATIBLEARRAY => match element_of(ty.oid) {
-                    Some(element) => compatible.push(Type::of(element)),
-                    None => {
-                        return Err(mismatch(format!(
-                            "argument declared anycompatiblearray is not an array but type {}",
+                }
+                _ => element = Some(ty.oid),
+            },
+            Oid::ANYARRAY => match array {
+                Some(known) if known != ty.oid => {
+                    return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
+                        .with_detail(format!(
+                            "{} versus {}",
+                            format_type(Type::of(known)),
                             format_type(Type::of(ty.oid))
                         )));
-                    }
-                },
-                _ => {}
-            }
-        }
-        if let Some(array) = array {
-            let of = element_of(array).ok_or_else(|| {
-                mismatch(format!(
-                    "argument declared anyarray is not an array but type {}",
-                    format_type(Type::of(array))
-                ))
-            })?;
-            match element {
-                Some(known) if known != of => {
-                    return Err(mismatch(
-                        "argument declared anyarray is not consistent with argument declared anyelement"
-                            .to_owned(),
-                    )
-                    .with_detail(format!(
-                        "{} versus {}",
-                        format_type(Type::of(array)),
-                        format_type(Type::of(known))
+                }
+                _ => array = Some(ty.oid),
+            },
+            Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible.push(Type::of(ty.oid)),
+            Oid::ANYCOMPATIBLEARRAY => match element_of(ty.oid) {
+                Some(element) => compatible.push(Type::of(element)),
+                None => {
+                    return Err(mismatch(format!(
+                        "argument declared anycompatiblearray is not an array but type {}",
+                        format_type(Type::of(ty.oid))
                     )));
                 }
-                _ => element = Some(of),
-            }
-        } else if let Some(element) = element {
-            array = array_of(element);
+            },
+            _ => {}
         }
-        let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
-        if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY]) && element.is_none() {
-            return Err(mismatch(
-                "could not determine polymorphic type because input has type unknown".to_owned(),
-            ));
-        }
-        let mut compatible_element = None;
-        if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
-            compatible_element = Some(self.common_type(&compatible, "anycompatible")?.oid);
-        }
-        let concrete = |oid: Oid| -> Result<Oid> {
-            let missing = || {
-                mismatch(format!(
-                    "could not find array type for data type {}",
-                    element.map_or_else(String::new, |e| format_type(Type::of(e)))
-                ))
-            };
-            Ok(match oid {
-                Oid::ANYELEMENT | Oid::ANYNONARRAY => element.ok_or_else(missing)?,
-                Oid::ANYARRAY => array.ok_or_else(missing)?,
-                Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
-                Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,
-                other => other,
-            })
-        };
-        let args = declared.iter().map(|&oid| concrete(oid)).collect::<Result<Vec<_>>>()?;
-        Ok((args, concrete(result)?))
     }
+    if let Some(array) = array {
+        let of = element_of(array).ok_or_else(|| {
+            mismatch(format!(
+                "argument declared anyarray is not an array but type {}",
+                format_type(Type::of(array))
+            ))
+        })?;
+        match element {
+            Some(known) if known != of => {
+                return Err(mismatch(
+                    "argument declared anyarray is not consistent with argument declared anyelement"
+                        .to_owned(),
+                )
+                .with_detail(format!(
+                    "{} versus {}",
+                    format_type(Type::of(array)),
+                    format_type(Type::of(known))
+                )));
+            }
+            _ => element = Some(of),
+        }
+    } else if let Some(element) = element {
+        array = array_of(element);
+    }
+    let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
+    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY]) && element.is_none() {
+        return Err(mismatch(
+            "could not determine polymorphic type because input has type unknown".to_owned(),
+        ));
+    }
+    let mut compatible_element = None;
+    if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
+        compatible_element = Some(common_type(&compatible, "anycompatible")?.oid);
+    }
+    let concrete = |oid: Oid| -> Result<Oid> {
+        let missing = || {
+            mismatch(format!(
+                "could not find array type for data type {}",
+                element.map_or_else(String::new, |e| format_type(Type::of(e)))
+            ))
+        };
+        Ok(match oid {
+            Oid::ANYELEMENT | Oid::ANYNONARRAY => element.ok_or_else(missing)?,
+            Oid::ANYARRAY => array.ok_or_else(missing)?,
+            Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
+            Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,
+            other => other,
+        })
+    };
+    let args = declared.iter().map(|&oid| concrete(oid)).collect::<Result<Vec<_>>>()?;
+    Ok((args, concrete(result)?))
 }
 
 /// 42846 as PostgreSQL words it.

@@ -7,7 +7,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
-use super::coerce::{can_coerce, category, is_preferred};
+use super::coerce::{can_coerce, category, is_polymorphic, is_preferred, resolve_polymorphic};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// What resolution found among several signatures.
@@ -24,11 +24,7 @@ pub fn choose(actual: &[Oid], candidates: &[Vec<Oid>]) -> Choice {
     if let Some(exact) = candidates.iter().position(|candidate| candidate == actual) {
         return Choice::One(exact);
     }
-    let mut left: Vec<usize> = (0..candidates.len())
-        .filter(|&i| {
-            actual.iter().zip(&candidates[i]).all(|(&from, &to)| can_coerce(from, to, CastContext::Implicit))
-        })
-        .collect();
+    let mut left: Vec<usize> = (0..candidates.len()).filter(|&i| fits(actual, &candidates[i])).collect();
     if let Some(choice) = settled(&left) {
         return choice;
     }
@@ -106,18 +102,23 @@ pub fn choose(actual: &[Oid], candidates: &[Vec<Oid>]) -> Choice {
     if let Some(first) = types.next()
         && types.all(|ty| ty == first)
     {
-        let fitting: Vec<usize> = left
-            .iter()
-            .copied()
-            .filter(|&candidate| {
-                candidates[candidate].iter().all(|&to| can_coerce(first, to, CastContext::Implicit))
-            })
-            .collect();
+        let assumed = vec![first; actual.len()];
+        let fitting: Vec<usize> = left.iter().copied().filter(|&i| fits(&assumed, &candidates[i])).collect();
         if let [only] = fitting[..] {
             return Choice::One(only);
         }
     }
     Choice::Ambiguous
+}
+
+/// Whether arguments of these types can be passed. `any…` types must also agree among
+/// themselves, as far as nothing is unknown.
+fn fits(actual: &[Oid], candidate: &[Oid]) -> bool {
+    actual.iter().zip(candidate).all(|(&from, &to)| can_coerce(from, to, CastContext::Implicit))
+        && (!candidate.iter().any(|&oid| is_polymorphic(oid)) || actual.contains(&Oid::UNKNOWN) || {
+            let types: Vec<Type> = actual.iter().map(|&oid| Type::of(oid)).collect();
+            resolve_polymorphic(candidate, &types, Oid::VOID).is_ok()
+        })
 }
 
 fn settled(left: &[usize]) -> Option<Choice> {
@@ -162,7 +163,7 @@ impl Binder<'_, '_> {
         let operator = lookup_binary(name, left.ty.oid, right.ty.oid)
             .map_err(|choice| undefined_operator(choice, name, Some(left.ty), right.ty))?;
         let declared = [operator.left.unwrap_or(Oid::UNKNOWN), operator.right];
-        let (concrete, result) = self.resolve_polymorphic(&declared, &types, operator.result)?;
+        let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
         let right = self.coerce_or_fail(right, Type::of(concrete[1]), CastContext::Implicit)?;
         Ok((operator, vec![left, right], Type::of(result)))
@@ -188,8 +189,7 @@ impl Binder<'_, '_> {
             Choice::One(i) => operators[i],
             choice => return Err(undefined_operator(choice, name, None, operand.ty)),
         };
-        let (concrete, result) =
-            self.resolve_polymorphic(&[operator.right], &[operand.ty], operator.result)?;
+        let (concrete, result) = resolve_polymorphic(&[operator.right], &[operand.ty], operator.result)?;
         let operand = self.coerce_or_fail(operand, Type::of(concrete[0]), CastContext::Implicit)?;
         let result = Type::of(result);
         let function = ResolvedFunction { function: operator.function, result };
