@@ -29,6 +29,7 @@ pub mod spawn;
 pub mod storage;
 pub mod submission;
 pub mod table;
+pub mod topology;
 pub mod txn;
 
 pub use engine::{

@@ -27,13 +27,13 @@ pub(super) fn run(
     checkpointer: &mut Checkpointer,
     stop: &AtomicBool,
 ) -> Result<(), StoreError> {
-    checkpointer.begin(shared.epochs.current());
+    let whole = checkpointer.begin(shared.epochs.current());
     let routing = shared.load_routing();
     for group in routing.groups() {
         let mut low = Some(KeyBuf::new());
         // By key, not by partition: splits in between are followed, not missed.
         while let Some(from) = low.take() {
-            low = partition(shared, checkpointer, group, from, stop)?;
+            low = partition(shared, checkpointer, group, from, whole, stop)?;
             if stop.load(Ordering::Acquire) && shared.config.background {
                 return Ok(());
             }
@@ -58,6 +58,7 @@ fn partition(
     checkpointer: &mut Checkpointer,
     group: GroupId,
     low: KeyBuf,
+    whole: bool,
     stop: &AtomicBool,
 ) -> Result<Option<KeyBuf>, StoreError> {
     let mut at = None;
@@ -65,6 +66,7 @@ fn partition(
     loop {
         let program = TakeSlice {
             group,
+            whole,
             low: low.clone(),
             bytes_max: shared.config.checkpoint_slice_bytes,
             from: at.take(),
@@ -96,6 +98,8 @@ fn partition(
 /// One slice of one partition.
 struct TakeSlice {
     group: GroupId,
+    /// Write every leaf, whatever the last checkpoint has.
+    whole: bool,
     low: KeyBuf,
     bytes_max: usize,
     /// The tree and key to go on from.
@@ -119,7 +123,7 @@ impl Program for TakeSlice {
         let references = (self.group == REFERENCE_GROUP).then(|| txn.published_references());
         let data = txn.partition_data(self.group, &self.low)?;
         let upto = *self.upto.get_or_insert(data.sequence);
-        let since = data.checkpointed;
+        let since = if self.whole { 0 } else { data.checkpointed };
         let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max);
         let mut ids: Vec<TreeId> =
             data.roots.iter().filter_map(|root| root.id).filter(|id| tables.contains(id)).collect();

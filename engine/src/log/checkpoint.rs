@@ -169,6 +169,8 @@ pub struct Checkpointer {
     waiting: VecDeque<Slice>,
     sequence_max: u64,
     rows: u64,
+    /// A write has failed since the last finished checkpoint: slices may be lost.
+    whole: bool,
 }
 
 /// What a checkpoint did.
@@ -194,15 +196,20 @@ impl Checkpointer {
             waiting: VecDeque::new(),
             sequence_max: mark.sequence_max,
             rows: 0,
+            whole: false,
         })
     }
 
     /// Begins. `open` is an epoch such that every commit of earlier epochs is in the trees:
     /// the global epoch read now will do, because slices claim their partitions afterwards.
-    pub fn begin(&mut self, open: Epoch) {
+    ///
+    /// Returns whether slices must be whole (`since` 0): after a failed write nobody knows which
+    /// rows of earlier slices the store still has.
+    pub fn begin(&mut self, open: Epoch) -> bool {
         self.running = Some(open);
-        self.waiting.clear();
+        // Slices of a checkpoint that was given up stay: their partitions think them written.
         self.rows = 0;
+        self.whole
     }
 
     /// Takes a slice and writes those that have become durable. True if none waits: the caller
@@ -222,7 +229,10 @@ impl Checkpointer {
             if !self.log.is_durable(slice.tag.epoch) {
                 return Ok(false);
             }
-            self.store.checkpoint_write(&slice.changes)?;
+            if let Err(error) = self.store.checkpoint_write(&slice.changes) {
+                self.whole = true;
+                return Err(error);
+            }
             self.rows += slice.changes.len() as u64;
             self.waiting.pop_front();
         }
@@ -230,8 +240,7 @@ impl Checkpointer {
     }
 
     /// Ends the checkpoint once every slice is written, and cuts the log. `Ok(None)` while
-    /// slices wait for their commits. After an error the checkpoint may be finished again or
-    /// begun anew: what was written stays true.
+    /// slices wait for their commits. After an error the checkpoint must be begun anew.
     pub fn finish(&mut self) -> Result<Option<CheckpointDone>, StoreError> {
         let Some(open) = self.running else { return Ok(None) };
         if !self.write_durable()? {
@@ -244,10 +253,13 @@ impl Checkpointer {
                 None => index.back().map_or(self.mark.replay_from, |entry| entry.number.next()),
             }
         };
+        // Until the mark is written, an error leaves the rows so far in doubt.
+        self.whole = true;
         let rows_removed = self.settle(cut)?;
         self.store.checkpoint_flush()?;
         let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch: open };
         mark.write(&*self.store)?;
+        self.whole = false;
         self.mark = mark;
         self.running = None;
         self.store.truncate(cut)?;

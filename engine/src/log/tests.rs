@@ -381,3 +381,24 @@ fn a_newer_format_is_refused() {
     let error = super::store::check_format(&store).expect_err("refused");
     assert_eq!(error.to_string(), "the data directory has format 2, this version reads up to 1");
 }
+
+#[test]
+fn after_a_failed_checkpoint_the_next_one_is_whole_and_loses_nothing() {
+    let store = written(5);
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store.clone(), recovered);
+    server.checkpointer.begin(Epoch(server.global));
+    let slice = |server: &Server| {
+        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20);
+        assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
+        slice.build()
+    };
+    store.set_faults(Faults { full: true, ..Faults::default() });
+    assert!(server.checkpointer.write(slice(&server)).is_err());
+    store.set_faults(Faults::default());
+    assert!(server.checkpointer.begin(Epoch(server.global)), "whole slices are asked for");
+    assert!(server.checkpointer.finish().expect("space again").is_some());
+    assert!(!server.checkpointer.begin(Epoch(server.global)));
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    assert_eq!(recovered.trees[&TABLES[0]].len(), 5, "the slice that failed was written after all");
+}

@@ -1,0 +1,65 @@
+//! Which cores there are, and which of them belong together.
+//!
+//! - [`hardware`]  the machine as hwloc sees it: real, or from a synthetic description
+//! - [`placement`] from cores to islands and executors: pure, tested on invented machines
+//! - [`quota`]     the container's CPU quota, of either version of control groups
+//!
+//! An *island* is the cores that share a last-level cache, or a socket where caches tell
+//! nothing (*OLTP on Hardware Islands*: communication inside is cheap, across it is not). Each
+//! executor gets a core of its own, never a second hardware thread of one: two hot threads on
+//! a core slow each other exactly while one holds a claim. The process's affinity mask and the
+//! cpuset bound which cores, the quota how many.
+//!
+//! A synthetic machine (`synthetic:pack:2 l3:2 core:8 pu:2`) keeps its islands and maps its
+//! cores onto the real ones in turn, so that placement and cost decisions for a large machine
+//! can be run on a small one.
+
+mod hardware;
+mod placement;
+mod quota;
+
+pub use hardware::Hardware;
+pub use placement::{Bounds, CoreSeen, Island, Machine, Place, place};
+pub use quota::cpu_quota;
+
+/// Why the machine could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// hwloc could not read the machine.
+    #[error("the hardware topology could not be read: {0}")]
+    Unreadable(String),
+    /// The setting is neither `auto` nor a synthetic description hwloc understands.
+    #[error("invalid topology \"{setting}\": {reason}")]
+    Setting { setting: String, reason: String },
+    /// No core is left inside the bounds.
+    #[error("the affinity mask of the process leaves no core to run on")]
+    NoCores,
+}
+
+/// A source of machines; read again every second, because cores come and go.
+pub trait Topology: Send + Sync {
+    /// The machine as it is now.
+    fn read(&self) -> Result<Machine, TopologyError>;
+}
+
+/// The topology a `topology` setting asks for: `auto`, or `synthetic:` and a description in
+/// hwloc's words.
+pub fn from_setting(setting: &str) -> Result<Box<dyn Topology>, TopologyError> {
+    if setting == "auto" {
+        return Ok(Box::new(Hardware::Real));
+    }
+    match setting.strip_prefix("synthetic:") {
+        Some(description) => {
+            let hardware = Hardware::Synthetic(description.trim().to_owned());
+            hardware.read().map_err(|error| TopologyError::Setting {
+                setting: setting.to_owned(),
+                reason: error.to_string(),
+            })?;
+            Ok(Box::new(hardware))
+        }
+        None => Err(TopologyError::Setting {
+            setting: setting.to_owned(),
+            reason: "expected auto or synthetic:…".to_owned(),
+        }),
+    }
+}
