@@ -33,10 +33,11 @@ use crate::txn::{
 /// The engine. Cheap to clone; the last clone's end stops its threads.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) shared: Arc<Shared>,
     /// Stops the background threads when the last engine goes; programs on their way keep
-    /// only the shared state.
+    /// only the shared state. Goes before the shared state: the log writer needs its epochs
+    /// to write what is still in the buffers.
     background: Arc<open::Background>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// Under what a program is submitted.
