@@ -22,6 +22,12 @@ pub use lock::*;
 pub use type_name::*;
 pub use utility::*;
 
+/// The name of a function argument that stands for VARIADIC: `f(VARIADIC a)` arrives as
+/// `f("…" => a)`. A name with a NUL cannot come from a client's text.
+///
+/// Likewise `INSERT … OVERRIDING SYSTEM VALUE` arrives with sqlparser's `overwrite` set.
+pub const VARIADIC_ARGUMENT: &str = "\0variadic";
+
 /// One statement of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatementText {

@@ -4,20 +4,21 @@
 use std::ops::Range;
 
 use sqlparser::ast as sp;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::ast::{Expression, QualifiedName};
 use crate::error::{Result, SqlError, SqlState};
 
+use super::dialect::ArchipelDialect;
 use super::keywords::is_reserved;
+use super::refuse::missing_construction;
 use super::tokens::{Positions, string_value, syntax_error, tokenize, too_deep};
 
 /// sqlparser counts one for most nested constructs.
 const RECURSION_LIMIT: usize = 200;
 
-static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+static DIALECT: ArchipelDialect = ArchipelDialect;
 
 pub(super) struct Cursor<'t> {
     pub(super) parser: Parser<'static>,
@@ -132,9 +133,17 @@ impl<'t> Cursor<'t> {
         cascade
     }
 
-    /// Skips what is left of the statement.
+    /// Skips what is left of the statement. Semicolons inside parentheses (rules) do not end it.
     pub(super) fn skip_statement(&mut self) {
-        while !self.at_end() {
+        let mut depth = 0_u32;
+        loop {
+            match self.peek() {
+                Token::EOF => return,
+                Token::SemiColon if depth == 0 => return,
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
             self.parser.advance_token();
         }
     }
@@ -253,12 +262,25 @@ impl<'t> Cursor<'t> {
 
     // -- through sqlparser
 
-    /// Runs a production of sqlparser's.
+    /// Runs a production of sqlparser's. Where it fails over a construction that PostgreSQL
+    /// knows, the error is 0A000 with its name.
     pub(super) fn delegate<T>(
         &mut self,
         production: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
     ) -> Result<T> {
-        production(&mut self.parser).map_err(|error| self.translate(error))
+        let start = self.index();
+        production(&mut self.parser).map_err(|error| self.translate(error, start))
+    }
+
+    /// Index of the next token.
+    pub(super) fn index(&self) -> usize {
+        let current = self.parser.get_current_index();
+        // At the very start there is no current token.
+        if std::ptr::eq(self.parser.peek_token_ref(), self.parser.token_at(current)) {
+            current
+        } else {
+            current + 1
+        }
     }
 
     pub(super) fn expression(&mut self) -> Result<Expression> {
@@ -332,29 +354,52 @@ impl<'t> Cursor<'t> {
         syntax_error(near, self.positions.character_of_byte(from))
     }
 
-    /// sqlparser's error as PostgreSQL would say it.
-    fn translate(&self, error: ParserError) -> SqlError {
+    /// sqlparser's error as PostgreSQL would say it; `start` is where its production began.
+    fn translate(&self, error: ParserError, start: usize) -> SqlError {
         let message = match error {
             ParserError::RecursionLimitExceeded => return too_deep(),
             ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
         };
-        match error_location(&message).and_then(|(line, column)| self.token_starting(line, column)) {
-            Some(token) => self.error_at(&token),
-            None if message.contains("found: EOF") => self.error_at(&TokenWithSpan::new_eof()),
-            None => self.unexpected(),
+        let failed = match error_location(&message) {
+            Some((line, column)) => self.token_starting(line, column),
+            None => None,
+        };
+        let end = self.statement_end(start);
+        let at = failed
+            .unwrap_or_else(|| if message.contains("found: EOF") { end } else { self.index().min(end) });
+        self.refused_or_error(start, at)
+    }
+
+    /// Index of the semicolon, or of the end of the script, after `start`.
+    fn statement_end(&self, start: usize) -> usize {
+        let ends =
+            |index: &usize| matches!(self.parser.token_at(*index).token, Token::EOF | Token::SemiColon);
+        (start..).find(ends).unwrap_or(start)
+    }
+
+    /// The error of a statement that began at `start` and whose token `at` could not be taken.
+    fn refused_or_error(&self, start: usize, at: usize) -> SqlError {
+        let tokens: Vec<TokenWithSpan> =
+            (start..self.statement_end(start)).map(|index| self.parser.token_at(index).clone()).collect();
+        let token = self.parser.token_at(at);
+        match missing_construction(&tokens, at.saturating_sub(start)) {
+            Some(what) => SqlError::unsupported(what).at(self.positions.character(token.span.start)),
+            None => self.error_at(token),
         }
     }
 
-    /// The token that starts at a line and column, near where parsing stopped.
-    fn token_starting(&self, line: u64, column: u64) -> Option<TokenWithSpan> {
+    /// The error of a statement that began at token `start` and goes on where it should end.
+    pub(super) fn unexpected_in(&self, start: usize) -> SqlError {
+        self.refused_or_error(start, self.index())
+    }
+
+    /// Index of the token that starts at a line and column, near where parsing stopped.
+    fn token_starting(&self, line: u64, column: u64) -> Option<usize> {
         let here = self.parser.get_current_index();
-        let matches =
-            |token: &TokenWithSpan| token.span.start.line == line && token.span.start.column == column;
-        (0..here.saturating_add(64))
-            .rev()
-            .map(|index| self.parser.token_at(index))
-            .find(|token| token.token != Token::EOF && matches(token))
-            .cloned()
+        (0..here.saturating_add(64)).rev().find(|&index| {
+            let token = self.parser.token_at(index);
+            token.token != Token::EOF && token.span.start.line == line && token.span.start.column == column
+        })
     }
 }
 

@@ -60,7 +60,16 @@ impl Cursor<'_> {
         let or_replace = self.take_words(&["or", "replace"]);
         match self.word_at(0).as_str() {
             "function" | "procedure" => return self.create_routine(or_replace),
+            "trusted" | "procedural" => return Ok(self.refuse("CREATE LANGUAGE")),
+            "temporary" | "temp" | "local" | "global" => {
+                while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
+                    self.skip(1);
+                }
+                let what = self.word_at(0).to_uppercase();
+                return Ok(self.refuse(format!("CREATE TEMPORARY {what}")));
+            }
             _ if or_replace => {}
+            "default" => return Ok(self.refuse("CREATE CONVERSION")),
             "table" => {
                 self.skip(1);
                 return self.create_table();
@@ -74,18 +83,10 @@ impl Cursor<'_> {
                 self.skip(1);
                 return self.create_schema();
             }
-            "temporary" | "temp" | "local" | "global" => {
-                while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
-                    self.skip(1);
-                }
-                let what = self.word_at(0).to_uppercase();
-                return Ok(self.refuse(format!("CREATE TEMPORARY {what}")));
-            }
             "unlogged" => return Ok(self.refuse("CREATE UNLOGGED TABLE")),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return Ok(self.refuse("CREATE CONSTRAINT TRIGGER"));
             }
-            "trusted" | "procedural" => return Ok(self.refuse("CREATE LANGUAGE")),
             _ => {}
         }
         self.foreign_object("CREATE")
@@ -252,6 +253,9 @@ impl Cursor<'_> {
         let revoke = self.at("revoke");
         self.skip(1);
         let what = if revoke { "REVOKE" } else { "GRANT" };
+        if revoke && self.at_words(&["admin", "option", "for"]) {
+            return Ok(self.refuse("REVOKE of a role"));
+        }
         let mut grant_option = revoke && self.take_words(&["grant", "option", "for"]);
         let mut privileges = Vec::new();
         if self.take("all") {

@@ -469,7 +469,7 @@ impl Cursor<'_> {
             let name = cursor.label()?;
             let value = match cursor.peek() {
                 Token::Comma | Token::RParen => None,
-                Token::Number(..) => Some(cursor.signed_number()?),
+                Token::Number(..) | Token::Minus | Token::Plus => Some(cursor.signed_number()?),
                 _ => Some(cursor.word_or_literal()?),
             };
             Ok((name, value))

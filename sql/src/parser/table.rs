@@ -1,12 +1,11 @@
-//! CREATE and ALTER TABLE, CREATE INDEX, sequences.
+//! CREATE and ALTER TABLE.
 
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
-    ColumnDefinition, CreateIndex, CreateSequence, CreateTable, CreateTableAs, Deferrable, IndexElement,
-    IndexKey, QualifiedName, References, ReferentialAction, SequenceOption, Statement, TableConstraint,
-    TableConstraintKind,
+    ColumnDefinition, CreateTable, CreateTableAs, Deferrable, QualifiedName, References, ReferentialAction,
+    Statement, TableConstraint, TableConstraintKind,
 };
 use crate::error::Result;
 
@@ -25,6 +24,9 @@ impl Cursor<'_> {
         }
         if self.at("of") {
             return Ok(self.refuse("CREATE TABLE … OF type"));
+        }
+        if self.at("using") {
+            return Ok(self.refuse("CREATE TABLE … USING"));
         }
         if self.is_table_as() {
             return self.create_table_as(name, if_not_exists);
@@ -84,7 +86,10 @@ impl Cursor<'_> {
             match (self.peek_at(ahead), self.peek_at(ahead + 1)) {
                 (Token::Word(_), Token::Comma) => ahead += 2,
                 (Token::Word(_), Token::RParen) => {
-                    return matches!(self.word_at(ahead + 2).as_str(), "as" | "with");
+                    return matches!(
+                        self.word_at(ahead + 2).as_str(),
+                        "as" | "with" | "on" | "using" | "tablespace"
+                    );
                 }
                 _ => return false,
             }
@@ -95,6 +100,9 @@ impl Cursor<'_> {
         let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
         if self.take("with") {
             self.storage_options()?;
+        }
+        if self.at("on") || self.at("using") || self.at("tablespace") {
+            return Ok(self.refuse("CREATE TABLE … AS with this clause"));
         }
         self.expect("as")?;
         if self.at("execute") {
@@ -144,6 +152,9 @@ impl Cursor<'_> {
         loop {
             if self.take("collate") {
                 column.collation = Some(self.name()?);
+            } else if self.take("compression") {
+                self.label()?;
+                return Err(crate::error::SqlError::unsupported("COMPRESSION"));
             } else if let Some(constraint) = self.column_constraint()? {
                 column.constraints.push(constraint);
             } else {
@@ -155,8 +166,10 @@ impl Cursor<'_> {
     fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let kind = match self.word_at(0).as_str() {
-            "not" if self.at_words(&["not", "null"]) => {
-                self.skip(2);
+            // NOT DEFERRABLE belongs to the constraint before.
+            "not" if !matches!(self.word_at(1).as_str(), "deferrable" | "valid") => {
+                self.skip(1);
+                self.expect("null")?;
                 ColumnConstraintKind::NotNull
             }
             "null" => {
@@ -225,7 +238,7 @@ impl Cursor<'_> {
         Ok(expression)
     }
 
-    fn nulls_not_distinct(&mut self) -> Result<bool> {
+    pub(super) fn nulls_not_distinct(&mut self) -> Result<bool> {
         if self.take_words(&["nulls", "not", "distinct"]) {
             return Ok(true);
         }
@@ -235,6 +248,9 @@ impl Cursor<'_> {
 
     /// WITH (…) and USING INDEX TABLESPACE after a key.
     fn index_parameters(&mut self) -> Result<()> {
+        if self.at_words(&["using", "index", "tablespace"]) {
+            return Err(crate::error::SqlError::unsupported("TABLESPACE"));
+        }
         if self.at("with") && *self.peek_at(1) == Token::LParen {
             self.skip(1);
             self.storage_options()?;
@@ -242,7 +258,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn include(&mut self) -> Result<Vec<String>> {
+    pub(super) fn include(&mut self) -> Result<Vec<String>> {
         if self.take("include") { self.columns() } else { Ok(Vec::new()) }
     }
 
@@ -280,12 +296,22 @@ impl Cursor<'_> {
         } else if self.take("cascade") {
             Ok(ReferentialAction::Cascade)
         } else if self.take_words(&["set", "null"]) {
+            self.optional_columns()?;
             Ok(ReferentialAction::SetNull)
         } else if self.take_words(&["set", "default"]) {
+            self.optional_columns()?;
             Ok(ReferentialAction::SetDefault)
         } else {
             Err(self.unexpected())
         }
+    }
+
+    /// The columns SET NULL is limited to. The action is refused as a whole where it is planned.
+    fn optional_columns(&mut self) -> Result<()> {
+        if *self.peek() == Token::LParen {
+            self.columns()?;
+        }
+        Ok(())
     }
 
     fn deferrable(&mut self) -> Result<Deferrable> {
@@ -350,9 +376,6 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         self.index_parameters()?;
-        if self.take_words(&["using", "index", "tablespace"]) {
-            self.identifier()?;
-        }
         let mut not_valid = false;
         let mut deferrable = self.deferrable()?;
         loop {
@@ -469,8 +492,16 @@ impl Cursor<'_> {
         format!("ALTER TABLE … {}", words.join(" "))
     }
 
+    /// Up to the comma before the next action.
     fn skip_action(&mut self) {
-        while !self.at_end() && *self.peek() != Token::Comma {
+        let mut depth = 0_u32;
+        while !self.at_end() {
+            match self.peek() {
+                Token::Comma if depth == 0 => return,
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
             self.skip(1);
         }
     }
@@ -480,6 +511,11 @@ impl Cursor<'_> {
             return Ok(AlterTableAction::Unsupported(self.action_words()));
         }
         self.take("column");
+        if matches!(self.peek(), Token::Number(..)) {
+            // ALTER INDEX names columns by number.
+            self.skip(1);
+            return Ok(AlterTableAction::Unsupported(self.action_words()));
+        }
         let column = self.identifier()?;
         if self.take_words(&["set", "default"]) {
             return Ok(AlterTableAction::SetDefault { column, default: Some(self.expression()?) });
@@ -525,158 +561,5 @@ impl Cursor<'_> {
         let from = self.identifier()?;
         self.expect("to")?;
         Ok(AlterTableAction::RenameColumn { from, to: self.identifier()? })
-    }
-
-    /// After CREATE, at [UNIQUE] INDEX.
-    pub(super) fn create_index(&mut self) -> Result<Statement> {
-        let unique = self.take("unique");
-        self.expect("index")?;
-        let concurrently = self.take("concurrently");
-        let if_not_exists = self.take_if_not_exists();
-        let name = if self.at("on") { None } else { Some(self.identifier()?) };
-        self.expect("on")?;
-        self.take("only");
-        let table = self.name()?;
-        let method = if self.take("using") { Some(self.identifier()?) } else { None };
-        let elements = self.parenthesized(Self::index_element)?;
-        let include = self.include()?;
-        let nulls_not_distinct = self.nulls_not_distinct()?;
-        let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
-        if self.at("tablespace") {
-            return Ok(self.refuse("TABLESPACE"));
-        }
-        let predicate = if self.take("where") { Some(self.expression()?) } else { None };
-        Ok(Statement::CreateIndex(Box::new(CreateIndex {
-            unique,
-            concurrently,
-            if_not_exists,
-            name,
-            table,
-            method,
-            elements,
-            include,
-            nulls_not_distinct,
-            options,
-            predicate,
-        })))
-    }
-
-    fn index_element(&mut self) -> Result<IndexElement> {
-        let position = self.position();
-        let key = if *self.peek() == Token::LParen {
-            IndexKey::Expression(self.parenthesized_expression()?)
-        } else if *self.peek_at(1) == Token::LParen {
-            IndexKey::Expression(self.expression()?)
-        } else {
-            IndexKey::Column(self.identifier()?)
-        };
-        let collation = if self.take("collate") { Some(self.name()?) } else { None };
-        let plain = matches!(self.word_at(0).as_str(), "" | "asc" | "desc" | "nulls");
-        let operator_class =
-            if plain && !matches!(self.peek(), Token::Word(word) if word.quote_style.is_some()) {
-                None
-            } else {
-                Some(self.name()?)
-            };
-        if operator_class.is_some() && *self.peek() == Token::LParen {
-            self.storage_options()?;
-        }
-        let descending = self.take("desc");
-        if !descending {
-            self.take("asc");
-        }
-        let nulls_first = if self.take_words(&["nulls", "first"]) {
-            Some(true)
-        } else if self.take_words(&["nulls", "last"]) {
-            Some(false)
-        } else {
-            None
-        };
-        Ok(IndexElement { key, position, collation, operator_class, descending, nulls_first })
-    }
-
-    /// After CREATE SEQUENCE.
-    pub(super) fn create_sequence(&mut self) -> Result<Statement> {
-        let if_not_exists = self.take_if_not_exists();
-        let name = self.name()?;
-        let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(CreateSequence { name, if_not_exists, options }))
-    }
-
-    pub(super) fn sequence_options(&mut self) -> Result<Vec<SequenceOption>> {
-        let mut options = Vec::new();
-        loop {
-            let option = match self.word_at(0).as_str() {
-                "as" => {
-                    self.skip(1);
-                    SequenceOption::As(self.type_name()?)
-                }
-                "increment" => {
-                    self.skip(1);
-                    self.take("by");
-                    SequenceOption::Increment(self.integer()?)
-                }
-                "minvalue" => {
-                    self.skip(1);
-                    SequenceOption::MinValue(Some(self.integer()?))
-                }
-                "maxvalue" => {
-                    self.skip(1);
-                    SequenceOption::MaxValue(Some(self.integer()?))
-                }
-                "no" => {
-                    self.skip(1);
-                    match self.label()?.as_str() {
-                        "minvalue" => SequenceOption::MinValue(None),
-                        "maxvalue" => SequenceOption::MaxValue(None),
-                        "cycle" => SequenceOption::Cycle(false),
-                        _ => return Err(self.unexpected()),
-                    }
-                }
-                "start" => {
-                    self.skip(1);
-                    self.take("with");
-                    SequenceOption::Start(self.integer()?)
-                }
-                "restart" => {
-                    self.skip(1);
-                    let given = self.take("with") || matches!(self.peek(), Token::Number(..) | Token::Minus);
-                    SequenceOption::Restart(if given { Some(self.integer()?) } else { None })
-                }
-                "cache" => {
-                    self.skip(1);
-                    SequenceOption::Cache(self.integer()?)
-                }
-                "cycle" => {
-                    self.skip(1);
-                    SequenceOption::Cycle(true)
-                }
-                "owned" => {
-                    self.skip(1);
-                    self.expect("by")?;
-                    SequenceOption::OwnedBy(self.owner_column()?)
-                }
-                _ => return Ok(options),
-            };
-            options.push(option);
-        }
-    }
-
-    fn owner_column(&mut self) -> Result<Option<(QualifiedName, String)>> {
-        if self.take("none") {
-            return Ok(None);
-        }
-        let (table, column) = self.column_name()?;
-        Ok(Some((table, column)))
-    }
-
-    /// `[schema.]table.column`.
-    pub(super) fn column_name(&mut self) -> Result<(QualifiedName, String)> {
-        let here = self.unexpected();
-        let full = self.name()?;
-        let table = full.schema.ok_or(here)?;
-        let name =
-            QualifiedName { catalog: None, schema: full.catalog, name: table, position: full.position };
-        Ok((name, full.name))
     }
 }

@@ -103,7 +103,125 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     let raw = raw_tokens(positions)?;
     let tokens = join_strings(raw);
     check_depth(&tokens)?;
-    Ok(rewrite_locks(drop_only(tokens)))
+    // Only the rewriting below may say INSERT OVERWRITE.
+    if let Some(pair) = tokens
+        .windows(2)
+        .find(|pair| is_word(Some(&pair[0]), "insert") && is_word(Some(&pair[1]), "overwrite"))
+    {
+        let at = pair[1].span.start;
+        let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
+        return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
+    }
+    Ok(rewrite_locks(rewrite_words(drop_only(rewrite_table(tokens)))))
+}
+
+/// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.
+fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let begins = |index: usize| {
+        keyword(tokens.get(index)) == Some(Keyword::TABLE)
+            && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
+            && match index.checked_sub(1).map(|before| &tokens[before].token) {
+                None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
+                Some(Token::Word(word)) => matches!(
+                    word.keyword,
+                    Keyword::UNION
+                        | Keyword::INTERSECT
+                        | Keyword::EXCEPT
+                        | Keyword::ALL
+                        | Keyword::DISTINCT
+                        | Keyword::AS
+                        | Keyword::EXPLAIN
+                        | Keyword::ANALYZE
+                        | Keyword::VERBOSE
+                ),
+                Some(_) => false,
+            }
+    };
+    if !(0..tokens.len()).any(begins) {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 4);
+    for (index, token) in tokens.iter().enumerate() {
+        if begins(index) {
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            out.extend(words.map(|token_kind| TokenWithSpan { token: token_kind, span: token.span }));
+        } else {
+            out.push(token.clone());
+        }
+    }
+    out
+}
+
+/// Rewrites that are local to a few words:
+///
+/// - `TRIM(BOTH FROM x)` says which characters: the blank;
+/// - `f(VARIADIC x)` becomes a named argument, [`crate::ast::VARIADIC_ARGUMENT`];
+/// - `INSERT INTO t … OVERRIDING SYSTEM VALUE` becomes sqlparser's INSERT OVERWRITE.
+fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let wanted = |token: &TokenWithSpan| {
+        is_word(Some(token), "variadic")
+            || is_word(Some(token), "overriding")
+            || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
+    };
+    if !tokens.iter().any(wanted) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
+    // Our own productions read VARIADIC in declarations and in CALL.
+    let mut own = false;
+    // Where in `out` the last INSERT stands.
+    let mut insert = None;
+    let mut skip = 0;
+    for (index, token) in tokens.iter().enumerate() {
+        let first = index == 0 || tokens[index - 1].token == Token::SemiColon;
+        if first {
+            own = ["create", "alter", "drop", "comment", "grant", "revoke", "call"]
+                .iter()
+                .any(|word| is_word(Some(token), word));
+            insert = None;
+        }
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        let before = index.checked_sub(1).map(|before| &tokens[before].token);
+        let opens = matches!(before, Some(Token::LParen | Token::Comma));
+        let like = |token_kind: Token| TokenWithSpan { token: token_kind, span: token.span };
+        if is_word(Some(token), "insert") {
+            insert = Some(out.len());
+        }
+        if !own && opens && is_word(Some(token), "variadic") {
+            out.push(like(Token::Word(Word {
+                value: crate::ast::VARIADIC_ARGUMENT.to_string(),
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            })));
+            out.push(like(Token::RArrow));
+            continue;
+        }
+        if let Some(place) = insert
+            && is_word(Some(token), "overriding")
+            && is_word(tokens.get(index + 1), "system")
+            && is_word(tokens.get(index + 2), "value")
+        {
+            let span = out[place].span;
+            out.insert(place + 1, TokenWithSpan { token: Token::make_keyword("OVERWRITE"), span });
+            skip = 2;
+            continue;
+        }
+        out.push(token.clone());
+        if opens
+            && matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
+            && keyword(tokens.get(index + 1)) == Some(Keyword::FROM)
+        {
+            out.push(like(Token::SingleQuotedString(" ".to_string())));
+        }
+    }
+    out
+}
+
+fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
+    matches!(token.map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
 fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
@@ -217,8 +335,12 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen | Token::RBracket => {
                 if levels.len() > 1 {
                     levels.pop();
-                    let level = levels.last().expect("more than one");
+                    let level = levels.last_mut().expect("more than one");
                     outer -= level.0 + level.1 + 1;
+                    // Array types and subscripts nest as they are strung together.
+                    if token.token == Token::RBracket {
+                        level.1 += 1;
+                    }
                 }
             }
             Token::Comma | Token::SemiColon => *level = (0, 0),
@@ -227,7 +349,22 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
                     level.0 += 1;
                     level.1 = 0;
                 }
-                Keyword::NOT | Keyword::CASE | Keyword::IS | Keyword::EXPLAIN | Keyword::JOIN => level.1 += 1,
+                Keyword::NOT
+                | Keyword::CASE
+                | Keyword::IS
+                | Keyword::IN
+                | Keyword::LIKE
+                | Keyword::ILIKE
+                | Keyword::SIMILAR
+                | Keyword::BETWEEN
+                | Keyword::COLLATE
+                | Keyword::AT
+                | Keyword::NOTNULL
+                | Keyword::OVERLAPS
+                | Keyword::OPERATOR
+                | Keyword::EXPLAIN
+                | Keyword::JOIN => level.1 += 1,
+                _ if is_word(Some(token), "isnull") => level.1 += 1,
                 _ => {}
             },
             Token::Number(..)

@@ -1,0 +1,232 @@
+//! PostgreSQL's expression grammar where sqlparser's stops short: a dialect that delegates to
+//! its PostgreSQL dialect and adds productions through the parser's hooks.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString, Value, ValueWithSpan};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::keywords::is_reserved;
+
+#[derive(Debug)]
+pub(super) struct ArchipelDialect;
+
+const BASE: PostgreSqlDialect = PostgreSqlDialect {};
+
+macro_rules! delegate {
+    ($($name:ident)*) => { $( fn $name(&self) -> bool { BASE.$name() } )* };
+}
+
+impl Dialect for ArchipelDialect {
+    /// The parser asks for PostgreSQL's dialect by type in places.
+    fn dialect(&self) -> TypeId {
+        BASE.dialect()
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        BASE.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, character: char) -> bool {
+        BASE.is_delimited_identifier_start(character)
+    }
+
+    fn is_identifier_start(&self, character: char) -> bool {
+        BASE.is_identifier_start(character)
+    }
+
+    fn is_identifier_part(&self, character: char) -> bool {
+        BASE.is_identifier_part(character)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        BASE.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_custom_operator_part(&self, character: char) -> bool {
+        BASE.is_custom_operator_part(character)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        BASE.prec_value(precedence)
+    }
+
+    delegate! {
+        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr
+        allow_extract_custom allow_extract_single_quotes supports_create_index_with_clause
+        supports_explain_with_utility_options supports_listen_notify supports_factorial_operator
+        supports_bitwise_shift_operators supports_comment_on supports_load_extension
+        supports_named_fn_args_with_colon_operator supports_named_fn_args_with_expr_name
+        supports_empty_projections supports_nested_comments supports_string_escape_constant
+        supports_numeric_literal_underscores supports_array_typedef_with_brackets
+        supports_geometric_types supports_set_names supports_alter_column_type_using
+        supports_notnull_operator supports_interval_options supports_insert_table_alias
+        supports_create_table_like_parenthesized supports_select_wildcard_with_alias
+        supports_comma_separated_trim supports_xml_expressions supports_comment_optimizer_hint
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        if is_word(&parser.peek_token_ref().token, "isnull") {
+            return Some(Ok(self.prec_value(Precedence::Is)));
+        }
+        BASE.get_next_precedence(parser)
+    }
+
+    /// `type 'literal'` for type names sqlparser does not know, and for `name`, which it takes
+    /// for a column.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let Token::Word(word) = &parser.peek_token_ref().token else {
+            return None;
+        };
+        let next = &parser.peek_nth_token_ref(1).token;
+        let (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)) =
+            next
+        else {
+            return None;
+        };
+        let known = word.quote_style.is_none() && is_sqlparsers_own(&word.value.to_lowercase());
+        if known {
+            return None;
+        }
+        let name = ObjectName::from(vec![Ident {
+            value: word.value.clone(),
+            quote_style: word.quote_style,
+            span: parser.peek_token_ref().span,
+        }]);
+        parser.advance_token();
+        let token = parser.next_token();
+        let value = match token.token {
+            Token::SingleQuotedString(text) => Value::SingleQuotedString(text),
+            Token::EscapedStringLiteral(text) => Value::EscapedStringLiteral(text),
+            Token::DollarQuotedString(text) => Value::DollarQuotedString(text),
+            _ => return None,
+        };
+        Some(Ok(Expr::TypedString(TypedString {
+            data_type: DataType::Custom(name, Vec::new()),
+            value: ValueWithSpan { value, span: token.span },
+            uses_odbc_syntax: false,
+        })))
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let token = &parser.peek_token_ref().token;
+        if is_word(token, "collate") {
+            parser.advance_token();
+            let collated = parser.parse_object_name(false);
+            return Some(collated.map(|collation| Expr::Collate { expr: Box::new(left.clone()), collation }));
+        }
+        if is_word(token, "isnull") {
+            parser.advance_token();
+            return Some(Ok(Expr::IsNull(Box::new(left.clone()))));
+        }
+        let negated = is_word(token, "not");
+        let at = usize::from(negated);
+        if is_word(&parser.peek_nth_token_ref(at).token, "between")
+            && is_word(&parser.peek_nth_token_ref(at + 1).token, "symmetric")
+        {
+            for _ in 0..at + 2 {
+                parser.advance_token();
+            }
+            return Some(self.between_symmetric(parser, left, negated));
+        }
+        None
+    }
+}
+
+impl ArchipelDialect {
+    /// `x BETWEEN SYMMETRIC a AND b`, as PostgreSQL's analyser expands it.
+    fn between_symmetric(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        negated: bool,
+    ) -> Result<Expr, ParserError> {
+        let floor = self.prec_value(Precedence::Between);
+        let low = parser.parse_subexpr(floor)?;
+        parser.expect_keyword_is(Keyword::AND)?;
+        let high = parser.parse_subexpr(floor)?;
+        let between = |low: &Expr, high: &Expr| {
+            Box::new(Expr::Between {
+                expr: Box::new(left.clone()),
+                negated,
+                low: Box::new(low.clone()),
+                high: Box::new(high.clone()),
+            })
+        };
+        let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+        Ok(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: between(&low, &high),
+            op,
+            right: between(&high, &low),
+        })))
+    }
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// Words before a string literal that sqlparser reads itself: types it knows by syntax, and words
+/// that are no types.
+fn is_sqlparsers_own(word: &str) -> bool {
+    is_reserved(word)
+        || matches!(
+            word,
+            "interval"
+                | "date"
+                | "time"
+                | "timestamp"
+                | "timestamptz"
+                | "timetz"
+                | "datetime"
+                | "bool"
+                | "boolean"
+                | "int"
+                | "integer"
+                | "int2"
+                | "int4"
+                | "int8"
+                | "smallint"
+                | "bigint"
+                | "real"
+                | "float"
+                | "float4"
+                | "float8"
+                | "double"
+                | "numeric"
+                | "decimal"
+                | "dec"
+                | "char"
+                | "character"
+                | "varchar"
+                | "text"
+                | "bytea"
+                | "uuid"
+                | "json"
+                | "jsonb"
+                | "bit"
+                | "leading"
+                | "trailing"
+                | "both"
+                | "uescape"
+                | "escape"
+                | "row"
+                | "xml"
+                | "point"
+                | "line"
+                | "lseg"
+                | "box"
+                | "path"
+                | "polygon"
+                | "circle"
+                | "values"
+        )
+}
