@@ -9,7 +9,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::keywords::is_reserved;
+use super::keywords::{is_reserved, needs_as};
 
 #[derive(Debug)]
 pub(super) struct ArchipelDialect;
@@ -66,6 +66,25 @@ impl Dialect for ArchipelDialect {
         supports_notnull_operator supports_interval_options supports_insert_table_alias
         supports_create_table_like_parenthesized supports_select_wildcard_with_alias
         supports_comma_separated_trim supports_xml_expressions supports_comment_optimizer_hint
+    }
+
+    /// A table's alias without AS: a name, unless it begins the clause that follows.
+    fn is_table_alias(&self, _keyword: &Keyword, parser: &mut Parser) -> bool {
+        match &parser.get_current_token().token {
+            Token::Word(word) => {
+                let word = word.value.to_lowercase();
+                !is_reserved(&word) && !matches!(word.as_str(), "set" | "values" | "overriding" | "overwrite")
+            }
+            _ => false,
+        }
+    }
+
+    /// A result column's label without AS.
+    fn is_column_alias(&self, _keyword: &Keyword, parser: &mut Parser) -> bool {
+        match &parser.get_current_token().token {
+            Token::Word(word) => !needs_as(&word.value.to_lowercase()),
+            _ => false,
+        }
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {

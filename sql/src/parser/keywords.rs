@@ -166,6 +166,90 @@ const QUOTED_WHEN_WRITTEN: &[&str] = &[
     "xmltable",
 ];
 
+/// Words that name a result column only after AS.
+const LABELS_AFTER_AS: &[&str] = &[
+    "array",
+    "as",
+    "char",
+    "character",
+    "create",
+    "day",
+    "except",
+    "fetch",
+    "filter",
+    "for",
+    "from",
+    "grant",
+    "group",
+    "having",
+    "hour",
+    "intersect",
+    "into",
+    "isnull",
+    "limit",
+    "minute",
+    "month",
+    "notnull",
+    "offset",
+    "on",
+    "order",
+    "over",
+    "overlaps",
+    "precision",
+    "returning",
+    "second",
+    "to",
+    "union",
+    "varying",
+    "where",
+    "window",
+    "with",
+    "within",
+    "without",
+    "year",
+];
+
+/// Whether the (lower-case) word names a result column only after AS.
+pub(super) fn needs_as(word: &str) -> bool {
+    LABELS_AFTER_AS.binary_search(&word).is_ok()
+}
+
+/// Keywords of other dialects, for which sqlparser has productions: names like any other here.
+const FOREIGN_KEYWORDS: &[&str] = &[
+    "anti",
+    "asof",
+    "connect",
+    "directory",
+    "distribute",
+    "div",
+    "format",
+    "json_table",
+    "match_condition",
+    "match_recognize",
+    "member",
+    "minus",
+    "open",
+    "output",
+    "pivot",
+    "prewhere",
+    "prior",
+    "qualify",
+    "regexp",
+    "rlike",
+    "sample",
+    "semi",
+    "settings",
+    "sort",
+    "top",
+    "unpivot",
+    "xor",
+];
+
+/// Whether sqlparser's keyword is none of PostgreSQL's and would be read as a clause or an operator.
+pub(super) fn is_foreign_keyword(word: &str) -> bool {
+    FOREIGN_KEYWORDS.binary_search(&word).is_ok()
+}
+
 /// Whether quote_ident would quote the (lower-case) word.
 pub fn is_keyword_needing_quotes(word: &str) -> bool {
     is_reserved(word) || QUOTED_WHEN_WRITTEN.binary_search(&word).is_ok()
@@ -178,6 +262,7 @@ mod tests {
     #[test]
     fn the_list_is_sorted() {
         assert!(RESERVED.is_sorted() && QUOTED_WHEN_WRITTEN.is_sorted());
+        assert!(LABELS_AFTER_AS.is_sorted() && FOREIGN_KEYWORDS.is_sorted());
         assert!(is_reserved("select") && is_reserved("all") && is_reserved("with") && !is_reserved("name"));
     }
 }

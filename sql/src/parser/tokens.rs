@@ -11,6 +11,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 
+use super::keywords::is_foreign_keyword;
+
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
 
@@ -121,7 +123,13 @@ fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         keyword(tokens.get(index)) == Some(Keyword::TABLE)
             && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
             && match index.checked_sub(1).map(|before| &tokens[before].token) {
-                None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
+                None | Some(Token::SemiColon | Token::LParen) => true,
+                // After the columns of an INSERT, or options; not in REINDEX (…) TABLE.
+                Some(Token::RParen) => {
+                    let start = tokens[..index].iter().rposition(|token| token.token == Token::SemiColon);
+                    let first = tokens.get(start.map_or(0, |start| start + 1));
+                    ["insert", "explain", "with"].iter().any(|word| is_word(first, word))
+                }
                 Some(Token::Word(word)) => matches!(
                     word.keyword,
                     Keyword::UNION
@@ -249,7 +257,12 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
                 )
                 .at(positions.character(token.span.start)));
             }
-            Token::Word(word) => truncate_identifier(&mut word.value),
+            Token::Word(word) => {
+                truncate_identifier(&mut word.value);
+                if word.keyword != Keyword::NoKeyword && is_foreign_keyword(&word.value.to_lowercase()) {
+                    word.keyword = Keyword::NoKeyword;
+                }
+            }
             _ => {}
         }
     }
