@@ -1,8 +1,38 @@
 //! The server: PostgreSQL's protocol in front, the engine underneath.
+//!
+//! The life of a request, module by module:
+//!
+//! - [`cli`], [`config`], [`settings`]  how a server is told what to be
+//! - [`server`]     start, recovery, shutdown; what all threads share
+//! - [`front`]      the front door: accepts, reads opening packets, hands clients to executors
+//! - [`executor`]   one pinned thread: its sessions and its partitions, in turns
+//! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
+//! - [`session`]    one client: messages → statements → programs
+//! - [`statement`]  prepared statements and their cache
+//! - [`run`]        the programs handed to the engine
+//! - [`replies`]    replies held until what they depend on is durable
+//! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
+//! - [`http`]       health, metrics, the live page
+//! - [`workload`]   benchmark drivers, as a client
+//!
+//! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
+
+pub mod catalog;
+pub mod cli;
 pub mod config;
+pub mod encode;
+pub mod executor;
 pub mod front;
+pub mod functions;
 pub mod http;
 pub mod replies;
+pub mod run;
+pub mod server;
+pub mod session;
 pub mod sessions;
 pub mod settings;
+pub mod statement;
+pub mod system;
+pub mod topology;
 pub mod wire;
+pub mod workload;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 use archipel_sql::error::{SqlError, SqlState};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
 
 /// Why a running statement shall stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub struct SessionEntry {
     pub cancel: Arc<AtomicBool>,
     reason: AtomicU8,
     running: AtomicBool,
+    asked: Notify,
 }
 
 impl SessionEntry {
@@ -73,6 +75,14 @@ impl SessionEntry {
         if self.running.load(Ordering::Acquire) {
             self.reason.store(reason as u8, Ordering::Relaxed);
             self.cancel.store(true, Ordering::Release);
+            self.asked.notify_one();
+        }
+    }
+
+    /// Resolves when the running statement is asked to stop.
+    pub async fn cancel_asked(&self) {
+        while !self.is_cancelled() {
+            self.asked.notified().await;
         }
     }
 
@@ -152,6 +162,7 @@ impl Sessions {
             cancel: Arc::default(),
             reason: AtomicU8::new(0),
             running: AtomicBool::new(false),
+            asked: Notify::new(),
         });
         entries.insert(process_id, entry.clone());
         self.count.store(entries.len(), Ordering::Relaxed);

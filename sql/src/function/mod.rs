@@ -101,6 +101,11 @@ pub trait SessionHost: Sync {
     fn clock(&self) -> Option<i64> {
         None
     }
+    /// Whether the running statement was asked to stop: loops and scans look now and then, and
+    /// answer the engine's cancellation.
+    fn interrupted(&self) -> bool {
+        false
+    }
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }

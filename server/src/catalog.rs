@@ -1,0 +1,107 @@
+//! The catalog in force: an immutable snapshot with a number, replaced as a whole by DDL.
+//!
+//! The truth is the engine's catalog table; this is its decoded form, rebuilt after each DDL
+//! commit and at the start. Executors compare the number (one relaxed load of a line nobody
+//! writes between two DDL statements) and fetch the snapshot only when it has changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archipel_engine::{Engine, Stop, SubmitOptions};
+use archipel_planner::ddl::{DdlEnv, plan_migration};
+use archipel_sql::catalog::{Catalog, CatalogChange};
+use archipel_sql::error::SqlError;
+use archipel_sql::function::FunctionContext;
+use parking_lot::Mutex;
+
+use crate::run::definition::{CatalogScan, DefinitionRun};
+
+/// One snapshot.
+pub struct CatalogState {
+    pub catalog: Catalog,
+    /// Grows with every change; plans and cache entries compare it.
+    pub version: u64,
+}
+
+/// The snapshot in force.
+pub struct CatalogHandle {
+    current: Mutex<Arc<CatalogState>>,
+    version: AtomicU64,
+}
+
+impl CatalogHandle {
+    pub fn new(catalog: Catalog) -> CatalogHandle {
+        CatalogHandle {
+            current: Mutex::new(Arc::new(CatalogState { catalog, version: 1 })),
+            version: AtomicU64::new(1),
+        }
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub fn current(&self) -> Arc<CatalogState> {
+        self.current.lock().clone()
+    }
+
+    /// Publishes the catalog a committed DDL statement leads to.
+    pub fn publish(&self, catalog: Catalog) {
+        let mut current = self.current.lock();
+        let version = current.version + 1;
+        *current = Arc::new(CatalogState { catalog, version });
+        self.version.store(version, Ordering::Release);
+    }
+}
+
+/// Why the catalog of a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    #[error("the system catalog cannot be read: {0}")]
+    Damaged(SqlError),
+    #[error(transparent)]
+    Newer(#[from] archipel_migrations::NewerCatalog),
+    #[error("the system catalog cannot be brought to this version: {0}")]
+    Migration(SqlError),
+}
+
+/// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a
+/// new data directory needs them all.
+pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
+    let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
+    let scan = engine.submit(CatalogScan::default(), options).wait();
+    if let Err(stop) = scan.outcome.result {
+        return Err(CatalogError::Damaged(error_of(scan.program.error, stop)));
+    }
+    let changes: Vec<CatalogChange> = scan.program.objects.into_iter().map(CatalogChange::Put).collect();
+    let mut catalog = Catalog::new(crate::system::tables()).apply(&changes);
+    for step in archipel_migrations::pending(catalog.migration())? {
+        catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
+        tracing::info!("system catalog: step {} ({})", step.version, step.name);
+    }
+    Ok(catalog)
+}
+
+fn migrate(
+    engine: &Engine,
+    catalog: &Catalog,
+    step: &archipel_migrations::Step,
+) -> Result<Catalog, SqlError> {
+    let context = FunctionContext::detached();
+    let environment = DdlEnv { catalog, search_path: &[], context: &context, system: true };
+    let plan = plan_migration(step.version, step.name, step.sql, &environment)?;
+    let after = catalog.apply(&plan.changes);
+    let run = DefinitionRun { operations: plan.operations, ..DefinitionRun::of_changes(plan.changes) };
+    let done = engine.submit(run, SubmitOptions::default()).wait();
+    match done.outcome.result {
+        Ok(()) => {
+            engine.wait_durable(done.outcome.depends_on);
+            Ok(after)
+        }
+        Err(stop) => Err(error_of(done.program.error, stop)),
+    }
+}
+
+fn error_of(error: Option<SqlError>, stop: Stop) -> SqlError {
+    error.unwrap_or_else(|| SqlError::internal(format!("the engine stopped the program: {stop:?}")))
+}

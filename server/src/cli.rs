@@ -1,0 +1,104 @@
+//! The command line. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 address
+//! in use, 4 data directory in use, 5 data damaged, 6 data of a newer format.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Given, HTTP_DEFAULT, LISTEN_DEFAULT};
+use crate::server::StartError;
+
+/// An in-memory, durable OLTP server that speaks PostgreSQL's protocol.
+#[derive(Parser)]
+#[command(name = "archipel", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server until SIGTERM or SIGINT.
+    Serve(Serve),
+    /// Load, run and check the benchmark workloads against this server or PostgreSQL.
+    Workload(crate::workload::WorkloadArgs),
+    /// Show the islands, cores and executors this machine would be given.
+    Topology(Topology),
+}
+
+#[derive(Args)]
+struct Serve {
+    /// Where the data lives; created if it does not exist.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address for PostgreSQL clients; loopback only, as connections are trusted.
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients (loopback only) [default: {LISTEN_DEFAULT}]"))]
+    listen: Option<String>,
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page, or \"off\" [default: {HTTP_DEFAULT}]"))]
+    http: Option<String>,
+    /// A TOML file of settings.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Give a setting a value; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Args)]
+struct Topology {
+    /// Plan for another machine: synthetic:DESCRIPTION, as hwloc describes machines.
+    #[arg(long, default_value = "auto")]
+    topology: String,
+    /// As many executors as this; 0 is one for each core.
+    #[arg(long, default_value_t = 0)]
+    executors: usize,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(serve) => {
+            let given = Given {
+                data_directory: serve.data_dir,
+                listen: serve.listen,
+                http: serve.http,
+                file: serve.config,
+                set: serve.set,
+            };
+            let config = match Config::load(&given) {
+                Ok(config) => config,
+                Err(error) => return fail(2, &error),
+            };
+            match crate::server::run(config) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(exit_code(&error), &error),
+            }
+        }
+        Command::Workload(args) => ExitCode::from(crate::workload::main(args).clamp(0, 255) as u8),
+        Command::Topology(topology) => {
+            match crate::server::describe_topology(&topology.topology, topology.executors) {
+                Ok(text) => {
+                    print!("{text}");
+                    ExitCode::SUCCESS
+                }
+                Err(error) => fail(2, &error),
+            }
+        }
+    }
+}
+
+fn exit_code(error: &StartError) -> u8 {
+    match error {
+        StartError::AddressInUse { .. } => 3,
+        StartError::DirectoryInUse { .. } => 4,
+        StartError::Damaged(_) => 5,
+        StartError::NewerFormat(_) => 6,
+        StartError::Other(_) => 1,
+    }
+}
+
+fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("archipel: {error}");
+    ExitCode::from(code)
+}

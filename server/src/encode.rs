@@ -1,0 +1,192 @@
+//! Values on the wire: parameters in, result rows out, in text or binary format.
+//!
+//! A row is encoded straight into the buffer that goes to the socket.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_engine::Stop;
+use archipel_planner::bound::OutputColumn;
+use archipel_planner::native::{ExecResult, RowSink};
+use archipel_sql::copy::CopyEncoder;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::io;
+use archipel_sql::types::{Oid, Type};
+
+use crate::wire::frame;
+
+/// The format of each result column.
+#[derive(Clone, Debug)]
+pub enum Formats {
+    All { binary: bool },
+    Each(Arc<[bool]>),
+}
+
+impl Formats {
+    pub const TEXT: Formats = Formats::All { binary: false };
+
+    /// As a Bind message asks for them; refused if their number fits neither none, one nor all.
+    pub fn new(asked: &frame::Formats<'_>, width: usize) -> Result<Formats> {
+        match asked.count() {
+            0 => Ok(Formats::TEXT),
+            1 => Ok(Formats::All { binary: asked.is_binary(0) }),
+            _ => Ok(Formats::Each(asked.flags(width)?.into())),
+        }
+    }
+
+    pub fn is_binary(&self, column: usize) -> bool {
+        match self {
+            Formats::All { binary } => *binary,
+            Formats::Each(each) => each.get(column).copied().unwrap_or(false),
+        }
+    }
+}
+
+/// pg_type.typlen, for RowDescription.
+pub fn type_size(oid: Oid) -> i16 {
+    archipel_sql::type_table::type_info(oid).map_or(-1, |info| info.length)
+}
+
+/// One parameter of a Bind message.
+pub fn decode_parameter(
+    value: Option<&[u8]>,
+    binary: bool,
+    ty: Type,
+    context: &FunctionContext<'_>,
+    index: usize,
+) -> Result<Datum> {
+    let Some(bytes) = value else { return Ok(Datum::Null) };
+    let located = |mut error: SqlError| {
+        if error.fields().context.is_none() {
+            error.fields_mut().context = Some(format!("unnamed portal parameter ${}", index + 1));
+        }
+        error
+    };
+    if binary {
+        return io::binary_in(bytes, ty, context).map_err(located);
+    }
+    let text = frame::utf8(bytes)?;
+    io::text_in(text, ty, context).map_err(located)
+}
+
+/// `fmt::Write` into a byte buffer.
+pub struct Text<'a>(pub &'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// What is needed to encode the rows of one result.
+#[derive(Clone)]
+pub struct RowEncoder {
+    pub columns: Arc<[OutputColumn]>,
+    pub formats: Formats,
+}
+
+/// Beyond this the rows of one statement are refused rather than let the server run out of
+/// memory: the protocol sends them only after the transaction committed.
+pub const RESULT_BYTES_MAX: usize = 1 << 30;
+
+impl RowEncoder {
+    /// Appends one DataRow message.
+    pub fn encode(&self, row: &[Datum], context: &FunctionContext<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(b"D\0\0\0\0");
+        out.extend_from_slice(&(row.len() as u16).to_be_bytes());
+        for (index, (datum, column)) in row.iter().zip(self.columns.iter()).enumerate() {
+            if datum.is_null() {
+                out.extend_from_slice(&(-1i32).to_be_bytes());
+                continue;
+            }
+            let at = out.len();
+            out.extend_from_slice(&[0; 4]);
+            if self.formats.is_binary(index) {
+                io::binary_out(datum, column.ty, context, out);
+            } else {
+                // Writing into a growing buffer cannot fail.
+                let _ = io::text_out(datum, column.ty, context, &mut Text(out));
+            }
+            let length = (out.len() - at - 4) as u32;
+            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+        let length = (out.len() - start - 1) as u32;
+        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+/// Where the rows of a program go.
+pub enum RowsTo {
+    /// Counted and dropped.
+    Nowhere,
+    /// DataRow messages.
+    Wire(RowEncoder),
+    /// CopyData messages.
+    Copy { encoder: CopyEncoder, columns: Arc<[OutputColumn]> },
+    /// Kept as they are.
+    Kept,
+}
+
+/// Takes the rows a program produces.
+pub struct Sink<'a> {
+    pub rows_to: &'a RowsTo,
+    pub context: FunctionContext<'a>,
+    pub out: &'a mut Vec<u8>,
+    pub kept: &'a mut Vec<Vec<Datum>>,
+    pub rows: u64,
+}
+
+impl RowSink for Sink<'_> {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(1024) && self.context.session.interrupted() {
+            return Err(Stop::Cancelled.into());
+        }
+        match self.rows_to {
+            RowsTo::Nowhere => {}
+            RowsTo::Wire(encoder) => encoder.encode(row, &self.context, self.out),
+            RowsTo::Copy { encoder, columns } => copy_row(encoder, columns, row, &self.context, self.out),
+            RowsTo::Kept => self.kept.push(row.to_vec()),
+        }
+        if self.out.len() > RESULT_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "the result of one statement is larger than 1 GB",
+            )
+            .with_hint("Use LIMIT, or fetch the rows in ranges of a key.")
+            .into());
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Appends one row as a CopyData message.
+fn copy_row(
+    encoder: &CopyEncoder,
+    columns: &[OutputColumn],
+    row: &[Datum],
+    context: &FunctionContext<'_>,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    out.extend_from_slice(b"d\0\0\0\0");
+    let mut text = String::new();
+    for (index, (datum, column)) in row.iter().zip(columns).enumerate() {
+        if datum.is_null() {
+            encoder.field(index, None, out);
+        } else {
+            text.clear();
+            // Writing into a String cannot fail.
+            let _ = io::text_out(datum, column.ty, context, &mut text);
+            encoder.field(index, Some(&text), out);
+        }
+    }
+    encoder.end_row(out);
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+}

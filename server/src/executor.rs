@@ -1,0 +1,160 @@
+//! An executor thread as the server runs it: a current-thread tokio runtime that serves the
+//! thread's share of the sessions, and one task that drains the thread's partitions in slices.
+//!
+//! Between two slices every session with something to do gets a turn, and between two turns
+//! the partitions do. With nothing to do the thread parks in the runtime; the engine's wake
+//! trait unparks it when another thread queues an action here.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use archipel_engine::{ExecutorHandle, SliceBudget, Wake};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+
+use crate::catalog::CatalogState;
+use crate::front::Arrival;
+use crate::server::Server;
+use crate::session::connection::{self, Closing};
+use crate::sessions::CancelReason;
+use crate::statement::Prepared;
+use crate::statement::cache::Cache;
+
+/// Statements an executor keeps prepared.
+const STATEMENTS_CACHED: usize = 1_000;
+
+/// How long sessions may take to finish their statements at shutdown before they are cancelled.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Looks for more work this often before the thread parks.
+const EMPTY_SLICES_BEFORE_PARKING: u32 = 3;
+
+/// What the sessions of one executor thread share.
+pub struct Executor {
+    pub number: u16,
+    pub statements: RefCell<Cache<Arc<Prepared>>>,
+    catalog: RefCell<Arc<CatalogState>>,
+}
+
+impl Executor {
+    /// The newest catalog; the thread's copy is renewed only when DDL has published another.
+    pub fn catalog(&self, server: &Server) -> Arc<CatalogState> {
+        let mut cached = self.catalog.borrow_mut();
+        if cached.version != server.catalog.version() {
+            *cached = server.catalog.current();
+        }
+        cached.clone()
+    }
+}
+
+struct Unpark(Notify);
+
+impl Wake for Unpark {
+    fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// The body of an executor thread; returns when the server has shut down.
+pub fn run(
+    server: Arc<Server>,
+    handle: ExecutorHandle,
+    arrivals: UnboundedReceiver<Arrival>,
+    sessions: Arc<AtomicUsize>,
+    stop: watch::Receiver<bool>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "an executor could not start its runtime");
+            std::process::exit(1);
+        }
+    };
+    let unpark = Arc::new(Unpark(Notify::new()));
+    handle.set_waker(unpark.clone());
+    let executor = Rc::new(Executor {
+        number: handle.id().0,
+        statements: RefCell::new(Cache::new(STATEMENTS_CACHED)),
+        catalog: RefCell::new(server.catalog.current()),
+    });
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        let drain = tokio::task::spawn_local(drain(handle, unpark));
+        serve(server, executor, arrivals, sessions, stop).await;
+        drain.abort();
+    });
+}
+
+async fn drain(handle: ExecutorHandle, unpark: Arc<Unpark>) {
+    let mut empty = 0;
+    loop {
+        let drained = handle.drain(SliceBudget::default());
+        if drained.more || drained.served > 0 {
+            empty = 0;
+        } else {
+            empty += 1;
+        }
+        if empty >= EMPTY_SLICES_BEFORE_PARKING {
+            unpark.0.notified().await;
+            empty = 0;
+        } else {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn serve(
+    server: Arc<Server>,
+    executor: Rc<Executor>,
+    mut arrivals: UnboundedReceiver<Arrival>,
+    sessions: Arc<AtomicUsize>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let open: Rc<RefCell<Vec<std::rc::Weak<Closing>>>> = Rc::default();
+    loop {
+        let arrival = tokio::select! {
+            arrival = arrivals.recv() => arrival,
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        let Some(arrival) = arrival else { break };
+        let closing = Rc::new(Closing::default());
+        {
+            let mut open = open.borrow_mut();
+            open.retain(|closing| closing.strong_count() > 0);
+            open.push(Rc::downgrade(&closing));
+        }
+        let (server, executor, sessions) = (server.clone(), executor.clone(), sessions.clone());
+        tokio::task::spawn_local(async move {
+            // The count goes down even if the session's task panics or is dropped.
+            let _place = Place(sessions);
+            connection::serve(server, executor, arrival, closing).await;
+        });
+    }
+    for closing in open.borrow().iter().filter_map(std::rc::Weak::upgrade) {
+        closing.ask();
+    }
+    let begun = Instant::now();
+    let mut cancelled = false;
+    // Partitions of this thread may be wanted by sessions of others: all leave together.
+    while server.sessions.count() > 0 && begun.elapsed() < 2 * SHUTDOWN_GRACE {
+        if !cancelled && begun.elapsed() > SHUTDOWN_GRACE {
+            cancelled = true;
+            for session in server.sessions.list() {
+                session.cancel(CancelReason::Shutdown);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

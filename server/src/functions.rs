@@ -1,0 +1,160 @@
+//! Functions whose meaning lies in the session or the server, by pg_proc.prosrc.
+//!
+//! Catalog functions (`pg_get_indexdef`, `regclassin`, …) are answered by the dialect from the
+//! catalog; what is left asks the session: who and where it is, its sequences, its settings.
+//! Distribution functions are definitions: they are kept and run when the statement is over.
+
+use std::time::Duration;
+
+use archipel_planner::ddl::DistributionCall;
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use crate::session::host::{Host, PendingSetting};
+use crate::system::Source;
+
+/// Answers the function `name`.
+pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
+    if let Some(call) = distribution_call(name, args) {
+        host.pending_definitions.lock().push(call?);
+        return Ok(Datum::Null);
+    }
+    Ok(match name {
+        "currval_oid" => return current_value(host, args),
+        "lastval" => return last_value(host),
+        "current_database" => Datum::text(&host.entry.database),
+        "current_user" | "session_user" => Datum::text(&host.entry.user),
+        "current_schema" => {
+            current_schemas(host, false).first().map_or(Datum::Null, |name| Datum::text(name))
+        }
+        "current_schemas" => text_array(&current_schemas(host, args.first() == Some(&Datum::Bool(true)))),
+        "current_query" => Datum::text(&host.entry.activity.lock().query),
+        "pg_backend_pid" => Datum::Int4(host.entry.process_id),
+        "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(host.server.started_at),
+        "pg_is_in_recovery" => Datum::Bool(false),
+        "inet_server_port" => Datum::Int4(i32::from(host.server.config.listen.port())),
+        "inet_client_port" => match host.entry.client {
+            Some(client) => Datum::Int4(i32::from(client.port())),
+            None => Datum::Null,
+        },
+        "set_config_by_name" => return set_config(host, args),
+        "pg_cancel_backend" => match args {
+            [Datum::Int4(process)] => Datum::Bool(host.server.sessions.cancel_backend(*process)),
+            _ => Datum::Null,
+        },
+        "pg_sleep" => return sleep(host, args),
+        "pg_blocking_pids" => array(Oid::INT4, Vec::new()),
+        "pg_trigger_depth" => Datum::Int4(0),
+        "pg_reload_conf" => return Err(SqlError::unsupported("reloading the configuration")),
+        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "sql_2325" => {
+            Datum::Int8(crate::system::relation_bytes(host, args))
+        }
+        "pg_indexes_size" => Datum::Int8(0),
+        "pg_database_size_oid" | "pg_database_size_name" => {
+            Datum::Int8(host.server.engine.log().memory_used_bytes)
+        }
+        _ => {
+            let source = Source(host);
+            return crate::system::dialect::call(name, args, &source)
+                .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))));
+        }
+    })
+}
+
+fn array(element: Oid, values: Vec<Datum>) -> Datum {
+    let dimensions =
+        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
+    Datum::Array(std::sync::Arc::new(Array { element, dimensions, values }))
+}
+
+fn text_array(items: &[String]) -> Datum {
+    array(Oid::NAME, items.iter().map(|item| Datum::text(item)).collect())
+}
+
+/// The schemas of the search path that exist; with `implicit`, pg_catalog in its place.
+fn current_schemas(host: &Host, implicit: bool) -> Vec<String> {
+    let catalog = &host.catalog.catalog;
+    let path = &host.settings.search_path;
+    let names = if implicit { catalog.effective_path(path) } else { catalog.named_path(path) };
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn current_value(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let Some(Datum::Oid(sequence)) = args.first() else { return Ok(Datum::Null) };
+    match host.memory.sequence_values.lock().get(&sequence.0) {
+        Some(value) => Ok(Datum::Int8(*value)),
+        None => {
+            let name = host
+                .catalog
+                .catalog
+                .sequence_by_oid(*sequence)
+                .map_or_else(|| sequence.to_string(), |sequence| sequence.name.clone());
+            Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("currval of sequence \"{name}\" is not yet defined in this session"),
+            ))
+        }
+    }
+}
+
+fn last_value(host: &Host) -> Result<Datum> {
+    let last = *host.memory.last_sequence.lock();
+    let value = last.and_then(|sequence| host.memory.sequence_values.lock().get(&sequence).copied());
+    value.map(Datum::Int8).ok_or_else(|| {
+        SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "lastval is not yet defined in this session",
+        )
+    })
+}
+
+fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let [Datum::Text(name), value, local] = args else {
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "SET requires parameter name"));
+    };
+    let text = match value {
+        Datum::Text(text) => text.to_string(),
+        _ => String::new(),
+    };
+    // Checked now, on a copy; the session takes it over when the statement has succeeded.
+    let mut scratch = crate::settings::SessionSettings::new(host.server.config.values.clone());
+    scratch.set(name, Some(&text), false)?;
+    let shown = scratch.effective().show(name).unwrap_or(text.clone());
+    host.pending.lock().push(PendingSetting {
+        name: name.to_string(),
+        value: text,
+        local: *local == Datum::Bool(true),
+    });
+    Ok(Datum::text(&shown))
+}
+
+/// Sleeps where it is called, at most a second: longer would hold up everything else on the
+/// executor.
+fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let seconds = match args {
+        [Datum::Float8(seconds)] if seconds.is_finite() => seconds.max(0.0),
+        _ => return Ok(Datum::Null),
+    };
+    if seconds > 1.0 {
+        return Err(SqlError::unsupported("pg_sleep for longer than a second"));
+    }
+    let end = std::time::Instant::now() + Duration::from_secs_f64(seconds);
+    while std::time::Instant::now() < end {
+        if host.entry.is_cancelled() {
+            return Err(host.entry.cancel_error());
+        }
+        std::thread::sleep(
+            Duration::from_millis(5).min(end.saturating_duration_since(std::time::Instant::now())),
+        );
+    }
+    // void
+    Ok(Datum::Text(Default::default()))
+}
+
+fn distribution_call(name: &str, args: &[Datum]) -> Option<Result<DistributionCall>> {
+    if !(name.starts_with("create_") || name == "undistribute_table") {
+        return None;
+    }
+    DistributionCall::from_function(name, args)
+}

@@ -1,0 +1,83 @@
+//! CALL: a routine's program with the arguments of one statement.
+//!
+//! Arguments are nearly always parameters and constants; those are known before anything is
+//! claimed, and the routine's routing expressions are evaluated on them.
+
+use std::sync::Arc;
+
+use archipel_engine::{ClaimSet, RoutingTable};
+use archipel_planner::bound::{BoundCall, BoundExpr};
+use archipel_planner::native::{
+    CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, RowSink, compile_expr,
+};
+use archipel_planner::route::{RouteInputs, evaluate, is_row_free};
+use archipel_procedures::Program as RoutineProgram;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::function::FunctionContext;
+
+use crate::session::host::Host;
+
+/// See the module's head.
+pub struct CallPlan {
+    pub program: Arc<RoutineProgram>,
+    bound: Vec<BoundExpr>,
+    compiled: Vec<CompiledExpr>,
+    /// Whether all arguments can be computed before the run.
+    known_before: bool,
+}
+
+impl CallPlan {
+    pub fn new(
+        call: &BoundCall,
+        program: Arc<RoutineProgram>,
+        environment: &CompileEnv<'_>,
+    ) -> Result<CallPlan> {
+        let compiled = call
+            .args
+            .iter()
+            .map(|argument| compile_expr(argument, environment))
+            .collect::<Result<Vec<_>>>()?;
+        let known_before = call.args.iter().all(is_row_free);
+        Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before })
+    }
+
+    /// Adds what the call will touch with these statement parameters.
+    pub fn predict(
+        &self,
+        host: &Host,
+        params: &[Datum],
+        functions: &FunctionContext<'_>,
+        routing: &RoutingTable,
+        claims: &mut ClaimSet,
+    ) {
+        if !self.known_before {
+            return;
+        }
+        let inputs = RouteInputs { params, variables: &[], functions };
+        let mut args = Vec::with_capacity(self.bound.len());
+        for argument in &self.bound {
+            match evaluate(argument, &inputs) {
+                Some(value) => args.push(value),
+                None => return,
+            }
+        }
+        self.program.predict(&args, functions, host, &host.server.engine, routing, claims);
+    }
+
+    /// Evaluates the arguments and runs the routine.
+    pub fn run(&self, context: &mut ExecContext<'_, '_>, sink: &mut dyn RowSink) -> ExecResult<()> {
+        let mut args = Vec::with_capacity(self.compiled.len());
+        for argument in &self.compiled {
+            args.push(argument(context)?);
+        }
+        self.program.call(context, &args, sink)
+    }
+}
+
+impl CallPlan {
+    /// A DO block: no arguments.
+    pub fn of_block(program: Arc<RoutineProgram>) -> CallPlan {
+        CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true }
+    }
+}

@@ -1,0 +1,183 @@
+//! A definition as an engine program: it claims everything, checks the rows that are there,
+//! changes the engine's tables and the catalog's rows, and so has both in one redo group.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use archipel_engine::cell::Cell;
+use archipel_engine::storage::{KeyBuf, RowLayout};
+use archipel_engine::{
+    CATALOG_TREE, ClaimSet, DdlOp, Direction, Inserted, KeyRange, Program, RoutingTable, Stop, TableMeta, Txn,
+};
+use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
+
+use super::{panic_error, stop_with};
+use crate::session::host::Host;
+
+/// See the module's head.
+pub struct DefinitionRun {
+    /// Must answer no row, each; else its error.
+    pub validations: Vec<(CompiledStatement, SqlError)>,
+    pub operations: Vec<DdlOp>,
+    /// The error of an operation that met two rows of one key, by the operation's place.
+    pub duplicates: Vec<SqlError>,
+    pub changes: Vec<CatalogChange>,
+    /// For the validations; a first start has none.
+    pub host: Option<Arc<Host>>,
+    pub error: Option<SqlError>,
+}
+
+struct FoundRow(bool);
+
+impl RowSink for FoundRow {
+    fn row(&mut self, _row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.0 = true;
+        Ok(ControlFlow::Break(()))
+    }
+}
+
+impl DefinitionRun {
+    /// A run that only writes catalog rows.
+    pub fn of_changes(changes: Vec<CatalogChange>) -> DefinitionRun {
+        DefinitionRun {
+            validations: Vec::new(),
+            operations: Vec::new(),
+            duplicates: Vec::new(),
+            changes,
+            host: None,
+            error: None,
+        }
+    }
+
+    fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        if let Some(host) = &self.host {
+            let functions = FunctionContext { now: txn.started_at(), session: &**host };
+            for (query, error) in &self.validations {
+                let mut context = ExecContext::new(txn, functions, &**host);
+                let mut found = FoundRow(false);
+                query.run(&mut context, &mut found)?;
+                if found.0 {
+                    return Err(error.clone().into());
+                }
+            }
+        }
+        for (place, operation) in self.operations.iter().enumerate() {
+            match txn.ddl(operation.clone())? {
+                Inserted::Ok => {}
+                Inserted::DuplicateKey(_) => {
+                    let error = self.duplicates.get(place).cloned();
+                    return Err(error
+                        .unwrap_or_else(|| SqlError::internal("two rows have the same key"))
+                        .into());
+                }
+                Inserted::Missing => return Err(SqlError::internal("a definition met no table").into()),
+            }
+        }
+        let catalog =
+            txn.table(CATALOG_TREE).ok_or_else(|| SqlError::internal("there is no system catalog"))?;
+        for change in &self.changes {
+            apply(txn, &catalog, change)?;
+        }
+        Ok(())
+    }
+}
+
+fn apply(txn: &mut Txn<'_>, catalog: &TableMeta, change: &CatalogChange) -> ExecResult<()> {
+    match change {
+        CatalogChange::Put(object) => {
+            let payload = object.to_payload()?;
+            let (row, key) = catalog_row(catalog, object.kind(), object.oid(), &payload);
+            txn.delete(catalog, &key)?;
+            match txn.insert(catalog, &key, &row)? {
+                Inserted::Ok => Ok(()),
+                other => {
+                    Err(SqlError::internal(format!("a catalog row could not be written: {other:?}")).into())
+                }
+            }
+        }
+        CatalogChange::Drop(kind, oid) => {
+            let (_, key) = catalog_row(catalog, *kind, *oid, b"");
+            txn.delete(catalog, &key)?;
+            Ok(())
+        }
+    }
+}
+
+fn catalog_row(catalog: &TableMeta, kind: ObjectKind, oid: Oid, payload: &[u8]) -> (Vec<u8>, KeyBuf) {
+    let cells = [Cell::Bytes(kind.as_str().as_bytes()), Cell::Int4(oid.0 as i32), Cell::Bytes(payload)];
+    let mut row = Vec::new();
+    catalog.layout.encode(&cells, &mut row);
+    let mut key = KeyBuf::new();
+    catalog.storage_key(&row, &mut key);
+    (row, key)
+}
+
+impl Program for DefinitionRun {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        claims.everything();
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.error = None;
+        match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
+            Err(payload) => {
+                self.error = Some(panic_error(&*payload));
+                Err(Stop::Abort)
+            }
+        }
+    }
+}
+
+/// Reads all rows of the system catalog.
+#[derive(Default)]
+pub struct CatalogScan {
+    pub objects: Vec<Object>,
+    pub error: Option<SqlError>,
+}
+
+impl CatalogScan {
+    fn read(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        let Some(catalog) = txn.table(CATALOG_TREE) else { return Ok(()) };
+        let layout: &RowLayout = &catalog.layout;
+        let (objects, mut failed) = (&mut self.objects, None);
+        txn.scan(&catalog, KeyRange::ALL, Direction::Ascending, &mut |_, row| match object(layout, row) {
+            Ok(object) => {
+                objects.push(object);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        failed.map_or(Ok(()), |error| Err(ExecError::Sql(error)))
+    }
+}
+
+fn object(layout: &RowLayout, row: &[u8]) -> Result<Object, SqlError> {
+    let (Cell::Bytes(kind), Cell::Bytes(payload)) = (layout.get(row, 0), layout.get(row, 2)) else {
+        return Err(SqlError::internal("a catalog row is not what it should be"));
+    };
+    let kind = ObjectKind::parse(kind).ok_or_else(|| {
+        SqlError::internal(format!("unknown kind of catalog row: {}", String::from_utf8_lossy(kind)))
+    })?;
+    Object::from_payload(kind, payload)
+}
+
+impl Program for CatalogScan {
+    fn predict(&mut self, _routing: &RoutingTable, _claims: &mut ClaimSet) {}
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.objects.clear();
+        self.error = None;
+        self.read(txn).map_err(|error| stop_with(error, &mut self.error))
+    }
+}

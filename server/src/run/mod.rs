@@ -1,0 +1,42 @@
+//! Engine programs of the server: what a session hands to the engine to run.
+//!
+//! - [`statement`]  one row statement or CALL
+//! - [`call`]       a routine with the arguments of one CALL
+//! - [`definition`] one DDL statement
+//! - [`load`]       a batch of COPY rows
+//!
+//! Invariant: a program owns all it needs, may run on any executor, and starts afresh at every
+//! run. A panic in evaluation is caught here, undone by the engine and answered XX000; panics
+//! inside the engine's storage are the engine's to judge.
+
+pub mod call;
+pub mod definition;
+pub mod load;
+pub mod statement;
+
+use std::any::Any;
+
+use archipel_engine::Stop;
+use archipel_planner::native::ExecError;
+use archipel_sql::error::SqlError;
+
+/// Turns a panic's payload into the error the client sees.
+pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown cause".to_owned());
+    SqlError::internal(format!("the statement failed by a bug in the server: {text}"))
+}
+
+/// Keeps an SQL error in `slot` and answers how the engine must stop.
+pub(crate) fn stop_with(error: ExecError, slot: &mut Option<SqlError>) -> Stop {
+    match error {
+        ExecError::Stop(stop) => stop,
+        ExecError::Sql(error) => {
+            *slot = Some(error);
+            Stop::Abort
+        }
+    }
+}

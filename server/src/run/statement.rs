@@ -1,0 +1,107 @@
+//! One row statement or CALL as an engine program. Its rows are encoded as it runs, into a
+//! buffer that becomes (part of) the session's output.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use archipel_engine::txn::Txn;
+use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
+use archipel_planner::native::{ExecContext, ExecResult, Notice};
+use archipel_planner::route::{RouteInputs, predict};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
+
+use super::{panic_error, stop_with};
+use crate::encode::{RowsTo, Sink};
+use crate::session::host::Host;
+use crate::statement::{Code, RowPlan};
+
+/// See the module's head.
+pub struct StatementRun {
+    pub plan: Arc<RowPlan>,
+    pub params: Vec<Datum>,
+    pub host: Arc<Host>,
+    pub rows_to: RowsTo,
+    /// Encoded rows are appended; what was there before stays.
+    pub out: Vec<u8>,
+    /// Where this program's rows begin in `out`.
+    pub mark: usize,
+    /// When the surrounding transaction block began.
+    pub now: Option<i64>,
+    /// Rows read, or affected.
+    pub rows: u64,
+    /// The rows themselves, for [`RowsTo::Kept`].
+    pub kept: Vec<Vec<Datum>>,
+    pub notices: Vec<Notice>,
+    /// What `nextval` gave.
+    pub sequences: Vec<(Oid, i64)>,
+    pub error: Option<SqlError>,
+}
+
+impl StatementRun {
+    fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+        let now = match self.now {
+            Some(now) => now,
+            None => txn.started_at(),
+        };
+        let host = self.host.clone();
+        let functions = FunctionContext { now, session: &*host };
+        let mut context = ExecContext::new(txn, functions, &*host);
+        context.params = std::mem::take(&mut self.params);
+        let mut sink = Sink {
+            rows_to: &self.rows_to,
+            context: functions,
+            out: &mut self.out,
+            kept: &mut self.kept,
+            rows: 0,
+        };
+        let done = match &self.plan.code {
+            Code::Native(compiled) => compiled.run(&mut context, &mut sink),
+            Code::Call(call) => call.run(&mut context, &mut sink).map(|()| sink.rows),
+        };
+        self.params = std::mem::take(&mut context.params);
+        self.notices = std::mem::take(&mut context.notices);
+        self.sequences = std::mem::take(&mut context.sequences);
+        self.rows = done?;
+        Ok(())
+    }
+}
+
+impl Program for StatementRun {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
+        match &self.plan.code {
+            Code::Native(compiled) => {
+                let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };
+                predict(&compiled.accesses, &inputs, routing, claims);
+            }
+            Code::Call(call) => {
+                call.predict(&self.host, &self.params, &functions, routing, claims);
+            }
+        }
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.out.truncate(self.mark);
+        self.kept.clear();
+        self.error = None;
+        self.notices.clear();
+        self.sequences.clear();
+        self.host.begin_run();
+        let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
+        match result {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                self.out.truncate(self.mark);
+                Err(stop_with(error, &mut self.error))
+            }
+            Err(payload) => {
+                self.out.truncate(self.mark);
+                self.error = Some(panic_error(&*payload));
+                Err(Stop::Abort)
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The whole server: start, recovery, the threads, shutdown; and what all threads share.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use archipel_engine::id::{Epoch, ExecutorId};
+use archipel_engine::log::LogStore;
+use archipel_engine::log::discard::DiscardUnsynced;
+use archipel_engine::log::store::StoreError;
+use archipel_engine::{Engine, EngineConfig, OpenError, Seams};
+use archipel_procedures::Registry;
+use archipel_rocksdb::{RocksLogStore, RocksOptions};
+use tokio::sync::{mpsc, watch};
+
+use crate::catalog::{CatalogError, CatalogHandle};
+use crate::config::Config;
+use crate::front::{Door, Front};
+use crate::replies::Durability;
+use crate::sessions::Sessions;
+
+/// Why a server did not start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: the address is in use")]
+    AddressInUse { address: SocketAddr },
+    #[error("the data directory {} is in use by another server{}", directory.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    DirectoryInUse { directory: PathBuf, owner: Option<u32> },
+    #[error("{0}")]
+    Damaged(String),
+    #[error("{0}")]
+    NewerFormat(String),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> StartError {
+        match error {
+            StoreError::InUse { path, owner } => StartError::DirectoryInUse { directory: path, owner },
+            StoreError::Damaged(_) => StartError::Damaged(error.to_string()),
+            StoreError::NewerFormat { .. } => StartError::NewerFormat(error.to_string()),
+            other => StartError::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> StartError {
+        match error {
+            OpenError::Store(error) => error.into(),
+            error @ (OpenError::Definition { .. } | OpenError::Index { .. }) => {
+                StartError::Damaged(error.to_string())
+            }
+            error => StartError::Other(error.to_string()),
+        }
+    }
+}
+
+/// What all threads of a server share.
+pub struct Server {
+    pub config: Config,
+    pub engine: Engine,
+    pub catalog: CatalogHandle,
+    pub routines: Arc<Registry>,
+    pub sessions: Arc<Sessions>,
+    pub started: Instant,
+    pub started_at: i64,
+    /// One definition at a time: each is planned on the catalog its predecessor left.
+    pub definitions: tokio::sync::Mutex<()>,
+    /// Transactions and statements that have ended well, by executor.
+    pub counters: Vec<Counters>,
+    pub closing: Arc<AtomicBool>,
+    /// The thread of the front door: timers and whatever may wait without an executor.
+    pub front: tokio::runtime::Handle,
+}
+
+/// One executor's counters, on cache lines of their own.
+#[derive(Default)]
+#[repr(align(128))]
+pub struct Counters {
+    pub statements: std::sync::atomic::AtomicU64,
+    pub errors: std::sync::atomic::AtomicU64,
+}
+
+impl Server {
+    /// Roles are not enforced yet: there is the superuser, and whoever the catalog knows.
+    pub fn is_role(&self, name: &str) -> bool {
+        name == "archipel" || self.catalog.current().catalog.role(name).is_some()
+    }
+
+    pub fn is_database(&self, name: &str) -> bool {
+        name == "archipel"
+    }
+
+    /// Statements that have ended well, on all executors.
+    pub fn statements(&self) -> u64 {
+        self.counters.iter().map(|counters| counters.statements.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The engine's durability, as replies see it.
+pub struct EngineDurability(pub Engine);
+
+impl Durability for EngineDurability {
+    fn is_durable(&self, epoch: Epoch) -> bool {
+        epoch.0 == 0 || self.0.is_durable(epoch)
+    }
+
+    async fn durable(&self, epoch: Epoch) {
+        if !self.0.durable(epoch).await {
+            // The log has failed: nothing is acknowledged any more. The engine ends the process.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The wall clock: microseconds since 2000-01-01 UTC.
+pub fn now() -> i64 {
+    const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    unix.as_micros() as i64 - UNIX_TO_2000_US
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let other = |error: std::io::Error| StartError::Other(format!("cannot listen on {address}: {error}"));
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM,
+        Some(socket2::Protocol::TCP),
+    )
+    .map_err(other)?;
+    // A restart need not wait for connections of the last run to fade.
+    socket.set_reuse_address(true).map_err(other)?;
+    socket.set_nonblocking(true).map_err(other)?;
+    socket.bind(&address.into()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
+        _ => other(error),
+    })?;
+    socket.listen(1024).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
+        _ => other(error),
+    })?;
+    Ok(socket.into())
+}
+
+fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
+    let directory: &Path = &config.data_directory;
+    std::fs::create_dir_all(directory).map_err(|error| {
+        StartError::Other(format!("cannot create the data directory {}: {error}", directory.display()))
+    })?;
+    let store = RocksLogStore::open(directory, RocksOptions::default())?;
+    Ok(match config.text("archipel.log_store") {
+        "discard-unsynced" => Arc::new(DiscardUnsynced::new(store)),
+        _ => Arc::new(store),
+    })
+}
+
+fn engine_config(config: &Config) -> EngineConfig {
+    let mut engine = EngineConfig {
+        executors: crate::topology::executor_places(
+            config.text("archipel.topology"),
+            config.integer("archipel.executors") as usize,
+        ),
+        max_memory_bytes: config.integer("max_memory"),
+        one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
+        data_directory: Some(config.data_directory.clone()),
+        ..EngineConfig::default()
+    };
+    engine.log.asynchronous_delay = Duration::from_millis(config.integer("wal_writer_delay") as u64);
+    engine
+}
+
+/// Opens the engine of a data directory, telling about recovery as it goes.
+fn open_engine(config: &Config) -> Result<Engine, StartError> {
+    let store = open_store(config)?;
+    let began = Instant::now();
+    let told = AtomicUsize::new(0);
+    let engine = Engine::open_with(engine_config(config), store, Seams::default(), &|progress| {
+        // At most one line a second.
+        let second = began.elapsed().as_secs() as usize;
+        if second > told.swap(second, Ordering::Relaxed) {
+            tracing::info!("recovery: {progress:?}");
+        }
+    })?;
+    tracing::info!("the database is ready after {:.2} s", began.elapsed().as_secs_f64());
+    Ok(engine)
+}
+
+/// Runs a server until it is told to stop.
+pub fn run(config: Config) -> Result<(), StartError> {
+    start_logging();
+    let listener = bind(config.listen)?;
+    let http = config.http.map(bind).transpose()?;
+    let engine = open_engine(&config)?;
+    let catalog = crate::catalog::load(&engine).map_err(|error| match error {
+        CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
+        CatalogError::Damaged(_) => StartError::Damaged(error.to_string()),
+        CatalogError::Migration(_) => StartError::Other(error.to_string()),
+    })?;
+    let front = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("front")
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
+    let executors = engine.executors();
+    let server = Arc::new(Server {
+        sessions: Sessions::new(config.integer("max_connections") as usize),
+        engine: engine.clone(),
+        catalog: CatalogHandle::new(catalog),
+        routines: Registry::new(),
+        started: Instant::now(),
+        started_at: now(),
+        definitions: tokio::sync::Mutex::new(()),
+        counters: executors.iter().map(|_| Counters::default()).collect(),
+        closing: Arc::default(),
+        front: front.handle().clone(),
+        config,
+    });
+    let (stop, stopped) = watch::channel(false);
+    let mut doors = Vec::new();
+    let mut threads = Vec::new();
+    for info in &executors {
+        let (arrivals, receiver) = mpsc::unbounded_channel();
+        let sessions = Arc::new(AtomicUsize::new(0));
+        doors.push(Door { arrivals, sessions: sessions.clone() });
+        threads.push(start_executor(&server, info.id, receiver, sessions, stopped.clone())?);
+    }
+    let entrance =
+        Arc::new(Front { doors, sessions: server.sessions.clone(), closing: server.closing.clone() });
+    let signal = front.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot_serve)?;
+        tokio::spawn(entrance.serve(listener));
+        if let Some(http) = http {
+            let http = tokio::net::TcpListener::from_std(http).map_err(cannot_serve)?;
+            tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
+        }
+        tracing::info!(
+            "listening on {}{}, {} executors, data in {}",
+            server.config.listen,
+            server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
+            server.engine.executors().len(),
+            server.config.data_directory.display()
+        );
+        told_to_stop().await.map_err(cannot_serve)
+    })?;
+    tracing::info!("{signal}: shutting down");
+    server.closing.store(true, Ordering::Release);
+    // Receivers are gone only if every executor has ended already.
+    let _ = stop.send(true);
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("an executor thread ended by a panic");
+        }
+    }
+    front.shutdown_timeout(Duration::from_secs(1));
+    if let Err(error) = engine.checkpoint() {
+        tracing::warn!(%error, "no checkpoint was taken at shutdown; the next start reads more log");
+    }
+    engine.close();
+    tracing::info!("the database is shut down");
+    Ok(())
+}
+
+fn cannot_serve(error: std::io::Error) -> StartError {
+    StartError::Other(format!("cannot serve: {error}"))
+}
+
+fn start_executor(
+    server: &Arc<Server>,
+    id: ExecutorId,
+    arrivals: mpsc::UnboundedReceiver<crate::front::Arrival>,
+    sessions: Arc<AtomicUsize>,
+    stop: watch::Receiver<bool>,
+) -> Result<std::thread::JoinHandle<()>, StartError> {
+    let shared = server.clone();
+    server
+        .engine
+        .start_executor(
+            id,
+            Box::new(move |handle| crate::executor::run(shared, handle, arrivals, sessions, stop)),
+        )
+        .map_err(|error| StartError::Other(format!("cannot start executor {id}: {error}")))
+}
+
+async fn told_to_stop() -> std::io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    })
+}
+
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ARCHIPEL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    // A second start in one process keeps the first one's subscriber.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .try_init();
+}
+
+/// What `archipel topology` prints.
+pub fn describe_topology(topology: &str, executors: usize) -> Result<String, StartError> {
+    let places = crate::topology::executor_places(topology, executors);
+    let mut text = String::new();
+    let mut island = None;
+    for (number, place) in places.iter().enumerate() {
+        if island != Some(place.island) {
+            island = Some(place.island);
+            text.push_str(&format!("island {}\n", place.island));
+        }
+        match place.core {
+            Some(core) => text.push_str(&format!("  executor {number} on core {core}\n")),
+            None => text.push_str(&format!("  executor {number}\n")),
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,374 @@
+//! The connection loop: handshake, then messages one after the other until the client leaves.
+//!
+//! Everything a client has pipelined is worked off before the socket is read again; replies are
+//! handed over at Sync, Flush and the end of a simple query, never message by message. After a
+//! few messages the session yields, so that the executor's partitions and its other sessions
+//! get their turn.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipel_engine::id::Epoch;
+use archipel_sql::error::{SqlError, SqlState};
+use rustc_hash::FxHashMap;
+use tokio::net::TcpStream;
+
+use super::Session;
+use super::transaction::Transaction;
+use crate::executor::Executor;
+use crate::front::Arrival;
+use crate::replies::Replies;
+use crate::server::{EngineDurability, Server};
+use crate::sessions::NewSession;
+use crate::settings::SessionSettings;
+use crate::wire::frame::{Desynchronized, Input, Message};
+use crate::wire::output::{Output, Severity};
+
+/// Messages handled before other work on this thread gets a turn.
+const MESSAGES_PER_TURN: usize = 64;
+
+/// What becomes of the connection after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Continue,
+    Close,
+}
+
+/// Serves one client to the end of its session.
+pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
+    let _ = arrival.socket.set_nonblocking(true);
+    let Ok(socket) = TcpStream::from_std(arrival.socket) else { return };
+    let socket = Rc::new(socket);
+    closing.attach(&socket);
+    let replies = Replies::new(socket.clone(), EngineDurability(server.engine.clone()));
+    let writer = tokio::task::spawn_local(replies.clone().write_queued());
+    let mut input = Input::new(server.config.integer("max_message_size") as usize);
+    input.room().extend_from_slice(&arrival.rest);
+    let opened = Session::open(
+        server,
+        executor,
+        replies.clone(),
+        (arrival.client, arrival.minor_version, &arrival.parameters),
+    );
+    match opened {
+        Ok(mut session) => {
+            session.flush().await;
+            session.work(&socket, &mut input, &closing).await;
+            session.leave().await;
+        }
+        Err(error) => {
+            let mut output = Output::new();
+            output.report(Severity::Fatal, &error);
+            replies.send(&mut output, Epoch(0));
+        }
+    }
+    replies.close();
+    // The last replies may still wait for durability or for the client to read.
+    let _ = tokio::time::timeout(Duration::from_secs(30), writer).await;
+}
+
+/// How an executor tells a session that the server goes down.
+#[derive(Default)]
+pub struct Closing {
+    asked: std::cell::Cell<bool>,
+    socket: std::cell::RefCell<Option<Rc<TcpStream>>>,
+}
+
+impl Closing {
+    fn attach(&self, socket: &Rc<TcpStream>) {
+        *self.socket.borrow_mut() = Some(socket.clone());
+    }
+
+    /// Ends the session when its running statement is over: the socket reads as finished.
+    pub fn ask(&self) {
+        self.asked.set(true);
+        if let Some(socket) = &*self.socket.borrow() {
+            let _ = socket2::SockRef::from(&**socket).shutdown(std::net::Shutdown::Read);
+        }
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.get()
+    }
+}
+
+impl Session {
+    /// Checks who the client is and greets it.
+    fn open(
+        server: Arc<Server>,
+        executor: Rc<Executor>,
+        replies: Rc<Replies<EngineDurability>>,
+        (client, minor_version, parameters): (std::net::SocketAddr, u16, &[(String, String)]),
+    ) -> Result<Session, SqlError> {
+        let parameter =
+            |name: &str| parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let user = parameter("user").filter(|user| !user.is_empty()).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                "no PostgreSQL user name specified in startup packet",
+            )
+        })?;
+        let database = parameter("database").filter(|name| !name.is_empty()).unwrap_or(user);
+        if parameter("replication").is_some_and(|value| !matches!(value, "false" | "off" | "no" | "0")) {
+            return Err(SqlError::unsupported("replication"));
+        }
+        if !server.is_role(user) {
+            return Err(SqlError::new(
+                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+                format!("role \"{user}\" does not exist"),
+            ));
+        }
+        if !server.is_database(database) {
+            return Err(SqlError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{database}\" does not exist"),
+            ));
+        }
+        let registered = server.sessions.register(NewSession {
+            user: user.to_owned(),
+            database: database.to_owned(),
+            client: Some(client),
+            executor: executor.number,
+            now: crate::server::now(),
+            secret: fastrand::i32(..),
+        })?;
+        let mut settings = SessionSettings::new(server.config.values.clone());
+        settings.set_internal("session_authorization", user);
+        let mut refused_options = Vec::new();
+        for (name, value) in parameters {
+            match name.as_str() {
+                "user" | "database" | "replication" => {}
+                "options" => startup_options(&mut settings, value)?,
+                name if name.starts_with("_pq_.") => refused_options.push(name),
+                name => settings.set_at_startup(name, value)?,
+            }
+        }
+        let mut output = Output::new();
+        if minor_version > 0 || !refused_options.is_empty() {
+            output.negotiate_protocol_version(&refused_options);
+        }
+        output.authentication_ok();
+        for (name, value) in settings.reported() {
+            output.parameter_status(name, &value);
+        }
+        let (process_id, secret) = registered.key();
+        output.backend_key_data(process_id, secret);
+        output.ready_for_query(crate::wire::output::Status::Idle);
+        let application = settings.effective().show("application_name").unwrap_or_default();
+        registered.entry.activity.lock().application_name = application.into();
+        Ok(Session {
+            server,
+            executor,
+            registered,
+            settings,
+            output,
+            replies,
+            depends_on: Epoch(0),
+            transaction: Transaction::default(),
+            statements: FxHashMap::default(),
+            unnamed_statement: None,
+            portals: FxHashMap::default(),
+            unnamed_portal: None,
+            skip_until_sync: false,
+            copy_in: None,
+            host: None,
+            memory: Arc::default(),
+        })
+    }
+
+    async fn work(&mut self, socket: &TcpStream, input: &mut Input, closing: &Closing) {
+        let mut handled = 0;
+        loop {
+            match input.frame() {
+                Ok(Some((frame, length))) => {
+                    let rest = &input.pending()[length..];
+                    let flow = match frame.message() {
+                        Ok(message) => self.message(message, rest).await,
+                        Err(error) => self.malformed(frame.kind, &error).await,
+                    };
+                    input.consume(length);
+                    if flow == Flow::Close || self.replies.is_broken() || closing.is_asked() {
+                        break;
+                    }
+                    handled += 1;
+                    if handled % MESSAGES_PER_TURN == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(Desynchronized(error)) => {
+                    self.output.report(Severity::Fatal, &error);
+                    self.flush().await;
+                    return;
+                }
+            }
+            match self.receive(socket, input).await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(Some(error)) => {
+                    self.output.report(Severity::Fatal, &error);
+                    self.flush().await;
+                    return;
+                }
+                Err(None) => return,
+            }
+        }
+        if closing.is_asked() && !self.replies.is_broken() {
+            let error = SqlError::new(
+                SqlState::ADMIN_SHUTDOWN,
+                "terminating connection due to administrator command",
+            );
+            self.output.report(Severity::Fatal, &error);
+            self.flush().await;
+        }
+    }
+
+    /// Reads what has arrived, waiting if nothing has. `Err(Some(…))` ends the session with an
+    /// error for the client, `Err(None)` without.
+    async fn receive(&mut self, socket: &TcpStream, input: &mut Input) -> Result<usize, Option<SqlError>> {
+        loop {
+            match socket.try_read_buf(input.room()) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(None),
+            }
+            self.become_idle();
+            let (limit, message) = self.idle_limit();
+            let ready = match limit {
+                None => socket.readable().await,
+                Some(limit) => match tokio::time::timeout(limit, socket.readable()).await {
+                    Ok(ready) => ready,
+                    Err(_) => return Err(Some(SqlError::new(SqlState(*b"57P05"), message))),
+                },
+            };
+            if ready.is_err() {
+                return Err(None);
+            }
+        }
+    }
+
+    fn idle_limit(&self) -> (Option<Duration>, &'static str) {
+        let effective = self.settings.effective();
+        let (name, message) = if self.transaction.is_open() {
+            (
+                effective.idle_in_transaction_timeout_ms,
+                "terminating connection due to idle-in-transaction timeout",
+            )
+        } else {
+            (effective.idle_session_timeout_ms, "terminating connection due to idle-session timeout")
+        };
+        ((name > 0).then(|| Duration::from_millis(name)), message)
+    }
+
+    /// A message whose bounds were known and whose content was not: an error as for any
+    /// statement, and the session goes on.
+    async fn malformed(&mut self, kind: u8, error: &SqlError) -> Flow {
+        match kind {
+            b'Q' => {
+                self.fail(error).await;
+                self.finish_query().await;
+            }
+            b'P' | b'B' | b'D' | b'E' | b'C' if !self.skip_until_sync => {
+                self.fail(error).await;
+                self.skip_until_sync = true;
+            }
+            b'S' | b'H' => {
+                self.fail(error).await;
+                self.skip_until_sync = false;
+                self.finish_query().await;
+            }
+            _ => self.output.error(error),
+        }
+        Flow::Continue
+    }
+
+    async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {
+        if self.copy_in.is_some() {
+            return self.copy_message(message).await;
+        }
+        match message {
+            Message::Terminate => return Flow::Close,
+            Message::Sync => {
+                self.skip_until_sync = false;
+                self.sync().await;
+            }
+            // After a failed COPY the client's data may still be underway.
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
+            _ if self.skip_until_sync => {}
+            Message::Query(text) => self.simple_query(text).await,
+            Message::Flush => self.flush().await,
+            Message::Unexpected(kind) => {
+                let what = if kind == b'F' { "function call messages" } else { "password messages now" };
+                self.fail(&SqlError::unsupported(what)).await;
+                if kind == b'F' {
+                    self.finish_query().await;
+                } else {
+                    self.flush().await;
+                    return Flow::Close;
+                }
+            }
+            extended => {
+                if let Err(error) = self.extended(extended, rest).await {
+                    self.fail(&error).await;
+                    self.skip_until_sync = true;
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    /// ReadyForQuery, and everything leaves.
+    pub(super) async fn finish_query(&mut self) {
+        let status = self.status();
+        self.output.ready_for_query(status);
+        self.flush().await;
+    }
+
+    /// Ends the session: whatever it had begun is undone.
+    async fn leave(&mut self) {
+        self.copy_in = None;
+        self.abandon_transaction().await;
+        self.replies.drained().await;
+    }
+}
+
+/// `options=-c name=value --name=value`, as libpq's PGOPTIONS sends it.
+fn startup_options(settings: &mut SessionSettings, text: &str) -> Result<(), SqlError> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut escaped = false;
+    for character in text.chars() {
+        match character {
+            '\\' if !escaped => {
+                escaped = true;
+                continue;
+            }
+            ' ' if !escaped => words.push(String::new()),
+            other => {
+                if let Some(word) = words.last_mut() {
+                    word.push(other);
+                }
+            }
+        }
+        escaped = false;
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let assignment = match word.as_str() {
+            "-c" => words.next().unwrap_or_default(),
+            word if word.starts_with("-c") || word.starts_with("--") => word[2..].to_owned(),
+            other => {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("invalid command-line argument for server process: {other}"),
+                ));
+            }
+        };
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            SqlError::new(SqlState::SYNTAX_ERROR, format!("-c {assignment} requires a value"))
+        })?;
+        settings.set_at_startup(&name.replace('-', "_"), value)?;
+    }
+    Ok(())
+}

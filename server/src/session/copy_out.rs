@@ -1,0 +1,75 @@
+//! COPY … TO STDOUT.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::{Copy, CopyTarget};
+use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::copy::{CopyEncoder, CopyFormat};
+use archipel_sql::error::{Result, SqlError};
+
+use super::Session;
+use super::copy_in::column_positions;
+use crate::encode::RowsTo;
+use crate::statement::{Body, Prepared};
+
+impl Session {
+    pub(super) async fn copy_out(
+        &mut self,
+        copy: &Copy,
+        target: &CopyTarget,
+        outer: &Arc<Prepared>,
+        alone: bool,
+    ) -> Result<()> {
+        let text: Arc<str> = match target {
+            CopyTarget::Query(query) => outer.text[query.range.clone()].into(),
+            CopyTarget::Table { name, columns } => {
+                let host = self.host();
+                let path = self.settings.effective().search_path.clone();
+                let table = host.catalog.catalog.require_table(name, &path)?;
+                let columns: Vec<String> = column_positions(&table, columns)?
+                    .into_iter()
+                    .map(|at| quote_identifier(&table.columns[at].name).to_string())
+                    .collect();
+                format!("SELECT {} FROM {}", columns.join(", "), quote_qualified(&table.schema, &table.name))
+                    .into()
+            }
+        };
+        let statements = archipel_sql::parser::parse(&text)?;
+        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
+            return Err(SqlError::new(
+                archipel_sql::error::SqlState::FEATURE_NOT_SUPPORTED,
+                "COPY query must have a RETURNING clause",
+            ));
+        };
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let encoder = CopyEncoder::new(CopyFormat::new(&copy.options, false)?, names)?;
+        if !(plan.read_only && !self.transaction.is_open()) {
+            self.enter_transaction(alone);
+        }
+        let start = self.output.len();
+        self.output.copy_out_response(columns.len());
+        let mut header = Vec::new();
+        encoder.header(&mut header);
+        if !header.is_empty() {
+            // Appending to a buffer cannot fail.
+            let _ = self.output.copy_data(|bytes| {
+                bytes.extend_from_slice(&header);
+                Ok::<(), ()>(())
+            });
+        }
+        let rows_to = RowsTo::Copy { encoder, columns: columns.clone() };
+        let run = self.statement_run(plan.clone(), Vec::new(), rows_to);
+        match self.run_to_end(&prepared, run).await {
+            Ok((ran, _)) => {
+                self.output.copy_done();
+                self.output.command_complete_count("COPY", ran.rows);
+                Ok(())
+            }
+            Err(error) => {
+                self.output.truncate(start);
+                Err(error)
+            }
+        }
+    }
+}

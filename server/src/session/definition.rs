@@ -1,0 +1,212 @@
+//! DDL: plan on the newest catalog, run as one program, publish.
+//!
+//! Definitions run one at a time. One commits on its own: in a text of several statements, what
+//! came before it is committed first, and inside BEGIN … COMMIT it is refused rather than
+//! committed behind the client's back.
+
+use std::sync::Arc;
+
+use archipel_engine::SubmitOptions;
+use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall};
+use archipel_planner::native::{CompileEnv, compile_statement};
+use archipel_procedures::Environment;
+use archipel_sql::ast::{Statement, Vacuum};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object};
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+use super::Session;
+use crate::run::definition::DefinitionRun;
+use crate::statement::Prepared;
+use crate::wire::output::Severity;
+
+impl Session {
+    /// Runs a definition or a maintenance statement; answers the command tag.
+    pub(super) async fn define(
+        &mut self,
+        statement: &Arc<Statement>,
+        prepared: &Arc<Prepared>,
+        _alone: bool,
+    ) -> Result<String> {
+        match &**statement {
+            Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
+                self.check_tables(vacuum)?;
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::Reindex { .. } => return Ok(prepared.tag.to_owned()),
+            Statement::CreateTableAs(_) => return Err(SqlError::unsupported("CREATE TABLE AS")),
+            _ => {}
+        }
+        self.outside_block(prepared.tag).await?;
+        let source = Source::Statement(statement.clone(), prepared.text.clone());
+        self.run_definition(source).await
+    }
+
+    /// There is nothing to vacuum and there are no statistics to gather: rows are updated in
+    /// place. Names are checked, so that a typing error does not pass.
+    fn check_tables(&mut self, vacuum: &Vacuum) -> Result<()> {
+        let host = self.host();
+        let path = self.settings.effective().search_path.clone();
+        for (name, _) in &vacuum.tables {
+            host.catalog.catalog.require_table(name, &path)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a statement that commits on its own does so with the client's knowledge.
+    async fn outside_block(&mut self, tag: &str) -> Result<()> {
+        if self.transaction.is_read_only() {
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {tag} in a read-only transaction"),
+            ));
+        }
+        if self.transaction.is_block() {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                format!("{tag} cannot run inside a transaction block"),
+            )
+            .with_hint("Definitions commit on their own; run this statement outside BEGIN … COMMIT."));
+        }
+        self.commit_implicit().await
+    }
+
+    /// Runs the distribution functions a statement has called, after it.
+    pub(super) async fn run_pending_definitions(&mut self, calls: Vec<DistributionCall>) -> Result<()> {
+        self.outside_block("a distribution function").await?;
+        for call in calls {
+            self.run_definition(Source::Distribution(call)).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_definition(&mut self, source: Source) -> Result<String> {
+        let server = self.server.clone();
+        let _one_at_a_time = server.definitions.lock().await;
+        // Nothing changes the catalog while the latch is held.
+        let catalog = server.catalog.current().catalog.clone();
+        let plan = self.plan_definition(&source, &catalog)?;
+        for notice in &plan.notices {
+            self.notice(Severity::Notice, notice);
+        }
+        let tag = plan.tag.to_owned();
+        if plan.is_empty() {
+            return Ok(tag);
+        }
+        let after = catalog.apply(&plan.changes);
+        self.check_routines(&plan, &after, &source)?;
+        let run = self.definition_run(plan)?;
+        let changes = run.changes.clone();
+        let submission = server.engine.submit(run, SubmitOptions::default());
+        let completed = self.cancellable(submission).await;
+        self.depend_on(completed.outcome.depends_on);
+        if let Err(stop) = completed.outcome.result {
+            return Err(completed.program.error.unwrap_or_else(|| self.stop_error(stop)));
+        }
+        for change in &changes {
+            if let CatalogChange::Put(Object::Routine(routine)) = change {
+                server.routines.forget(routine.oid);
+            }
+        }
+        server.catalog.publish(after);
+        self.host = None;
+        Ok(tag)
+    }
+
+    fn plan_definition(&mut self, source: &Source, catalog: &Catalog) -> Result<DdlPlan> {
+        let host = self.host();
+        let context = host.context();
+        let search_path = self.settings.effective().search_path.clone();
+        let environment = DdlEnv { catalog, search_path: &search_path, context: &context, system: false };
+        match source {
+            Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
+            Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
+        }
+    }
+
+    /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at
+    /// CREATE is reported at CREATE.
+    fn check_routines(&mut self, plan: &DdlPlan, after: &Catalog, source: &Source) -> Result<()> {
+        if plan.routines.is_empty()
+            || self.settings.effective().show("check_function_bodies").as_deref() == Some("off")
+        {
+            return Ok(());
+        }
+        let environment = Environment { catalog: after.clone(), ..self.environment() };
+        for routine in &plan.routines {
+            self.server.routines.validate(routine, &environment).map_err(|error| source.place(error))?;
+        }
+        Ok(())
+    }
+
+    fn definition_run(&mut self, plan: DdlPlan) -> Result<DefinitionRun> {
+        let mut validations = Vec::new();
+        for validation in &plan.validations {
+            let statement = archipel_sql::parser::parse_statement(&validation.query)?;
+            let (bound, ..) = self.bind_rows(&statement, &validation.query, &[])?;
+            let environment = self.environment();
+            let linker = self.server.routines.linker(&environment);
+            let compile =
+                CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+            validations.push((compile_statement(&bound, &compile)?, validation.error.clone()));
+        }
+        let duplicates =
+            plan.operations.iter().map(|operation| plan.duplicate_key(tree_of(operation))).collect();
+        Ok(DefinitionRun {
+            validations,
+            duplicates,
+            operations: plan.operations,
+            changes: plan.changes,
+            host: Some(self.host()),
+            error: None,
+        })
+    }
+
+    pub(super) async fn checkpoint(&mut self) -> Result<()> {
+        let engine = self.server.engine.clone();
+        let done = self.server.front.spawn_blocking(move || engine.checkpoint()).await;
+        match done {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(SqlError::new(SqlState::IO_ERROR, format!("checkpoint failed: {error}"))),
+            Err(error) => Err(SqlError::internal(format!("checkpoint failed: {error}"))),
+        }
+    }
+}
+
+/// Where a definition comes from.
+enum Source {
+    Statement(Arc<Statement>, Arc<str>),
+    Distribution(DistributionCall),
+}
+
+impl Source {
+    /// Moves a position inside a routine's body to its place in the statement.
+    fn place(&self, mut error: SqlError) -> SqlError {
+        let Source::Statement(statement, text) = self else { return error };
+        let Statement::CreateRoutine(create) = &**statement else { return error };
+        let offset = match &create.body {
+            archipel_sql::ast::RoutineBody::Text { offset, .. } => *offset,
+            _ => None,
+        };
+        match (offset, error.fields().position) {
+            (Some(offset), Some(position)) => {
+                let before = text.get(..offset).map_or(0, |text| text.chars().count() as u32);
+                error.fields_mut().position = Some(before + position);
+            }
+            _ => error.fields_mut().position = None,
+        }
+        error
+    }
+}
+
+/// The tree whose keys an operation may find not to be unique.
+fn tree_of(operation: &archipel_engine::DdlOp) -> archipel_engine::id::TreeId {
+    use archipel_engine::DdlOp;
+    use archipel_engine::id::TreeId;
+    match operation {
+        DdlOp::CreateIndex { index, .. } => index.id,
+        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } => def.id,
+        DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => *tree,
+        DdlOp::DropIndex { index, .. } => *index,
+        DdlOp::CreateSequence(_) | DdlOp::AlterSequence { .. } | DdlOp::DropSequence(_) => TreeId(0),
+    }
+}

@@ -1,0 +1,394 @@
+//! Running one prepared statement, and everything that can happen to it on the way.
+
+use std::sync::Arc;
+
+use archipel_engine::txn::Interactive;
+use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions};
+use archipel_planner::route::{Access, RouteKey};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Type;
+
+use super::Session;
+use super::host::Host;
+use super::portal::PendingRows;
+use crate::encode::{Formats, RowEncoder, RowsTo};
+use crate::run::statement::StatementRun;
+use crate::statement::{Body, Code, Prepared, RowPlan};
+use crate::wire::output::{Output, Severity};
+
+/// Attempts with a plan compiled anew before the statement gives up: each needs a DDL
+/// statement that committed in between.
+const RECOMPILES_MAX: u32 = 5;
+
+/// A row statement that has run.
+pub(super) struct Ran {
+    pub rows: u64,
+}
+
+impl Session {
+    /// The host of the current settings and catalog.
+    pub(crate) fn host(&mut self) -> Arc<Host> {
+        let catalog = self.executor.catalog(&self.server);
+        if let Some(host) = &self.host
+            && host.catalog.version == catalog.version
+        {
+            return host.clone();
+        }
+        let host = Arc::new(Host {
+            server: self.server.clone(),
+            entry: self.entry().clone(),
+            settings: self.settings.effective().clone(),
+            catalog,
+            memory: self.memory.clone(),
+            pending: Default::default(),
+            pending_definitions: Default::default(),
+        });
+        self.host = Some(host.clone());
+        host
+    }
+
+    /// Runs a statement; its rows and its completion go to the output. `alone` says that
+    /// nothing of the same implicit transaction comes after it.
+    pub(super) async fn execute(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<()> {
+        self.allowed_now(prepared)?;
+        match &prepared.body {
+            Body::Empty => {
+                self.output.empty_query_response();
+                Ok(())
+            }
+            Body::Utility(statement) => {
+                let statement = statement.clone();
+                self.utility(&statement, prepared, params, formats, alone).await
+            }
+            Body::Rows(plan) => {
+                let ran = self.run_rows(prepared, plan.clone(), params, formats, alone).await?;
+                self.complete(prepared, &ran);
+                Ok(())
+            }
+        }
+    }
+
+    fn complete(&mut self, prepared: &Prepared, ran: &Ran) {
+        match prepared.tag {
+            "CALL" => self.output.command_complete("CALL"),
+            "INSERT" => self.output.command_complete_count("INSERT 0", ran.rows),
+            tag => self.output.command_complete_count(tag, ran.rows),
+        }
+    }
+
+    /// Runs a statement whose rows are fetched in portions: they are kept aside.
+    pub(super) async fn execute_aside(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<PendingRows> {
+        self.allowed_now(prepared)?;
+        let before = std::mem::take(&mut self.output);
+        let depends_before = std::mem::replace(&mut self.depends_on, archipel_engine::id::Epoch(0));
+        let result = match &prepared.body {
+            Body::Rows(plan) => {
+                self.run_rows(prepared, plan.clone(), params, formats, alone).await.map(|_| prepared.tag)
+            }
+            Body::Utility(statement) => {
+                let statement = statement.clone();
+                self.utility_rows(&statement, prepared, params, formats, alone).await.map(|()| prepared.tag)
+            }
+            Body::Empty => Ok(""),
+        };
+        let mut rows = std::mem::replace(&mut self.output, before);
+        let depends_on = std::mem::replace(&mut self.depends_on, depends_before);
+        let tag = match result? {
+            "INSERT" => "INSERT 0",
+            tag => tag,
+        };
+        Ok(PendingRows::new(rows.take(), tag, depends_on))
+    }
+
+    /// Runs a row statement to its end, compiling anew if its tables changed and going on as
+    /// an interactive transaction if it cannot be a one-shot.
+    pub(super) async fn run_rows(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        plan: Arc<RowPlan>,
+        params: Vec<Datum>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<Ran> {
+        if !plan.read_only && self.transaction.is_read_only() {
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {} in a read-only transaction", prepared.tag),
+            ));
+        }
+        self.require_route(&plan, &params)?;
+        // A statement that only reads is a one-shot even inside an implicit transaction that
+        // has not written: READ COMMITTED lets it.
+        if !(plan.read_only && !self.transaction.is_open()) {
+            self.enter_transaction(alone);
+        }
+        let rows_to = match &prepared.columns {
+            Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
+            None => RowsTo::Nowhere,
+        };
+        let run = self.statement_run(plan, params, rows_to);
+        self.run_to_end(prepared, run).await.map(|(ran, _)| ran)
+    }
+
+    /// Runs an already made program of `prepared`, compiling anew as often as need be.
+    pub(super) async fn run_to_end(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        run: StatementRun,
+    ) -> Result<(Ran, Vec<Vec<Datum>>)> {
+        let host = run.host.clone();
+        let ran = self.run_until_done(prepared, run).await?;
+        let calls = std::mem::take(&mut *host.pending_definitions.lock());
+        if !calls.is_empty() {
+            self.run_pending_definitions(calls).await?;
+        }
+        Ok(ran)
+    }
+
+    async fn run_until_done(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        mut run: StatementRun,
+    ) -> Result<(Ran, Vec<Vec<Datum>>)> {
+        let mut prepared = prepared.clone();
+        for _ in 0..RECOMPILES_MAX {
+            let (finished, outcome) = self.submit(run).await;
+            run = finished;
+            match outcome.result {
+                Err(Stop::Recompile) => {
+                    prepared = match self.renew(&prepared) {
+                        Ok(renewed) => renewed,
+                        Err(error) => {
+                            run.out.truncate(run.mark);
+                            self.output = Output::from_messages(run.out);
+                            return Err(error);
+                        }
+                    };
+                    if let Body::Rows(plan) = &prepared.body {
+                        run.plan = plan.clone();
+                    }
+                    run.host = self.host();
+                }
+                _ => return self.finish_run(run, outcome),
+            }
+        }
+        run.out.truncate(run.mark);
+        self.output = Output::from_messages(run.out);
+        Err(SqlError::new(
+            SqlState::OBJECT_IN_USE,
+            "the definitions this statement uses changed while it ran, again and again",
+        ))
+    }
+
+    /// Prepares a statement again after the engine found its plan outdated.
+    fn renew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
+        let statements = archipel_sql::parser::parse(&prepared.text)?;
+        let renewed = self.prepare_parsed(&prepared.text, statements, &prepared.declared.clone())?;
+        let key = self.cache_key(&prepared.text, &prepared.declared);
+        self.remember(key, &renewed);
+        Ok(renewed)
+    }
+
+    pub(super) fn statement_run(
+        &mut self,
+        plan: Arc<RowPlan>,
+        params: Vec<Datum>,
+        rows_to: RowsTo,
+    ) -> StatementRun {
+        let out = self.output.take();
+        StatementRun {
+            plan,
+            params,
+            host: self.host(),
+            rows_to,
+            mark: out.len(),
+            out,
+            now: self.transaction.start(),
+            rows: 0,
+            kept: Vec::new(),
+            notices: Vec::new(),
+            sequences: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Hands a run to the engine and waits for it; a one-shot that cannot go on as one is run
+    /// again as an interactive transaction of its own.
+    async fn submit(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+        let read_only = run.plan.read_only;
+        let (run, outcome) = self.submit_in(run, read_only, None).await;
+        if outcome.result != Err(Stop::Interactive) || self.transaction.interactive().is_some() {
+            return (run, outcome);
+        }
+        let own = self.server.engine.begin();
+        let (run, outcome) = self.submit_in(run, read_only, Some(&own)).await;
+        if outcome.result.is_err() {
+            let _ = self.server.engine.rollback(&own).await;
+            return (run, outcome);
+        }
+        let committed = self.server.engine.commit(&own).await.outcome;
+        if committed.result.is_err() {
+            let _ = self.server.engine.rollback(&own).await;
+        }
+        let depends_on = outcome.depends_on.max(committed.depends_on);
+        (run, Outcome { depends_on, ..committed })
+    }
+
+    async fn submit_in(
+        &self,
+        run: StatementRun,
+        read_only: bool,
+        own: Option<&Interactive>,
+    ) -> (StatementRun, Outcome) {
+        let transaction = own.or(self.transaction.interactive());
+        let options = SubmitOptions { transaction, read_only, ..SubmitOptions::default() };
+        let submission = self.server.engine.submit(run, options);
+        let completed = self.cancellable(submission).await;
+        (completed.program, completed.outcome)
+    }
+
+    /// Waits for a submission, and cancels it when somebody asks for that.
+    pub(super) async fn cancellable<P: Program>(&self, mut submission: Submission<P>) -> Completed<P> {
+        if let Some(completed) = submission.try_take() {
+            return completed;
+        }
+        let Some(canceller) = submission.canceller() else { return submission.await };
+        tokio::select! {
+            biased;
+            completed = &mut submission => completed,
+            () = self.entry().cancel_asked() => {
+                canceller.cancel(Stop::Cancelled);
+                submission.await
+            }
+        }
+    }
+
+    /// Takes rows, notices and effects of a finished run.
+    fn finish_run(&mut self, mut run: StatementRun, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
+        let failed = outcome.result.is_err();
+        if failed {
+            run.out.truncate(run.mark);
+        }
+        if run.notices.is_empty() {
+            self.output = Output::from_messages(run.out);
+        } else {
+            // Notices were raised while the routine ran: they come before its result.
+            let rows = run.out.split_off(run.mark);
+            self.output = Output::from_messages(run.out);
+            for notice in &run.notices {
+                self.notice(severity_of(notice.severity), &notice.error);
+            }
+            self.output.append(&rows);
+        }
+        // An error, too, may tell what is not durable yet.
+        self.depend_on(outcome.depends_on);
+        if let Err(stop) = outcome.result {
+            return Err(match run.error.take() {
+                Some(error) if stop == Stop::Abort => error,
+                _ => self.stop_error(stop),
+            });
+        }
+        if let Some((last, _)) = run.sequences.last() {
+            let mut values = self.memory.sequence_values.lock();
+            values.extend(run.sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
+            *self.memory.last_sequence.lock() = Some(last.0);
+        }
+        let pending = std::mem::take(&mut *run.host.pending.lock());
+        for change in pending {
+            let local = change.local && self.transaction.is_open();
+            self.change_settings(|all| all.set(&change.name, Some(&change.value), local))?;
+        }
+        Ok((Ran { rows: run.rows }, run.kept))
+    }
+
+    /// The SQL error of a program the engine stopped.
+    pub(super) fn stop_error(&self, stop: Stop) -> SqlError {
+        match stop {
+            Stop::Cancelled => self.entry().cancel_error(),
+            other => archipel_planner::native::program::stop_error(other),
+        }
+    }
+
+    /// Runs `text` for its rows, inside whatever transaction is open.
+    pub(super) async fn rows_of(&mut self, text: &str, alone: bool) -> Result<Vec<Vec<Datum>>> {
+        let text: Arc<str> = text.into();
+        let statements = archipel_sql::parser::parse(&text)?;
+        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let Body::Rows(plan) = &prepared.body else {
+            return Err(SqlError::internal("a text that should answer rows does not"));
+        };
+        if !(plan.read_only && !self.transaction.is_open()) {
+            self.enter_transaction(alone);
+        }
+        let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Kept);
+        self.run_to_end(&prepared, run).await.map(|(_, kept)| kept)
+    }
+
+    /// The values of expressions, as values of `types`.
+    pub(super) async fn evaluate_as(&mut self, texts: &[&str], types: &[Type]) -> Result<Vec<Datum>> {
+        let items: Vec<String> = texts
+            .iter()
+            .zip(types)
+            .map(|(text, ty)| format!("CAST(({text}) AS {})", archipel_sql::type_table::format_type(*ty)))
+            .collect();
+        let rows = self.rows_of(&format!("SELECT {}", items.join(", ")), false).await?;
+        rows.into_iter().next().ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))
+    }
+
+    /// `archipel.require_route`: refuses what would claim every partition of a group for want
+    /// of a route, and says why.
+    fn require_route(&mut self, plan: &RowPlan, _params: &[Datum]) -> Result<()> {
+        if !self.settings.effective().require_route {
+            return Ok(());
+        }
+        let accesses = match &plan.code {
+            Code::Native(compiled) => &compiled.accesses[..],
+            Code::Call(call) => archipel_planner::native::CompiledRoutine::accesses(&*call.program),
+        };
+        match accesses.iter().find_map(|access| Some((access, unrouted(access)?))) {
+            None => Ok(()),
+            Some((access, reason)) => Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("statement would touch every partition of table \"{}\"", access.table),
+            )
+            .with_detail(reason)
+            .with_hint(format!(
+                "Compare the distribution column \"{}\" with a parameter or constant, or set archipel.require_route to off.",
+                access.column
+            ))),
+        }
+    }
+}
+
+fn severity_of(word: &str) -> Severity {
+    match word {
+        "DEBUG" => Severity::Debug,
+        "LOG" => Severity::Log,
+        "INFO" => Severity::Info,
+        "WARNING" => Severity::Warning,
+        _ => Severity::Notice,
+    }
+}
+
+/// Why an access reaches every partition of its group, if it does.
+fn unrouted(access: &Access) -> Option<String> {
+    access.group?;
+    match &access.key {
+        RouteKey::All => Some("No condition bounds the distribution column.".to_owned()),
+        RouteKey::Unknown(reason) => Some(reason.clone()),
+        _ => None,
+    }
+}

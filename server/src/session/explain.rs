@@ -1,0 +1,88 @@
+//! EXPLAIN, and DO: what a statement would do, and a block that is no routine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use archipel_planner::bound::BoundStatement;
+use archipel_sql::ast::{Do, Explain, ExplainFormat};
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+use super::Session;
+use crate::encode::RowsTo;
+use crate::run::call::CallPlan;
+use crate::statement::{Body, Code, Prepared, RowPlan};
+
+impl Session {
+    /// The lines of EXPLAIN.
+    pub(super) async fn explain(
+        &mut self,
+        explain: &Explain,
+        outer: &Arc<str>,
+        alone: bool,
+    ) -> Result<Vec<String>> {
+        if explain.options.format != ExplainFormat::Text {
+            return Err(SqlError::unsupported("EXPLAIN in a format other than TEXT"));
+        }
+        let text: Arc<str> = outer[explain.statement.range.clone()].into();
+        let statements = archipel_sql::parser::parse(&text)?;
+        let prepared = self.prepare_parsed(&text, statements, &[])?;
+        let Body::Rows(plan) = &prepared.body else {
+            return Ok(vec!["Utility Statement".to_owned()]);
+        };
+        let mut lines = match &plan.code {
+            Code::Native(compiled) => archipel_planner::explain::statement(compiled),
+            Code::Call(call) => archipel_procedures::explain(&call.program),
+        };
+        if explain.options.analyze {
+            if !plan.read_only || self.transaction.is_open() {
+                self.enter_transaction(alone);
+            }
+            let began = Instant::now();
+            let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
+            let (ran, _) = self.run_to_end(&prepared, run).await?;
+            lines.push(format!("Rows: {}", ran.rows));
+            lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+        }
+        Ok(lines)
+    }
+
+    /// DO: a block compiled for this one run.
+    pub(super) async fn run_block(&mut self, block: &Do, alone: bool) -> Result<()> {
+        if block.language != "plpgsql" {
+            let message = match block.language.as_str() {
+                "sql" => "language \"sql\" does not support inline code execution".to_owned(),
+                other => format!("language \"{other}\" does not exist"),
+            };
+            let state = if block.language == "sql" {
+                SqlState::FEATURE_NOT_SUPPORTED
+            } else {
+                SqlState::UNDEFINED_OBJECT
+            };
+            return Err(SqlError::new(state, message));
+        }
+        let environment = self.environment();
+        let program = self.server.routines.block(&block.body, &environment)?;
+        let call = CallPlan::of_block(program);
+        self.enter_transaction(alone);
+        let plan = Arc::new(RowPlan { bound: empty_query(), code: Code::Call(call), read_only: false });
+        let prepared = Arc::new(Prepared {
+            text: block.body.as_str().into(),
+            tag: "DO",
+            params: Arc::from([]),
+            columns: None,
+            body: Body::Rows(plan.clone()),
+            catalog_version: self.server.catalog.version(),
+            search_path: self.settings.effective().search_path.clone(),
+            declared: Arc::from([]),
+            session_dependent: true,
+        });
+        let run = self.statement_run(plan, Vec::new(), RowsTo::Nowhere);
+        self.run_to_end(&prepared, run).await.map(|_| ())
+    }
+}
+
+/// What stands in the place of a bound statement for a block, which has none.
+fn empty_query() -> BoundStatement {
+    use archipel_planner::bound::{BoundQuery, Rel};
+    BoundStatement::Query(BoundQuery { rel: Rel::Unit, columns: Vec::new() })
+}

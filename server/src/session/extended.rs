@@ -1,0 +1,235 @@
+//! The extended query protocol: Parse, Bind, Describe, Execute, Close, Sync.
+//!
+//! Everything up to Sync is one transaction. A single Execute directly before Sync is the
+//! common case, and a one-shot: whether it is, shows in the messages already received.
+
+use std::sync::Arc;
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::Session;
+use super::portal::{Portal, PortalState};
+use crate::encode::{Formats, decode_parameter};
+use crate::statement::Prepared;
+use crate::wire::frame::{Bind, Message, Target};
+
+impl Session {
+    pub(super) async fn extended(&mut self, message: Message<'_>, rest: &[u8]) -> Result<(), SqlError> {
+        match message {
+            Message::Parse { name, query, types } => self.parse(name, query, &types),
+            Message::Bind(bind) => self.bind(&bind),
+            Message::Describe { target: Target::Statement, name } => self.describe_statement(name),
+            Message::Describe { target: Target::Portal, name } => self.describe_portal(name),
+            Message::Execute { portal, rows_max } => {
+                let last = nothing_but_sync_follows(rest);
+                self.execute_portal(portal, rows_max, last).await
+            }
+            Message::Close { target, name } => {
+                match (target, name) {
+                    (Target::Statement, "") => self.unnamed_statement = None,
+                    (Target::Statement, name) => drop(self.statements.remove(name)),
+                    (Target::Portal, "") => self.unnamed_portal = None,
+                    (Target::Portal, name) => drop(self.portals.remove(name)),
+                }
+                self.output.close_complete();
+                Ok(())
+            }
+            other => Err(SqlError::internal(format!("message {other:?} is not of the extended protocol"))),
+        }
+    }
+
+    fn parse(&mut self, name: &str, query: &str, types: &[Oid]) -> Result<(), SqlError> {
+        if !name.is_empty() && self.statements.contains_key(name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let prepared = self.prepare_text(&query.into(), types)?;
+        if name.is_empty() {
+            self.unnamed_statement = Some(prepared);
+        } else {
+            self.statements.insert(name.to_owned(), prepared);
+        }
+        self.output.parse_complete();
+        Ok(())
+    }
+
+    pub(super) fn statement(&self, name: &str) -> Result<Arc<Prepared>, SqlError> {
+        let found = if name.is_empty() { self.unnamed_statement.as_ref() } else { self.statements.get(name) };
+        found.cloned().ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                name => format!("prepared statement \"{name}\" does not exist"),
+            };
+            SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    fn bind(&mut self, bind: &Bind<'_>) -> Result<(), SqlError> {
+        let prepared = self.statement(bind.statement)?;
+        let prepared = self.current(prepared)?;
+        if bind.parameter_count() != prepared.params.len() {
+            return Err(SqlError::new(
+                SqlState::PROTOCOL_VIOLATION,
+                format!(
+                    "bind message supplies {} parameters, but prepared statement \"{}\" requires {}",
+                    bind.parameter_count(),
+                    bind.statement,
+                    prepared.params.len()
+                ),
+            ));
+        }
+        self.allowed_now(&prepared)?;
+        let host = self.host();
+        let context = host.context();
+        let mut params: Vec<Datum> = Vec::with_capacity(prepared.params.len());
+        for (index, ((value, binary), ty)) in bind.parameters().zip(prepared.params.iter()).enumerate() {
+            params.push(decode_parameter(value, binary, *ty, &context, index)?);
+        }
+        let width = prepared.columns.as_ref().map_or(0, |columns| columns.len());
+        let formats = Formats::new(&bind.result_formats, width)?;
+        let portal = Portal { prepared, formats, state: PortalState::Ready(params) };
+        if bind.portal.is_empty() {
+            self.unnamed_portal = Some(portal);
+        } else if self.portals.contains_key(bind.portal) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{}\" already exists", bind.portal),
+            ));
+        } else {
+            self.portals.insert(bind.portal.to_owned(), portal);
+        }
+        self.output.bind_complete();
+        Ok(())
+    }
+
+    fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
+        let prepared = self.statement(name)?;
+        let prepared = self.current(prepared)?;
+        self.output.parameter_description(prepared.params.iter().map(|ty| ty.oid.0));
+        match &prepared.columns {
+            Some(columns) => self.describe_columns(columns, &Formats::TEXT),
+            None => self.output.no_data(),
+        }
+        Ok(())
+    }
+
+    fn describe_portal(&mut self, name: &str) -> Result<(), SqlError> {
+        let portal = self.portal(name)?;
+        let (columns, formats) = (portal.prepared.columns.clone(), portal.formats.clone());
+        match columns {
+            Some(columns) => self.describe_columns(&columns, &formats),
+            None => self.output.no_data(),
+        }
+        Ok(())
+    }
+
+    fn portal(&mut self, name: &str) -> Result<&mut Portal, SqlError> {
+        let found = if name.is_empty() { self.unnamed_portal.as_mut() } else { self.portals.get_mut(name) };
+        found.ok_or_else(|| {
+            SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+        })
+    }
+
+    async fn execute_portal(&mut self, name: &str, rows_max: usize, last: bool) -> Result<(), SqlError> {
+        let portal = self.portal(name)?;
+        let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        match std::mem::replace(&mut portal.state, PortalState::Done) {
+            PortalState::Ready(params) => {
+                self.begin_statement(&prepared.text);
+                if rows_max == 0 || prepared.columns.is_none() {
+                    return self.execute(&prepared, params, &formats, last).await;
+                }
+                let mut rows = self.execute_aside(&prepared, params, &formats, last).await?;
+                self.send_portion(name, &mut rows, rows_max)?;
+                self.portal(name)?.state = PortalState::Rows(rows);
+            }
+            PortalState::Rows(mut rows) => {
+                self.send_portion(name, &mut rows, rows_max)?;
+                self.portal(name)?.state = PortalState::Rows(rows);
+            }
+            PortalState::Done => match &prepared.columns {
+                // Rows are over; asking again answers none.
+                Some(_) => self.output.command_complete_count(prepared.tag, 0),
+                None => {
+                    return Err(SqlError::new(
+                        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        format!("portal \"{name}\" cannot be run"),
+                    ));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn send_portion(
+        &mut self,
+        _name: &str,
+        rows: &mut super::portal::PendingRows,
+        rows_max: usize,
+    ) -> Result<(), SqlError> {
+        self.depend_on(rows.depends_on);
+        let (count, more) = rows.fetch(rows_max, &mut self.output);
+        if more {
+            self.output.portal_suspended();
+        } else {
+            rows.complete(count, &mut self.output);
+        }
+        Ok(())
+    }
+
+    /// Sync: the end of an implicit transaction.
+    pub(super) async fn sync(&mut self) {
+        if let Err(error) = self.commit_implicit().await {
+            self.fail(&error).await;
+        }
+        self.end_of_transaction_portals();
+        self.finish_query().await;
+    }
+
+    /// Portals live as long as their transaction.
+    pub(super) fn end_of_transaction_portals(&mut self) {
+        if !self.transaction.is_open() {
+            self.unnamed_portal = None;
+            if !self.portals.is_empty() {
+                self.portals.clear();
+            }
+        }
+    }
+}
+
+/// Whether the messages received next lead to Sync without another Parse, Bind or Execute.
+fn nothing_but_sync_follows(mut rest: &[u8]) -> bool {
+    loop {
+        let Some((&kind, tail)) = rest.split_first() else { return false };
+        match kind {
+            b'S' => return true,
+            b'C' | b'D' | b'H' => {
+                let Some(length) = tail.first_chunk::<4>() else { return false };
+                let Some(next) = tail.get(u32::from_be_bytes(*length) as usize..) else { return false };
+                rest = next;
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nothing_but_sync_follows;
+
+    #[test]
+    fn only_a_sync_that_has_arrived_counts() {
+        let sync = [b'S', 0, 0, 0, 4];
+        let close = [b'C', 0, 0, 0, 6, b'P', 0];
+        assert!(nothing_but_sync_follows(&sync));
+        assert!(nothing_but_sync_follows(&[&close[..], &sync].concat()));
+        assert!(!nothing_but_sync_follows(&close));
+        assert!(!nothing_but_sync_follows(&[]));
+        assert!(!nothing_but_sync_follows(&[b'B', 0, 0, 0, 4]));
+        assert!(!nothing_but_sync_follows(&[b'C', 255, 255, 255, 255, 0]));
+    }
+}

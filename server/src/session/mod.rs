@@ -1,0 +1,155 @@
+//! One session: what a connected client has set, prepared and begun.
+//!
+//! - [`connection`]  the loop: bytes in, messages handled in order, replies out
+//! - [`simple`]      the simple query protocol: scripts
+//! - [`extended`]    Parse, Bind, Describe, Execute, Close
+//! - [`portal`]      a bound statement and how far its rows have been sent
+//! - [`execute`]     one prepared statement, whatever it is
+//! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
+//! - [`utility`]     statements that neither read nor write rows
+//! - [`definition`]  DDL
+//! - [`copy_in`], [`copy_out`] COPY
+//! - [`host`]        what SQL functions may ask of the session
+//!
+//! Invariant: a session lives on one executor thread; whatever travels to other threads (a
+//! program, the host) owns its data.
+
+pub mod connection;
+mod copy_in;
+mod copy_out;
+mod definition;
+mod describe;
+mod execute;
+mod explain;
+mod extended;
+pub mod host;
+mod portal;
+mod simple;
+mod transaction;
+mod utility;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipel_engine::id::Epoch;
+use archipel_sql::error::SqlError;
+use rustc_hash::FxHashMap;
+
+use crate::executor::Executor;
+use crate::replies::Replies;
+use crate::server::{EngineDurability, Server};
+use crate::sessions::{Registered, SessionEntry};
+use crate::settings::SessionSettings;
+use crate::statement::Prepared;
+use crate::wire::output::{Output, Severity, Status};
+use copy_in::CopyIn;
+use host::Host;
+use portal::Portal;
+use transaction::Transaction;
+
+/// The state of one session. See the module's head.
+pub struct Session {
+    pub(crate) server: Arc<Server>,
+    pub(crate) executor: Rc<Executor>,
+    /// Gives the place among the sessions back when the session ends.
+    registered: Registered,
+    pub(crate) settings: SessionSettings,
+    pub(crate) output: Output,
+    replies: Rc<Replies<EngineDurability>>,
+    /// The newest epoch the messages in `output` depend on.
+    depends_on: Epoch,
+    transaction: Transaction,
+    statements: FxHashMap<String, Arc<Prepared>>,
+    unnamed_statement: Option<Arc<Prepared>>,
+    portals: FxHashMap<String, Portal>,
+    unnamed_portal: Option<Portal>,
+    /// An error in the extended protocol: everything up to Sync is skipped.
+    skip_until_sync: bool,
+    copy_in: Option<Box<CopyIn>>,
+    /// The host of the current settings and catalog, made anew when either changes.
+    host: Option<Arc<Host>>,
+    /// What functions keep for the session: last values of sequences, the random seed.
+    memory: Arc<host::Memory>,
+}
+
+impl Session {
+    pub(crate) fn entry(&self) -> &Arc<SessionEntry> {
+        &self.registered.entry
+    }
+
+    /// The status ReadyForQuery tells.
+    fn status(&self) -> Status {
+        self.transaction.status()
+    }
+
+    /// Notes that what is in the output buffer may leave only when `epoch` is durable.
+    pub(crate) fn depend_on(&mut self, epoch: Epoch) {
+        if self.settings.effective().synchronous_commit {
+            self.depends_on = self.depends_on.max(epoch);
+        }
+    }
+
+    /// Hands the output buffer over.
+    async fn flush(&mut self) {
+        let depends_on = std::mem::replace(&mut self.depends_on, Epoch(0));
+        self.replies.send(&mut self.output, depends_on);
+        self.replies.back_pressure().await;
+    }
+
+    /// Tells the client something that is no error, if it wants to hear it.
+    pub(crate) fn notice(&mut self, severity: Severity, notice: &SqlError) {
+        let least = self.settings.effective().client_min_messages;
+        // INFO reaches the client whatever the setting says.
+        if severity >= least || severity == Severity::Info {
+            self.output.report(severity, notice);
+        }
+    }
+
+    /// Tells the client about reported settings that differ from `before`.
+    fn report_changes(&mut self, before: &[(&'static str, String)]) {
+        for ((name, value), (_, old)) in self.settings.reported().zip(before) {
+            if value != *old {
+                self.output.parameter_status(name, &value);
+            }
+        }
+    }
+
+    /// Changes settings through `change`, reporting what clients must know.
+    pub(crate) fn change_settings<T>(
+        &mut self,
+        change: impl FnOnce(&mut SessionSettings) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let before_effective = self.settings.effective().clone();
+        let before: Vec<_> = self.settings.reported().collect();
+        let result = change(&mut self.settings);
+        if !Arc::ptr_eq(&before_effective, self.settings.effective()) {
+            self.report_changes(&before);
+            self.host = None;
+        }
+        result
+    }
+
+    /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
+    fn begin_statement(&mut self, text: &Arc<str>) {
+        let entry = self.entry();
+        entry.begin_statement();
+        let mut activity = entry.activity.lock();
+        activity.query = text.clone();
+        activity.active = true;
+        activity.query_start = crate::server::now();
+        activity.state_change = activity.query_start;
+    }
+
+    /// The session waits for its client again.
+    fn become_idle(&mut self) {
+        let transaction = self.transaction.activity();
+        let entry = self.entry();
+        entry.end_statement();
+        let mut activity = entry.activity.lock();
+        if activity.active {
+            activity.active = false;
+            activity.state_change = crate::server::now();
+        }
+        activity.transaction = transaction;
+    }
+}

@@ -1,0 +1,111 @@
+//! The simple query protocol: one text, any number of statements.
+//!
+//! Several statements in one text are one transaction, unless they say otherwise (PostgreSQL
+//! 15, chapter 55.2.2.1). A text with one statement, and the last statement of a text that
+//! wrote nothing before it, is a one-shot.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipel_sql::ast::StatementText;
+use archipel_sql::error::SqlError;
+
+use super::Session;
+use crate::encode::Formats;
+use crate::statement::{Prepared, cache};
+
+/// What is left of a text while a COPY of it takes data.
+pub(super) struct Script {
+    pub text: Arc<str>,
+    pub statements: VecDeque<StatementText>,
+}
+
+impl Session {
+    pub(super) async fn simple_query(&mut self, text: &str) {
+        self.unnamed_statement = None;
+        self.unnamed_portal = None;
+        let text: Arc<str> = text.into();
+        self.begin_statement(&text);
+        if let Err(error) = self.run_text(text).await {
+            self.fail(&error).await;
+        }
+        if self.copy_in.is_none() {
+            self.end_script().await;
+        } else {
+            self.flush().await;
+        }
+    }
+
+    /// After the last statement: the implicit transaction commits, and the client may go on.
+    pub(super) async fn end_script(&mut self) {
+        if let Err(error) = self.commit_implicit().await {
+            self.fail(&error).await;
+        }
+        self.end_of_transaction_portals();
+        self.finish_query().await;
+    }
+
+    async fn run_text(&mut self, text: Arc<str>) -> Result<(), SqlError> {
+        let key = self.cache_key(&text, &[]);
+        if let Some(prepared) = self.cached(&key) {
+            return self.run_simple(prepared, true).await;
+        }
+        let statements = archipel_sql::parser::parse(&text)?;
+        match statements.len() {
+            0 => {
+                self.output.empty_query_response();
+                Ok(())
+            }
+            1 => {
+                let prepared = self.prepare_parsed(&text, statements, &[])?;
+                self.remember(key, &prepared);
+                self.run_simple(prepared, true).await
+            }
+            _ => self.run_script(Script { text, statements: statements.into() }).await,
+        }
+    }
+
+    /// Runs statements until they end, one fails or one asks the client for COPY data.
+    pub(super) async fn run_script(&mut self, mut script: Script) -> Result<(), SqlError> {
+        while let Some(statement) = script.statements.pop_front() {
+            let last = script.statements.is_empty();
+            let text: Arc<str> = script.text[statement.range.clone()].into();
+            let offset = script.text[..statement.range.start].chars().count() as u32;
+            let shift = |mut error: SqlError| {
+                if let Some(position) = &mut error.fields_mut().position {
+                    *position += offset;
+                }
+                error
+            };
+            // Positions are counted in the whole text; statements parsed alone count from
+            // their own start.
+            let reparsed = archipel_sql::parser::parse(&text).map_err(shift)?;
+            let prepared = self.prepare_parsed(&text, reparsed, &[]).map_err(shift)?;
+            self.run_simple(prepared, last).await.map_err(shift)?;
+            if let Some(copy) = &mut self.copy_in {
+                copy.script = Some(script);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_simple(&mut self, prepared: Arc<Prepared>, last: bool) -> Result<(), SqlError> {
+        if let Some(columns) = &prepared.columns {
+            let columns = columns.clone();
+            self.describe_columns(&columns, &Formats::TEXT);
+        }
+        self.execute(&prepared, Vec::new(), &Formats::TEXT, last).await?;
+        self.mark_copy_simple();
+        Ok(())
+    }
+
+    pub(crate) fn cache_key(&self, text: &Arc<str>, declared: &[archipel_sql::types::Oid]) -> cache::Key {
+        cache::Key {
+            text: text.clone(),
+            declared: Rc::from(declared),
+            search_path: self.settings.effective().search_path.clone(),
+        }
+    }
+}

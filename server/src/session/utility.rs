@@ -1,0 +1,364 @@
+//! Statements that neither read nor write rows: settings, transactions, prepared statements,
+//! maintenance; and the way to those that do, through EXECUTE and EXPLAIN.
+
+use std::sync::Arc;
+
+use archipel_planner::bound::OutputColumn;
+use archipel_sql::ast::{
+    DiscardTarget, Execute, Prepare, Reset, Set, SetTransaction, SetValue, Show, Statement,
+};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::Session;
+use crate::encode::{Formats, RowEncoder};
+use crate::settings::table::{SETTINGS, find};
+use crate::statement::{Body, Prepared};
+use crate::wire::output::Severity;
+
+fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), ty: Type::TEXT, source: None }
+}
+
+impl Session {
+    /// The result columns of a utility statement, if it answers rows.
+    pub(crate) fn utility_columns(&mut self, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
+        Ok(match statement {
+            Statement::Show(Show::Name(name)) => {
+                let name = setting_name(name);
+                if self.settings.effective().show(&name).is_none() {
+                    return Err(unknown_setting(&name));
+                }
+                Some(vec![text_column(&name)])
+            }
+            Statement::Show(Show::All) => {
+                Some(["name", "setting", "description"].into_iter().map(text_column).collect())
+            }
+            Statement::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
+            Statement::Execute(execute) => {
+                self.statement(&execute.name)?.columns.as_ref().map(|columns| columns.to_vec())
+            }
+            _ => None,
+        })
+    }
+
+    /// Parameter types of a utility statement in the extended protocol: those declared.
+    pub(crate) fn utility_parameters(&self, _statement: &Statement, declared: &[Oid]) -> Arc<[Type]> {
+        declared.iter().map(|oid| Type::of(*oid)).collect()
+    }
+
+    pub(crate) fn in_failed_transaction(&self) -> bool {
+        self.transaction.is_failed()
+    }
+
+    /// Runs a utility statement to its completion message.
+    pub(super) async fn utility(
+        &mut self,
+        statement: &Arc<Statement>,
+        prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<()> {
+        match &**statement {
+            Statement::Transaction(transaction) => {
+                let tag = self.transaction_statement(transaction).await?;
+                self.output.command_complete(tag);
+            }
+            Statement::Copy(copy) => return self.copy(copy, prepared, alone).await,
+            Statement::Execute(execute) => return self.execute_prepared(execute, formats, alone).await,
+            Statement::Show(_) | Statement::Explain(_) => {
+                self.utility_rows(statement, prepared, params, formats, alone).await?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Prepare(prepare) => {
+                self.prepare_statement(prepare, &prepared.text)?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Deallocate(name) => {
+                match name {
+                    Some(name) => {
+                        self.statement(name)?;
+                        self.statements.remove(name);
+                    }
+                    None => self.statements.clear(),
+                }
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Do(block) => {
+                self.run_block(block, alone).await?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Checkpoint => {
+                self.checkpoint().await?;
+                self.output.command_complete(prepared.tag);
+            }
+            other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
+            _ => {
+                let tag = self.define(statement, prepared, alone).await?;
+                self.output.command_complete(&tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Statements that only change the session; `false` if it is none of them.
+    fn session_statement(&mut self, statement: &Statement) -> Result<bool> {
+        match statement {
+            Statement::Set(set) => self.set(set)?,
+            Statement::SetTransaction(set) => self.set_transaction(set)?,
+            Statement::Reset(Reset::All) => self.change_settings(|all| {
+                all.reset_all();
+                Ok(())
+            })?,
+            Statement::Reset(Reset::Name(name)) => {
+                let name = setting_name(name);
+                self.change_settings(|all| all.set(&name, None, false))?;
+            }
+            Statement::Discard(target) => self.discard(*target)?,
+            Statement::SetConstraints(set) if !set.deferred => {}
+            Statement::SetConstraints(_) => return Err(SqlError::unsupported("SET CONSTRAINTS … DEFERRED")),
+            Statement::Listen(_) | Statement::Notify { .. } | Statement::Unlisten(Some(_)) => {
+                return Err(SqlError::unsupported(statement.tag()));
+            }
+            // Nothing is listened to: nothing to stop.
+            Statement::Unlisten(None) => {}
+            Statement::AlterSystem(_) => {
+                return Err(SqlError::unsupported("ALTER SYSTEM")
+                    .with_hint("Set it in the configuration file or with --set, and restart the server."));
+            }
+            Statement::Lock(_) => return Err(SqlError::unsupported("LOCK TABLE")),
+            Statement::DeclareCursor(_) | Statement::Fetch(_) | Statement::CloseCursor(_) => {
+                return Err(SqlError::unsupported(statement.tag()));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Appends the rows of a utility statement, without completing it.
+    pub(super) async fn utility_rows(
+        &mut self,
+        statement: &Arc<Statement>,
+        prepared: &Arc<Prepared>,
+        _params: Vec<Datum>,
+        formats: &Formats,
+        alone: bool,
+    ) -> Result<()> {
+        let rows: Vec<Vec<Datum>> = match &**statement {
+            Statement::Show(Show::Name(name)) => {
+                let name = setting_name(name);
+                let value = self.settings.effective().show(&name).ok_or_else(|| unknown_setting(&name))?;
+                vec![vec![Datum::text(&value)]]
+            }
+            Statement::Show(Show::All) => SETTINGS
+                .iter()
+                .map(|setting| {
+                    let value = self.settings.effective().show(setting.name).unwrap_or_default();
+                    vec![Datum::text(setting.name), Datum::text(&value), Datum::text(setting.description)]
+                })
+                .collect(),
+            Statement::Explain(explain) => {
+                let lines = self.explain(explain, &prepared.text, alone).await?;
+                lines.iter().map(|line| vec![Datum::text(line)]).collect()
+            }
+            other => return Err(SqlError::internal(format!("{} answers no rows", other.tag()))),
+        };
+        if let Some(columns) = &prepared.columns {
+            let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
+            self.send_rows(&encoder, &rows);
+        }
+        Ok(())
+    }
+
+    /// Appends rows that are at hand.
+    pub(super) fn send_rows(&mut self, encoder: &RowEncoder, rows: &[Vec<Datum>]) {
+        let host = self.host();
+        let context = host.context();
+        let mut out = self.output.take();
+        for row in rows {
+            encoder.encode(row, &context, &mut out);
+        }
+        self.output = crate::wire::output::Output::from_messages(out);
+    }
+
+    fn set(&mut self, set: &Set) -> Result<()> {
+        let name = setting_name(&set.name);
+        let text = match &set.value {
+            SetValue::Default => None,
+            SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT outside a routine")),
+            SetValue::List(items) if name.eq_ignore_ascii_case("search_path") => {
+                Some(items.iter().map(|item| quoted_if_needed(item)).collect::<Vec<_>>().join(", "))
+            }
+            SetValue::List(items) if items.len() > 1 && !name.eq_ignore_ascii_case("datestyle") => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("SET {name} takes only one argument"),
+                ));
+            }
+            SetValue::List(items) => Some(items.join(", ")),
+        };
+        if set.local && !self.transaction.is_block() {
+            let warning = SqlError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+            self.notice(Severity::Warning, &warning);
+            return Ok(());
+        }
+        if let Some(text) = &text
+            && name.eq_ignore_ascii_case("transaction_isolation")
+        {
+            self.require_isolation_text(text)?;
+        }
+        if let Some(text) = &text
+            && name.eq_ignore_ascii_case("default_transaction_isolation")
+        {
+            self.require_isolation_text(text)?;
+        }
+        self.change_settings(|all| all.set(&name, text.as_deref(), set.local))?;
+        if name == "application_name" {
+            let application = self.settings.effective().show("application_name").unwrap_or_default();
+            self.entry().activity.lock().application_name = application.into();
+        }
+        Ok(())
+    }
+
+    fn require_isolation_text(&self, text: &str) -> Result<()> {
+        use archipel_sql::ast::IsolationLevel;
+        match text.to_ascii_lowercase().as_str() {
+            "repeatable read" => self.require_isolation(IsolationLevel::RepeatableRead),
+            "serializable" => self.require_isolation(IsolationLevel::Serializable),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_transaction(&mut self, set: &SetTransaction) -> Result<()> {
+        if set.snapshot.is_some() {
+            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
+        }
+        if set.session {
+            if let Some(isolation) = set.modes.isolation {
+                self.require_isolation(isolation)?;
+                self.change_settings(|all| {
+                    all.set("default_transaction_isolation", Some(isolation.as_str()), false)
+                })?;
+            }
+            if let Some(read_only) = set.modes.read_only {
+                let text = if read_only { "on" } else { "off" };
+                self.change_settings(|all| all.set("default_transaction_read_only", Some(text), false))?;
+            }
+            return Ok(());
+        }
+        if !self.transaction.is_block() {
+            let warning = SqlError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET TRANSACTION can only be used in transaction blocks",
+            );
+            self.notice(Severity::Warning, &warning);
+            return Ok(());
+        }
+        self.set_transaction_modes(&set.modes)
+    }
+
+    fn discard(&mut self, target: DiscardTarget) -> Result<()> {
+        if target == DiscardTarget::All {
+            if self.transaction.is_block() {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "DISCARD ALL cannot run inside a transaction block",
+                ));
+            }
+            self.portals.clear();
+            self.statements.clear();
+            self.change_settings(|all| {
+                all.reset_all();
+                Ok(())
+            })?;
+        }
+        if matches!(target, DiscardTarget::All | DiscardTarget::Plans) {
+            self.executor.statements.borrow_mut().clear();
+        }
+        if matches!(target, DiscardTarget::All | DiscardTarget::Sequences) {
+            self.memory.sequence_values.lock().clear();
+            *self.memory.last_sequence.lock() = None;
+        }
+        Ok(())
+    }
+
+    fn prepare_statement(&mut self, prepare: &Prepare, outer: &str) -> Result<()> {
+        if self.statements.contains_key(&prepare.name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{}\" already exists", prepare.name),
+            ));
+        }
+        let catalog = self.host().catalog.clone();
+        let path = self.settings.effective().search_path.clone();
+        let declared = prepare
+            .types
+            .iter()
+            .map(|ty| catalog.catalog.resolve_type(ty, &path).map(|ty| ty.oid))
+            .collect::<Result<Vec<Oid>>>()?;
+        let text: Arc<str> = outer[prepare.statement.range.clone()].into();
+        let statements = archipel_sql::parser::parse(&text)?;
+        let prepared = self.prepare_parsed(&text, statements, &declared)?;
+        self.statements.insert(prepare.name.clone(), prepared);
+        Ok(())
+    }
+
+    /// EXECUTE name(arguments): the arguments are expressions, evaluated by a statement of
+    /// their own.
+    async fn execute_prepared(&mut self, execute: &Execute, formats: &Formats, alone: bool) -> Result<()> {
+        let prepared = self.statement(&execute.name)?;
+        let prepared = self.current(prepared)?;
+        if execute.args.len() != prepared.params.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("wrong number of parameters for prepared statement \"{}\"", execute.name),
+            )
+            .with_detail(format!(
+                "Expected {} parameters but got {}.",
+                prepared.params.len(),
+                execute.args.len()
+            )));
+        }
+        let params = if execute.args.is_empty() {
+            Vec::new()
+        } else {
+            let texts: Vec<&str> = execute.args.iter().map(|argument| argument.text.as_str()).collect();
+            self.evaluate_as(&texts, &prepared.params.clone()).await?
+        };
+        Box::pin(self.execute(&prepared, params, formats, alone)).await
+    }
+}
+
+/// The name of a setting in the words of the settings table.
+fn setting_name(name: &str) -> String {
+    match name.to_ascii_lowercase().as_str() {
+        "time zone" => "TimeZone".to_owned(),
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "session authorization" => "session_authorization".to_owned(),
+        other => find(other).map_or_else(|| other.to_owned(), |id| id.setting().name.to_owned()),
+    }
+}
+
+fn unknown_setting(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+fn quoted_if_needed(name: &str) -> String {
+    // An item that is a list already ('a, b') keeps PostgreSQL's meaning: one quoted name.
+    let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+impl Prepared {
+    /// Whether the statement is a utility.
+    pub fn is_utility(&self) -> bool {
+        matches!(self.body, Body::Utility(_))
+    }
+}

@@ -1,0 +1,74 @@
+//! Prepared statements: text, parsed, bound and compiled once, used by many executions.
+//!
+//! - [`cache`]   per executor thread, by text
+//! - [`prepare`] from text to [`Prepared`]
+
+pub mod cache;
+pub(crate) mod prepare;
+
+use std::sync::Arc;
+
+use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_planner::native::CompiledStatement;
+use archipel_sql::ast::{Statement, TransactionStatement};
+use archipel_sql::types::Type;
+
+use crate::run::call::CallPlan;
+
+/// A statement ready to run, immutable and shared.
+pub struct Prepared {
+    pub text: Arc<str>,
+    /// Command tag, without counts.
+    pub tag: &'static str,
+    pub params: Arc<[Type]>,
+    /// The columns of its result; `None` for statements that answer no rows.
+    pub columns: Option<Arc<[OutputColumn]>>,
+    pub body: Body,
+    /// The catalog it was prepared against.
+    pub catalog_version: u64,
+    pub search_path: Arc<[String]>,
+    /// Types the client declared, to prepare it again after DDL.
+    pub declared: Arc<[archipel_sql::types::Oid]>,
+    /// Holds what is true for this session only: not to be shared.
+    pub session_dependent: bool,
+}
+
+/// What running it means.
+pub enum Body {
+    /// Nothing between the semicolons.
+    Empty,
+    Utility(Arc<Statement>),
+    Rows(Arc<RowPlan>),
+}
+
+/// A statement that reads or writes rows.
+pub struct RowPlan {
+    pub bound: BoundStatement,
+    pub code: Code,
+    /// Neither writes rows nor calls anything that might.
+    pub read_only: bool,
+}
+
+/// How a row statement runs.
+pub enum Code {
+    Native(CompiledStatement),
+    Call(CallPlan),
+}
+
+impl Prepared {
+    /// COMMIT and ROLLBACK in any form: all that a failed block takes.
+    pub fn leaves_failed_transaction(&self) -> bool {
+        match &self.body {
+            Body::Empty => true,
+            Body::Utility(statement) => matches!(
+                **statement,
+                Statement::Transaction(
+                    TransactionStatement::Commit { .. }
+                        | TransactionStatement::Rollback { .. }
+                        | TransactionStatement::RollbackTo(_)
+                )
+            ),
+            Body::Rows(_) => false,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From text to a [`Prepared`] statement: parse, bind, compile; remembered per thread.
+
+use std::sync::Arc;
+
+use archipel_planner::bind::{BindEnv, bind_statement};
+use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_planner::native::{CompileEnv, compile_statement};
+use archipel_procedures::Environment;
+use archipel_sql::ast::{Statement, StatementText};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::cache::Key;
+use super::{Body, Code, Prepared, RowPlan};
+use crate::run::call::CallPlan;
+use crate::session::Session;
+
+impl Session {
+    /// What routines are compiled against.
+    pub(crate) fn environment(&self) -> Environment {
+        let catalog = self.executor.catalog(&self.server);
+        Environment {
+            catalog: catalog.catalog.clone(),
+            tables: Arc::new(self.server.engine.clone()),
+            search_path: self.settings.effective().search_path.clone(),
+        }
+    }
+
+    /// A statement of the extended protocol: at most one in the text.
+    pub(crate) fn prepare_text(&mut self, text: &Arc<str>, declared: &[Oid]) -> Result<Arc<Prepared>> {
+        let key = self.cache_key(text, declared);
+        if let Some(prepared) = self.cached(&key) {
+            self.allowed_now(&prepared)?;
+            return Ok(prepared);
+        }
+        let statements = archipel_sql::parser::parse(text)?;
+        if statements.len() > 1 {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "cannot insert multiple commands into a prepared statement",
+            ));
+        }
+        let prepared = self.prepare_parsed(text, statements, declared)?;
+        self.remember(key, &prepared);
+        Ok(prepared)
+    }
+
+    /// A statement prepared before, if the catalog has not changed since.
+    pub(crate) fn cached(&self, key: &Key) -> Option<Arc<Prepared>> {
+        let prepared = self.executor.statements.borrow_mut().get(key)?;
+        (prepared.catalog_version == self.server.catalog.version()).then_some(prepared)
+    }
+
+    pub(crate) fn remember(&self, key: Key, prepared: &Arc<Prepared>) {
+        if !prepared.session_dependent {
+            self.executor.statements.borrow_mut().insert(key, prepared.clone());
+        }
+    }
+
+    /// `prepared`, or its successor if the catalog has changed since. Its result columns may
+    /// not have changed: clients have been told them.
+    pub(crate) fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
+        if prepared.catalog_version == self.server.catalog.version()
+            || !matches!(prepared.body, Body::Rows(_))
+        {
+            return Ok(prepared);
+        }
+        let declared = prepared.declared.clone();
+        let renewed = self.prepare_text(&prepared.text, &declared)?;
+        let same = match (&prepared.columns, &renewed.columns) {
+            (Some(before), Some(after)) => {
+                before.len() == after.len()
+                    && before.iter().zip(after.iter()).all(|(a, b)| a.ty == b.ty && a.name == b.name)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if !same || prepared.params != renewed.params {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        Ok(renewed)
+    }
+
+    /// Binds and compiles the only statement of `text` (or the empty text).
+    pub(crate) fn prepare_parsed(
+        &mut self,
+        text: &Arc<str>,
+        mut statements: Vec<StatementText>,
+        declared: &[Oid],
+    ) -> Result<Arc<Prepared>> {
+        let statement = statements.pop().map(|only| only.statement);
+        let mut prepared = Prepared {
+            text: text.clone(),
+            tag: statement.as_ref().map_or("", Statement::tag),
+            params: Arc::from([]),
+            columns: None,
+            body: Body::Empty,
+            catalog_version: self.server.catalog.version(),
+            search_path: self.settings.effective().search_path.clone(),
+            declared: declared.into(),
+            session_dependent: false,
+        };
+        match statement {
+            None => {}
+            Some(Statement::Unsupported { what }) => return Err(Statement::refusal(&what)),
+            Some(
+                statement @ (Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Merge(_)
+                | Statement::Call(_)),
+            ) => {
+                if self.in_failed_transaction() {
+                    return Err(failed_transaction());
+                }
+                self.prepare_rows(&statement, &mut prepared)?;
+            }
+            Some(statement) => {
+                prepared.columns = self.utility_columns(&statement)?.map(Arc::from);
+                prepared.params = self.utility_parameters(&statement, declared);
+                prepared.body = Body::Utility(Arc::new(statement));
+            }
+        }
+        self.allowed_now(&prepared)?;
+        Ok(Arc::new(prepared))
+    }
+
+    fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
+        let (bound, params, session_dependent) =
+            self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
+        let plan = self.compile_rows(bound)?;
+        prepared.session_dependent = session_dependent;
+        prepared.params = params.into();
+        prepared.columns = result_columns(&plan.bound).map(Arc::from);
+        prepared.body = Body::Rows(Arc::new(plan));
+        Ok(())
+    }
+
+    /// Binds a row statement: the tree, its parameters' types, and whether it is this
+    /// session's only.
+    pub(crate) fn bind_rows(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        declared: &[Oid],
+    ) -> Result<(BoundStatement, Vec<Type>, bool)> {
+        let host = self.host();
+        let context = host.context();
+        let search_path = self.settings.effective().search_path.clone();
+        let mut environment = BindEnv::new(&host.catalog.catalog, &search_path, &context);
+        environment.text = text;
+        environment.param_types =
+            declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();
+        let bound = bind_statement(statement, &mut environment)?;
+        let params = environment.parameter_types()?;
+        Ok((bound, params, environment.session_dependent))
+    }
+
+    /// Compiles a bound row statement.
+    pub(crate) fn compile_rows(&mut self, bound: BoundStatement) -> Result<RowPlan> {
+        let environment = self.environment();
+        let linker = self.server.routines.linker(&environment);
+        let compile =
+            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        let code = match &bound {
+            BoundStatement::Call(call) => Code::Call(CallPlan::new(
+                call,
+                self.server.routines.program(&call.routine, &environment)?,
+                &compile,
+            )?),
+            rows => Code::Native(compile_statement(rows, &compile)?),
+        };
+        let read_only = matches!(bound, BoundStatement::Query(_))
+            && match &code {
+                Code::Native(compiled) => !compiled.accesses.iter().any(|access| access.write),
+                Code::Call(_) => false,
+            };
+        Ok(RowPlan { bound, code, read_only })
+    }
+}
+
+/// 25P02.
+pub(crate) fn failed_transaction() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+/// The columns a row statement answers; `None` if it answers no rows.
+pub(crate) fn result_columns(bound: &BoundStatement) -> Option<Vec<OutputColumn>> {
+    match bound {
+        BoundStatement::Query(query) => Some(query.columns.clone()),
+        BoundStatement::Insert(insert) => {
+            insert.returning.as_ref().map(|returning| returning.columns.clone())
+        }
+        BoundStatement::Update(update) => {
+            update.returning.as_ref().map(|returning| returning.columns.clone())
+        }
+        BoundStatement::Delete(delete) => {
+            delete.returning.as_ref().map(|returning| returning.columns.clone())
+        }
+        BoundStatement::Call(call) => (!call.columns.is_empty()).then(|| call.columns.clone()),
+        BoundStatement::With { statement, .. } => result_columns(statement),
+    }
+}

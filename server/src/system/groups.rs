@@ -1,0 +1,97 @@
+//! Co-location groups in words: their tables, and their keys as values.
+
+use std::sync::Arc;
+
+use archipel_engine::cell::ColumnKind;
+use archipel_engine::id::GroupId;
+use archipel_engine::schema::KeyColumn;
+use archipel_engine::storage::key::decode_cell;
+use archipel_engine::{REFERENCE_GROUP, TableMeta};
+use archipel_planner::row::Codec;
+use archipel_sql::catalog::Catalog;
+use archipel_sql::datum::Datum;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::io;
+use archipel_sql::types::Type;
+
+use crate::server::Server;
+
+/// The names of the tables and global indexes of a group.
+pub(super) fn group_tables(server: &Server, catalog: &Catalog, group: GroupId) -> Vec<String> {
+    if group == REFERENCE_GROUP {
+        return vec!["reference tables".to_owned()];
+    }
+    let mut names = Vec::new();
+    for meta in server.engine.tables() {
+        if meta.group() == group {
+            names.push(name_of(catalog, &meta));
+        }
+        for index in &meta.indexes {
+            if index.group() == group && meta.group() != group {
+                names.push(index.def.name.clone());
+            }
+        }
+    }
+    names
+}
+
+fn name_of(catalog: &Catalog, meta: &TableMeta) -> String {
+    catalog
+        .tables()
+        .find(|table| table.tree == meta.def.id.0)
+        .map_or_else(|| meta.def.name.clone(), |table| table.name.clone())
+}
+
+/// How the keys of a group read.
+pub(super) struct GroupKeys(Option<(KeyColumn, ColumnKind, Type, String)>);
+
+impl GroupKeys {
+    pub fn of(server: &Server, catalog: &Catalog, group: GroupId) -> GroupKeys {
+        let described = |meta: &Arc<TableMeta>, column: &KeyColumn| {
+            let kind = *meta.def.columns.get(usize::from(column.column))?;
+            let table = catalog.tables().find(|table| table.tree == meta.def.id.0)?;
+            let (ty, name) = match table.columns.get(usize::from(column.column)) {
+                Some(column) => (column.ty, column.name.clone()),
+                None => (Type::INT8, "hidden row id".to_owned()),
+            };
+            Some((*column, kind, ty, name))
+        };
+        let tables = server.engine.tables();
+        let by_table = tables
+            .iter()
+            .filter(|meta| meta.group() == group && group != REFERENCE_GROUP)
+            .find_map(|meta| described(meta, meta.def.key.first()?));
+        let by_index = || {
+            tables.iter().find_map(|meta| {
+                let index = meta.indexes.iter().find(|index| index.group() == group)?;
+                described(meta, index.def.key.first()?)
+            })
+        };
+        GroupKeys(by_table.or_else(by_index))
+    }
+
+    /// The distribution column's name.
+    pub fn column(&self) -> Option<&str> {
+        self.0.as_ref().map(|(.., name)| name.as_str())
+    }
+
+    /// A boundary as a value; `None` is the end of the group.
+    pub fn show(&self, key: &[u8]) -> Option<String> {
+        if key.is_empty() {
+            return None;
+        }
+        let hexadecimal = || Some(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let Some((column, kind, ty, _)) = &self.0 else { return hexadecimal() };
+        let mut scratch = Vec::new();
+        match decode_cell(key, column, *kind, &mut scratch) {
+            Some((cell, _)) => {
+                let datum = Codec::of(*ty).decode(cell);
+                match datum {
+                    Datum::Null => Some("NULL".to_owned()),
+                    datum => Some(io::to_text(&datum, *ty, &FunctionContext::detached())),
+                }
+            }
+            None => hexadecimal(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What SQL and HTTP can ask about the running server.
+//!
+//! - [`views`] the system views that show the server: `archipel.*`, `pg_stat_activity`,
+//!   `pg_settings`
+//! - [`groups`] co-location groups in words
+//! - [`facts`] the same for HTTP: metrics and the live page
+//!
+//! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
+//! dialect.
+
+pub(crate) mod dialect;
+mod facts;
+mod groups;
+mod views;
+
+use crate::system::dialect::SystemSource;
+use archipel_engine::id::TreeId;
+use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
+
+pub use facts::Facts;
+
+use crate::session::host::Host;
+
+/// All system tables: the dialect's, then the server's own.
+pub fn tables() -> Vec<Table> {
+    let mut tables = crate::system::dialect::tables();
+    tables.extend(views::tables());
+    tables
+}
+
+/// The rows of a system table.
+pub fn rows(host: &Host, table: &Table) -> Result<Vec<Vec<Datum>>> {
+    if let Some(rows) = views::rows(host, table) {
+        return rows;
+    }
+    crate::system::dialect::rows(table, &Source(host)).unwrap_or_else(|| {
+        Err(SqlError::unsupported(format_args!("reading {}.{}", table.schema, table.name)))
+    })
+}
+
+/// The server as the dialect's system tables and functions see it.
+pub struct Source<'h>(pub &'h Host);
+
+impl SystemSource for Source<'_> {
+    fn catalog(&self) -> &Catalog {
+        &self.0.catalog.catalog
+    }
+
+    fn search_path(&self) -> &[String] {
+        &self.0.settings.search_path
+    }
+
+    fn user(&self) -> &str {
+        &self.0.entry.user
+    }
+
+    fn database(&self) -> &str {
+        &self.0.entry.database
+    }
+}
+
+/// An array of texts.
+pub(crate) fn text_array(items: &[&str]) -> Datum {
+    let values: Vec<Datum> = items.iter().map(|item| Datum::text(item)).collect();
+    let dimensions =
+        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
+    Datum::Array(std::sync::Arc::new(Array { element: Oid::TEXT, dimensions, values }))
+}
+
+/// Bytes of a relation: those of its group, an upper bound, since only partitions are counted.
+pub fn relation_bytes(host: &Host, args: &[Datum]) -> i64 {
+    let Some(Datum::Oid(oid)) = args.first() else { return 0 };
+    let Some(table) = host.catalog.catalog.table_by_oid(*oid) else { return 0 };
+    let Some(meta) = host.server.engine.table(TreeId(table.tree)) else { return 0 };
+    let group = meta.group();
+    let partitions = host.server.engine.partitions();
+    partitions
+        .iter()
+        .filter(|partition| partition.group == group)
+        .map(|partition| partition.bytes as i64)
+        .sum()
+}

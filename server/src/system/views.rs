@@ -1,0 +1,338 @@
+//! System views over the running server.
+
+use archipel_engine::PartitionView;
+use archipel_procedures::Environment;
+use archipel_sql::catalog::{Column, Distribution, Table, TableKind};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::types::{Oid, Type};
+
+use super::groups::{GroupKeys, group_tables};
+use crate::session::host::Host;
+use crate::settings::table::{Context, SETTINGS, SettingId};
+use crate::settings::value::Kind;
+
+struct View {
+    schema: &'static str,
+    name: &'static str,
+    columns: &'static [(&'static str, Type)],
+    rows: fn(&Host) -> Vec<Vec<Datum>>,
+}
+
+/// The views' numbers: apart from those of the dialect's tables and of users' objects.
+const FIRST_OID: u32 = 13_500;
+
+#[rustfmt::skip]
+static VIEWS: &[View] = &[
+    View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4)], rows: islands },
+    View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8)], rows: executors },
+    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4)], rows: partitions },
+    View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
+    View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
+    View { schema: "archipel", name: "log", columns: &[("epoch", Type::INT8), ("durable_epoch", Type::INT8), ("batches", Type::INT8), ("bytes", Type::INT8), ("snapshots", Type::INT4), ("row_waits", Type::INT8), ("memory_used_bytes", Type::INT8), ("memory_max_bytes", Type::INT8)], rows: log },
+    View { schema: "archipel", name: "checkpoints", columns: &[("log_bytes_since", Type::INT8), ("durable_epoch", Type::INT8)], rows: checkpoints },
+    View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: activity },
+    View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
+    View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("n_live_tup", Type::INT8)], rows: user_tables },
+];
+
+/// The views as catalog tables.
+pub(super) fn tables() -> Vec<Table> {
+    VIEWS
+        .iter()
+        .zip(FIRST_OID..)
+        .map(|(view, oid)| Table {
+            // Row types take the numbers that follow a table's own.
+            oid: Oid(FIRST_OID + (oid - FIRST_OID) * 4),
+            schema: view.schema.to_owned(),
+            name: view.name.to_owned(),
+            kind: TableKind::System,
+            columns: view.columns.iter().map(|(name, ty)| Column::new(*name, *ty)).collect(),
+            primary_key: None,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            distribution: Distribution::None,
+            tree: 0,
+            version: 1,
+        })
+        .collect()
+}
+
+/// The rows of one of these views; `None` if `table` is none of them.
+pub(super) fn rows(host: &Host, table: &Table) -> Option<Result<Vec<Vec<Datum>>>> {
+    let view = VIEWS.iter().find(|view| view.schema == table.schema && view.name == table.name)?;
+    Some(Ok((view.rows)(host)))
+}
+
+fn text(text: impl AsRef<str>) -> Datum {
+    Datum::text(text.as_ref())
+}
+
+fn optional(value: Option<impl AsRef<str>>) -> Datum {
+    value.map_or(Datum::Null, text)
+}
+
+fn count(number: usize) -> Datum {
+    Datum::Int4(i32::try_from(number).unwrap_or(i32::MAX))
+}
+
+fn big(number: u64) -> Datum {
+    Datum::Int8(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn homes(partitions: &[PartitionView], executor: u16) -> usize {
+    partitions.iter().filter(|partition| partition.home.0 == executor).count()
+}
+
+fn islands(host: &Host) -> Vec<Vec<Datum>> {
+    let executors = host.server.engine.executors();
+    let partitions = host.server.engine.partitions();
+    let mut islands: Vec<_> = executors.iter().map(|executor| executor.island).collect();
+    islands.dedup();
+    islands
+        .into_iter()
+        .map(|island| {
+            let members: Vec<_> = executors.iter().filter(|executor| executor.island == island).collect();
+            let cores: Vec<String> =
+                members.iter().filter_map(|executor| executor.core).map(|core| core.to_string()).collect();
+            let held = members.iter().map(|executor| homes(&partitions, executor.id.0)).sum();
+            vec![Datum::Int4(i32::from(island.0)), count(members.len()), text(cores.join(",")), count(held)]
+        })
+        .collect()
+}
+
+fn executors(host: &Host) -> Vec<Vec<Datum>> {
+    let partitions = host.server.engine.partitions();
+    let sessions = host.server.sessions.list();
+    host.server
+        .engine
+        .executors()
+        .iter()
+        .map(|executor| {
+            let number = executor.id.0;
+            let statements = host
+                .server
+                .counters
+                .get(usize::from(number))
+                .map_or(0, |counters| counters.statements.load(std::sync::atomic::Ordering::Relaxed));
+            vec![
+                Datum::Int4(i32::from(number)),
+                Datum::Int4(i32::from(executor.island.0)),
+                executor.core.map_or(Datum::Null, count),
+                count(sessions.iter().filter(|session| session.executor == number).count()),
+                count(homes(&partitions, number)),
+                count(executor.ready),
+                big(executor.slices),
+                big(executor.served),
+                big(executor.stolen),
+                big(statements),
+            ]
+        })
+        .collect()
+}
+
+fn partitions(host: &Host) -> Vec<Vec<Datum>> {
+    let catalog = &host.catalog.catalog;
+    host.server
+        .engine
+        .partitions()
+        .into_iter()
+        .map(|partition| {
+            let keys = GroupKeys::of(&host.server, catalog, partition.group);
+            vec![
+                Datum::Int4(partition.id.0 as i32),
+                Datum::Int4(partition.group.0 as i32),
+                text(group_tables(&host.server, catalog, partition.group).join(", ")),
+                optional(keys.show(&partition.low)),
+                optional(partition.high.as_deref().and_then(|high| keys.show(high))),
+                Datum::Int4(i32::from(partition.home.0)),
+                big(partition.rows),
+                big(partition.bytes),
+                big(partition.actions),
+                big(partition.busy_nanos / 1_000),
+                count(partition.queued),
+            ]
+        })
+        .collect()
+}
+
+fn routing(host: &Host) -> Vec<Vec<Datum>> {
+    let catalog = &host.catalog.catalog;
+    host.server
+        .engine
+        .partitions()
+        .into_iter()
+        .map(|partition| {
+            let keys = GroupKeys::of(&host.server, catalog, partition.group);
+            vec![
+                Datum::Int4(partition.group.0 as i32),
+                optional(keys.column()),
+                optional(keys.show(&partition.low)),
+                optional(partition.high.as_deref().and_then(|high| keys.show(high))),
+                Datum::Int4(partition.id.0 as i32),
+                Datum::Int4(i32::from(partition.home.0)),
+            ]
+        })
+        .collect()
+}
+
+fn routines(host: &Host) -> Vec<Vec<Datum>> {
+    use archipel_sql::catalog::{Language, RoutineKind};
+    let environment = Environment {
+        catalog: host.catalog.catalog.clone(),
+        tables: std::sync::Arc::new(host.server.engine.clone()),
+        search_path: host.settings.search_path.clone(),
+    };
+    host.catalog
+        .catalog
+        .routines_all()
+        .map(|routine| {
+            let (class, routing, reason, tables) = match host.server.routines.program(routine, &environment) {
+                Ok(program) => {
+                    let found = archipel_procedures::classify(&program);
+                    (
+                        text(found.class.as_str()),
+                        text(found.routing),
+                        text(found.reason),
+                        text(found.tables.join(", ")),
+                    )
+                }
+                Err(error) => (Datum::Null, Datum::Null, text(error.message()), Datum::Null),
+            };
+            vec![
+                text(&routine.schema),
+                text(&routine.name),
+                text(if routine.kind == RoutineKind::Procedure { "procedure" } else { "function" }),
+                text(if routine.language == Language::PlPgSql { "plpgsql" } else { "sql" }),
+                class,
+                routing,
+                reason,
+                tables,
+            ]
+        })
+        .collect()
+}
+
+fn log(host: &Host) -> Vec<Vec<Datum>> {
+    let log = host.server.engine.log();
+    vec![vec![
+        big(log.epoch.0),
+        big(log.durable.0),
+        big(log.counters.batches),
+        big(log.counters.bytes),
+        count(log.snapshots),
+        big(log.row_waits),
+        Datum::Int8(log.memory_used_bytes),
+        Datum::Int8(log.memory_max_bytes),
+    ]]
+}
+
+fn checkpoints(host: &Host) -> Vec<Vec<Datum>> {
+    let log = host.server.engine.log();
+    vec![vec![big(log.counters.bytes_since_checkpoint), big(log.durable.0)]]
+}
+
+fn activity(host: &Host) -> Vec<Vec<Datum>> {
+    const DATABASE: Oid = Oid(5);
+    const SUPERUSER: Oid = Oid(10);
+    host.server
+        .sessions
+        .list()
+        .iter()
+        .map(|session| {
+            let activity = session.activity.lock().clone();
+            let state = match activity.transaction {
+                _ if activity.active => "active",
+                Some(transaction) if transaction.failed => "idle in transaction (aborted)",
+                Some(_) => "idle in transaction",
+                None => "idle",
+            };
+            let begun = |time: i64| if time == 0 { Datum::Null } else { Datum::TimestampTz(time) };
+            vec![
+                Datum::Oid(DATABASE),
+                text(&session.database),
+                Datum::Int4(session.process_id),
+                Datum::Null,
+                Datum::Oid(SUPERUSER),
+                text(&session.user),
+                text(&activity.application_name),
+                optional(session.client.map(|client| client.ip().to_string())),
+                Datum::Null,
+                session.client.map_or(Datum::Int4(-1), |client| Datum::Int4(i32::from(client.port()))),
+                Datum::TimestampTz(session.backend_start),
+                activity.transaction.map_or(Datum::Null, |transaction| Datum::TimestampTz(transaction.start)),
+                begun(activity.query_start),
+                begun(activity.state_change),
+                if activity.active { Datum::Null } else { text("Client") },
+                if activity.active { Datum::Null } else { text("ClientRead") },
+                text(state),
+                Datum::Null,
+                Datum::Null,
+                Datum::Null,
+                text(&activity.query),
+                text("client backend"),
+            ]
+        })
+        .collect()
+}
+
+fn settings(host: &Host) -> Vec<Vec<Datum>> {
+    let mut rows: Vec<Vec<Datum>> = SETTINGS
+        .iter()
+        .enumerate()
+        .map(|(index, setting)| {
+            let value = host.settings.plain(SettingId(index));
+            let reset = setting.kind.plain(&host.server.config.values[index]);
+            let (unit, min, max) = match setting.kind {
+                Kind::Integer { min, max, unit } => {
+                    (unit.name(), Some(min.to_string()), Some(max.to_string()))
+                }
+                Kind::Real { min, max } => (None, Some(min.to_string()), Some(max.to_string())),
+                _ => (None, None, None),
+            };
+            let choices = match setting.kind {
+                Kind::Enum(choices) => super::text_array(choices),
+                _ => Datum::Null,
+            };
+            let source = match setting.context {
+                Context::User if value != reset => "session",
+                _ if reset == setting.default => "default",
+                _ => "configuration file",
+            };
+            vec![
+                text(setting.name),
+                text(value),
+                optional(unit),
+                text(setting.category),
+                text(setting.description),
+                Datum::Null,
+                text(setting.context.as_str()),
+                text(setting.kind.name()),
+                text(source),
+                optional(min),
+                optional(max),
+                choices,
+                text(setting.default),
+                text(reset),
+                Datum::Null,
+                Datum::Null,
+                Datum::Bool(false),
+            ]
+        })
+        .collect();
+    rows.sort_by_key(|row| match &row[0] {
+        Datum::Text(name) => name.as_str().to_ascii_lowercase(),
+        _ => String::new(),
+    });
+    rows
+}
+
+fn user_tables(host: &Host) -> Vec<Vec<Datum>> {
+    host.catalog
+        .catalog
+        .tables()
+        .filter(|table| table.kind == TableKind::Table)
+        .map(|table| vec![Datum::Oid(table.oid), text(&table.schema), text(&table.name), Datum::Null])
+        .collect()
+}
