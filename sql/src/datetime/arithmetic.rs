@@ -340,11 +340,7 @@ pub fn extract_timestamp(
         Field::Doy => Numeric::from(day - days_from_civil(civil.year, 1, 1) + 1),
         Field::Julian => {
             let fraction = Numeric::from(clock).div(&Numeric::from(MICROS_PER_DAY))?;
-            if clock == 0 {
-                Numeric::from(day + 2_451_545)
-            } else {
-                Numeric::from(day + 2_451_545).add(&fraction)?
-            }
+            Numeric::from(day + 2_451_545).add(&fraction)?
         }
         Field::Epoch => {
             let instant =
@@ -429,6 +425,11 @@ pub fn extract_interval(name: &str, i: Interval) -> Result<Numeric> {
     })
 }
 
+/// Fields that can be extracted and are no unit of length: date_trunc does not know them.
+fn reads_only(field: Field) -> bool {
+    matches!(field, Field::Dow | Field::Isodow | Field::Doy | Field::Isoyear | Field::Julian | Field::Epoch)
+}
+
 /// `date_trunc` of a local timestamp.
 pub fn truncate_timestamp(name: &str, local: i64, type_name: &str) -> Result<i64> {
     let which = field(name).ok_or_else(|| unrecognized(name, type_name))?;
@@ -454,6 +455,7 @@ pub fn truncate_timestamp(name: &str, local: i64, type_name: &str) -> Result<i64
         // The first century began in year 1.
         Field::Century => month_start((civil.year - 1).div_euclid(100) * 100 + 1, 1),
         Field::Millennium => month_start((civil.year - 1).div_euclid(1000) * 1000 + 1, 1),
+        other if reads_only(other) => Err(unrecognized(name, type_name)),
         _ => Err(unsupported(name, type_name)),
     }
 }
@@ -476,6 +478,7 @@ pub fn truncate_interval(name: &str, i: Interval) -> Result<Interval> {
         Field::Decade => months(120),
         Field::Century => months(1200),
         Field::Millennium => months(12_000),
+        other if reads_only(other) => return Err(unrecognized(name, "interval")),
         _ => {
             let error = unsupported(name, "interval");
             return Err(if which == Field::Week {

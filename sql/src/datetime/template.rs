@@ -318,6 +318,17 @@ pub fn format_interval(i: Interval, template: &str, _style: &Style) -> Result<St
     )
 }
 
+/// The year closest to 2020 that ends in these digits (adjust_partial_year_to_2020).
+fn full_year(short: i64) -> i64 {
+    match short {
+        0..70 => short + 2000,
+        70..100 => short + 1900,
+        100..520 => short + 2000,
+        520..1000 => short + 1000,
+        _ => short,
+    }
+}
+
 /// What a template read: a local timestamp, and the offset if one was written.
 pub struct Parsed {
     pub local: i64,
@@ -379,18 +390,9 @@ pub fn parse(text: &str, template: &str) -> Result<Parsed> {
                 year = text.replace(',', "").parse().ok();
                 rest = &rest[text.len()..];
             }
-            "YYY" | "IYY" => year = Some(number(3)? + 2000),
-            "YY" | "IY" => {
-                let two = number(2)?;
-                year = Some(if two < 70 {
-                    two + 2000
-                } else if two < 100 {
-                    two + 1900
-                } else {
-                    two
-                });
-            }
-            "Y" | "I" => year = Some(number(1)? + 2020),
+            "YYY" | "IYY" => year = Some(full_year(number(3)?)),
+            "YY" | "IY" => year = Some(full_year(number(2)?)),
+            "Y" | "I" => year = Some(full_year(number(1)?)),
             "MM" => month = Some(number(2)?),
             "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => {
                 let full = name.len() > 3;

@@ -55,9 +55,23 @@ pub fn abbreviation(name: &str) -> Option<i32> {
         .map(|(_, offset)| *offset)
 }
 
-/// A zone by its name in the tz database, an abbreviation, or an offset in POSIX's or SQL's
-/// spelling (`UTC+3` is west in POSIX, `+03` is east in SQL's).
+/// A zone as `AT TIME ZONE` reads it: an abbreviation, a name of the tz database, or POSIX's
+/// spelling, in which offsets count to the west (`+03`, `XYZ+3`).
 pub fn by_name(name: &str) -> Option<TimeZone> {
+    abbreviation(name.trim()).and_then(fixed).or_else(|| full_name(name))
+}
+
+/// A zone as the TimeZone setting reads it: a name of the tz database, hours to the east
+/// (`+3`, `-4.5`), or POSIX's spelling.
+pub fn for_setting(name: &str) -> Option<TimeZone> {
+    let trimmed = name.trim();
+    if let Ok(hours) = trimmed.parse::<f64>() {
+        return if hours.abs() <= 15.0 { fixed((hours * 3600.0) as i32) } else { None };
+    }
+    full_name(name).or_else(|| abbreviation(trimmed).and_then(fixed))
+}
+
+fn full_name(name: &str) -> Option<TimeZone> {
     let name = name.trim();
     if name.eq_ignore_ascii_case("utc")
         || name.eq_ignore_ascii_case("gmt")
@@ -66,13 +80,10 @@ pub fn by_name(name: &str) -> Option<TimeZone> {
         return Some(TimeZone::UTC);
     }
     if let Some(offset) = parse_offset(name) {
-        return fixed(offset);
+        return fixed(-offset);
     }
     if let Ok(zone) = TimeZone::get(name) {
         return Some(zone);
-    }
-    if let Some(offset) = abbreviation(name) {
-        return fixed(offset);
     }
     // POSIX: a name of letters, then hours to the west.
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -178,20 +189,28 @@ pub fn abbreviation_at(zone: &TimeZone, instant: i64) -> String {
 /// The canonical name of a TimeZone setting (`utc` is `UTC`, `europe/berlin` is
 /// `Europe/Berlin`); `None` if there is no such zone.
 pub fn canonical_name(name: &str) -> Option<String> {
-    let zone = by_name(name)?;
+    let zone = for_setting(name)?;
     if let Some(iana) = zone.iana_name() {
         // An abbreviation PostgreSQL shows as typed keeps its spelling.
         return Some(if name.eq_ignore_ascii_case("gmt") { "GMT".to_owned() } else { iana.to_owned() });
     }
-    Some(match parse_offset(name.trim()) {
-        // SHOW gives POSIX's spelling of a plain offset: east is negative there.
-        Some(east) => {
-            let mut shown = String::new();
-            let _ = super::format::format_offset(i64::from(east), &mut shown);
-            let mut west = String::new();
-            let _ = super::format::format_offset(i64::from(-east), &mut west);
-            format!("<{shown}>{west}")
-        }
-        None => name.trim().to_owned(),
-    })
+    let seconds = i64::from(zone.to_fixed_offset().ok()?.seconds());
+    // SHOW gives POSIX's spelling of a plain offset: east is negative there.
+    let (mut shown, mut west) = (String::new(), String::new());
+    let _ = super::format::format_offset(seconds, &mut shown);
+    let _ = super::format::format_offset(-seconds, &mut west);
+    Some(format!("<{shown}>{west}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_canonical_names() {
+        assert_eq!(canonical_name("utc").as_deref(), Some("UTC"));
+        assert_eq!(canonical_name("europe/berlin").as_deref(), Some("Europe/Berlin"));
+        assert_eq!(canonical_name("+2").as_deref(), Some("<+02>-02"));
+        assert_eq!(canonical_name("no such zone"), None);
+    }
 }

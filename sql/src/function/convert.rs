@@ -61,6 +61,10 @@ fn numeric_to_float8(n: &Numeric) -> Result<f64> {
 /// A length coercion function: `f(value, typmod[, explicit])`.
 fn coerce(oid: Oid, v: &[Datum]) -> Result<Datum> {
     let explicit = matches!(v.get(2), Some(Datum::Bool(true)));
+    let precision = int4(v, 1)?;
+    if matches!(oid, Oid::TIMESTAMP | Oid::TIMESTAMPTZ) && precision != -1 && !(0..=6).contains(&precision) {
+        return Err(invalid_parameter(format!("timestamp({precision}) precision must be between 0 and 6")));
+    }
     coerce_typmod(any(v, 0)?.clone(), Type { oid, typmod: int4(v, 1)? }, explicit)
 }
 

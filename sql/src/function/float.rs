@@ -118,6 +118,8 @@ fn logarithm(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     sum(f(x), x.is_finite())
 }
 
+const RADIANS_PER_DEGREE: f64 = 0.017_453_292_519_943_295;
+
 fn out_of_domain() -> SqlError {
     domain("input is out of range")
 }
@@ -177,8 +179,8 @@ pub(super) const MATHEMATICS: &[(&str, Eval)] = unary! {
     "dasinh" = |x| Ok(x.asinh());
     "dacosh" = |x| if x < 1.0 { Err(out_of_domain()) } else { Ok(x.acosh()) };
     "datanh" = |x| within_one(x, f64::atanh);
-    "degrees" = |x| sum(x.to_degrees(), x.is_finite());
-    "radians" = |x| Ok(x.to_radians());
+    "degrees" = |x| sum(x / RADIANS_PER_DEGREE, x.is_finite());
+    "radians" = |x| Ok(x * RADIANS_PER_DEGREE);
 };
 
 fn power(x: f64, y: f64) -> Result<f64> {

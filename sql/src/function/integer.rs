@@ -70,6 +70,9 @@ pub(super) const ONE_WIDTH: &[(&str, Eval)] = one_width! {
 };
 
 pub(super) const OTHERS: &[(&str, Eval)] = &[
+    // C promotes smallint to int before it shifts; later entries take the place of earlier ones.
+    ("int2shl", |_, v| Ok(Datum::Int2(i32::from(int2(v, 0)?).wrapping_shl(int4(v, 1)? as u32) as i16))),
+    ("int2shr", |_, v| Ok(Datum::Int2(i32::from(int2(v, 0)?).wrapping_shr(int4(v, 1)? as u32) as i16))),
     ("int4inc", |_, v| Ok(Datum::Int4(int4(v, 0)?.checked_add(1).ok_or_else(|| out_of_range("integer"))?))),
     ("int8inc", |_, v| Ok(Datum::Int8(int8(v, 0)?.checked_add(1).ok_or_else(|| out_of_range("bigint"))?))),
     ("int8dec", |_, v| Ok(Datum::Int8(int8(v, 0)?.checked_sub(1).ok_or_else(|| out_of_range("bigint"))?))),

@@ -183,10 +183,15 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     };
     let negative = value.signum() < 0;
     let rounded = value.abs().round(t.fraction_digits as i32)?;
-    let negative = negative && (!rounded.is_zero() || matches!(t.sign, Sign::Leading));
+    let negative = negative && !rounded.is_zero();
+    if !value.is_finite() && text_fits(&t, &rounded.to_string()) {
+        let shown = format!("{}{rounded}", if negative { "-" } else { "" });
+        return Ok(if t.fill { format!("{shown:>width$}", width = t.integer_digits + 1) } else { shown });
+    }
     let text = rounded.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let whole = if whole == "0" && t.integer_digits > 0 && t.fraction_digits > 0 && t.zero_from.is_none() {
+    let hide_zero = t.integer_digits > 0 && t.fraction_digits > 0 && t.zero_from.is_none() && (t.fill || !rounded.is_zero());
+    let whole = if whole == "0" && hide_zero {
         ""
     } else {
         whole
@@ -302,7 +307,7 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
             Item::Currency => out.push(' '),
             Item::Ordinal { upper } => {
                 let suffix = ordinal(whole);
-                if !negative {
+                if !negative && !overflow {
                     out.push_str(&if *upper { suffix.to_ascii_uppercase() } else { suffix.to_owned() });
                 }
             }
@@ -339,6 +344,19 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
         _ => {}
     }
     Ok(out)
+}
+
+fn text_fits(t: &Template, text: &str) -> bool {
+    text.len() <= t.integer_digits
+}
+
+/// A float in as many decimals as the template shows, rounded as printf rounds it.
+fn format_float(x: f64, template: &str) -> Result<String> {
+    let t = read(template)?;
+    if !x.is_finite() || t.exponent || t.roman || t.shift > 0 {
+        return format(&Numeric::from_f64(x), template);
+    }
+    format(&format!("{x:.*}", t.fraction_digits).parse()?, template)
 }
 
 fn ordinal(digits: &str) -> &'static str {
@@ -392,7 +410,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("numeric_to_char", |_, v| Ok(text_datum(format(numeric(v, 0)?, text(v, 1)?)?))),
     ("int4_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int4(v, 0)?), text(v, 1)?)?))),
     ("int8_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int8(v, 0)?), text(v, 1)?)?))),
-    ("float4_to_char", |_, v| Ok(text_datum(format(&Numeric::from_f32(float4(v, 0)?), text(v, 1)?)?))),
-    ("float8_to_char", |_, v| Ok(text_datum(format(&Numeric::from_f64(float8(v, 0)?), text(v, 1)?)?))),
+    ("float4_to_char", |_, v| Ok(text_datum(format_float(f64::from(float4(v, 0)?), text(v, 1)?)?))),
+    ("float8_to_char", |_, v| Ok(text_datum(format_float(float8(v, 0)?, text(v, 1)?)?))),
     ("numeric_to_number", |_, v| Ok(Datum::Numeric(parse(text(v, 0)?, text(v, 1)?)?))),
 ];

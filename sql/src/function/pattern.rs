@@ -216,6 +216,13 @@ fn translate(pattern: &str) -> Result<String> {
                 Some('y') => out.push_str("\\b"),
                 Some('Y') => out.push_str("\\B"),
                 Some('Z') => out.push_str("\\z"),
+                // Under the C locale the class escapes know ASCII only.
+                Some('w') => out.push_str(if in_class { "A-Za-z0-9_" } else { "[A-Za-z0-9_]" }),
+                Some('W') => out.push_str("[^A-Za-z0-9_]"),
+                Some('d') => out.push_str(if in_class { "0-9" } else { "[0-9]" }),
+                Some('D') => out.push_str("[^0-9]"),
+                Some('s') => out.push_str("[[:space:]]"),
+                Some('S') => out.push_str("[^[:space:]]"),
                 Some(digit @ '1'..='9') if !in_class => {
                     return Err(SqlError::unsupported(format_args!(
                         "back-reference \\{digit} in a regular expression"
@@ -460,6 +467,9 @@ fn regexp_count(v: &[Datum]) -> Result<Datum> {
     }
     let flags = optional_flags(v, 3)?;
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
+    if source.chars().count() < start as usize - 1 {
+        return Ok(Datum::Int4(0));
+    }
     Ok(Datum::Int4(compile(text(v, 1)?, flags)?.find_iter(&source[from..]).count() as i32))
 }
 

@@ -545,6 +545,11 @@ fn base64_encode(bytes: &[u8]) -> String {
 fn base64_decode(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let (mut word, mut count) = (0u32, 0);
+    let symbols = text.bytes().filter(|b| !b.is_ascii_whitespace()).count();
+    if symbols % 4 != 0 {
+        return Err(invalid_parameter("invalid base64 end sequence")
+            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
+    }
     for c in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
         let value = BASE64.iter().position(|b| *b == c).ok_or_else(|| {
             invalid_parameter(format!(
@@ -570,6 +575,9 @@ fn base64_decode(text: &str) -> Result<Vec<u8>> {
 fn chr(code: i32) -> Result<String> {
     if code == 0 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
+    }
+    if code < 0 {
+        return Err(invalid_parameter("character number must be positive"));
     }
     u32::try_from(code).ok().and_then(char::from_u32).map(String::from).ok_or_else(|| {
         SqlError::new(

@@ -53,6 +53,10 @@ fn timestamptz_field(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Option<Nu
 }
 
 fn truncate_in(name: &str, at: i64, zone: &jiff::tz::TimeZone) -> Result<Datum> {
+    if datetime::is_infinite(at) && calendar::field(name).is_none() {
+        // timestamptz_trunc_zone answers infinity before it reads the unit.
+        return Ok(Datum::TimestampTz(at));
+    }
     let local = calendar::truncate_timestamp(name, zone::to_local(zone, at), TIMESTAMPTZ)?;
     Ok(Datum::TimestampTz(zone::to_instant(zone, local)))
 }
@@ -113,9 +117,10 @@ fn make_interval(v: &[Datum]) -> Result<Interval> {
             .and_then(|m| m.checked_add(int4(v, 1).ok()?))
             .ok_or_else(wrong)?,
         days: int4(v, 2)?.checked_mul(7).and_then(|d| d.checked_add(int4(v, 3).ok()?)).ok_or_else(wrong)?,
-        microseconds: i64::from(int4(v, 4)?) * MICROS_PER_HOUR
-            + i64::from(int4(v, 5)?) * MICROS_PER_MINUTE
-            + seconds as i64,
+        microseconds: (i64::from(int4(v, 4)?) * MICROS_PER_HOUR + i64::from(int4(v, 5)?) * MICROS_PER_MINUTE)
+            .checked_add(seconds as i64)
+            .filter(|_| seconds.abs() < 9.2e18)
+            .ok_or_else(wrong)?,
     })
 }
 
@@ -369,7 +374,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("make_timestamp", |_, v| Ok(Datum::Timestamp(make_timestamp(v)?))),
     ("make_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, make_timestamp(v)?)?))),
     ("make_timestamptz_at_timezone", |_, v| {
-        Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(text(v, 6)?)?, make_timestamp(v)?)))
+        {
+        let local = make_timestamp(v)?;
+        Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(text(v, 6)?)?, local)))
+    }
     }),
     ("make_interval", |_, v| Ok(interval_datum(make_interval(v)?))),
     ("timestamp_zone", |_, v| in_zone(&zone::lookup(text(v, 0)?)?, any(v, 1)?)),

@@ -45,12 +45,13 @@ impl Numeric {
         if !self.is_finite() {
             return Ok(if self.signum() < 0 { Numeric::ZERO } else { self.clone() });
         }
-        let log10 = (self.to_f64() * LOG10_E).clamp(-2000.0 * 10.0, 131_100.0);
-        if log10 >= 131_080.0 {
-            return Err(overflow());
-        }
-        let weight = log10.clamp(-2000.0, 200_000.0) as i64;
+        let value = self.to_f64();
+        let weight = (value * LOG10_E).clamp(-2000.0, 2000.0) as i64;
         let scale = self.result_scale(weight);
+        // exp_var's own limits: 6000 either way.
+        if value.abs() >= 6000.0 {
+            return if value > 0.0 { Err(overflow()) } else { Ok(Numeric::from_scaled(0, scale as u16)) };
+        }
         self.exp_at(scale as u32)
     }
 
@@ -188,7 +189,7 @@ impl Numeric {
         }
         let ln_weight = self.ln_weight();
         let rough = self.abs().ln_at((8 - ln_weight).max(0) as u32)?.mul(exponent)?.to_f64();
-        if rough.abs() > 2000.0 * 3.01 * 25.0 {
+        if rough.abs() > 2000.0 * 3.01 {
             return if rough > 0.0 {
                 Err(overflow())
             } else {
