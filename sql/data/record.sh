@@ -22,3 +22,21 @@ q "select o.oid, oprname, oprleft, oprright, oprresult, oprcode::oid, oprcom, op
    where oprresult in ($types) and oprright in ($types) and oprleft in (0,$types) and oprcode <> 0 order by o.oid" > operator.tsv
 # source target function context method
 q "select oid, castsource, casttarget, castfunc, castcontext, castmethod from pg_cast where castsource in ($types) and casttarget in ($types) order by oid" > cast.tsv
+# schema name oid kind columns (name:type:typmod:notnull, domains replaced by their base types)
+# of the catalog relations offered here.
+q "select n.nspname, c.relname, c.oid, c.relkind,
+   string_agg(a.attname || ':' || case when t.typtype = 'd' then t.typbasetype else a.atttypid end || ':' || case when t.typtype = 'd' then t.typtypmod else a.atttypmod end || ':' || case when a.attnotnull then 't' else 'f' end, ' ' order by a.attnum)
+   from pg_class c join pg_namespace n on n.oid = relnamespace join pg_attribute a on attrelid = c.oid and attnum > 0 join pg_type t on t.oid = a.atttypid
+   where n.nspname = 'pg_catalog' and c.relname in ('pg_namespace','pg_class','pg_attribute','pg_attrdef','pg_type','pg_proc','pg_index','pg_constraint',
+     'pg_description','pg_shdescription','pg_database','pg_authid','pg_auth_members','pg_am','pg_collation','pg_tablespace','pg_inherits','pg_operator',
+     'pg_cast','pg_opclass','pg_opfamily','pg_sequence','pg_trigger','pg_rewrite','pg_policy','pg_publication','pg_publication_rel','pg_publication_namespace',
+     'pg_statistic_ext','pg_depend','pg_shdepend','pg_enum','pg_range','pg_extension','pg_language','pg_foreign_table','pg_foreign_server',
+     'pg_foreign_data_wrapper','pg_user_mapping','pg_partitioned_table','pg_event_trigger','pg_aggregate','pg_conversion','pg_db_role_setting',
+     'pg_default_acl','pg_init_privs','pg_seclabel','pg_largeobject_metadata','pg_transform','pg_amop','pg_amproc','pg_subscription',
+     'pg_roles','pg_user','pg_group','pg_tables','pg_indexes','pg_views','pg_matviews','pg_sequences','pg_locks','pg_rules','pg_policies','pg_publication_tables')
+   or n.nspname = 'information_schema' and c.relname in ('tables','columns','schemata','table_constraints','key_column_usage','constraint_column_usage',
+     'constraint_table_usage','referential_constraints','check_constraints','routines','parameters','sequences','views','triggers','domains',
+     'enabled_roles','applicable_roles','information_schema_catalog_name','character_sets','collations','table_privileges','column_privileges')
+   group by 1, 2, 3, 4 order by 1 desc, 2" > relation.tsv
+# oid method name namespace owner family type default keytype of btree operator classes
+q "select oid, opcmethod, opcname, opcfamily, opcintype, opcdefault, opckeytype from pg_opclass where opcmethod = 403 and opcintype in ($types) order by oid" > opclass.tsv

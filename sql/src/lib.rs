@@ -28,6 +28,7 @@ pub mod io;
 pub mod numeric;
 pub mod parser;
 pub mod style;
+pub mod system;
 pub mod type_table;
 pub mod types;
 pub mod typmod;

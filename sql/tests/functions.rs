@@ -51,8 +51,11 @@ fn result_type(function: &ScalarFunction, args: &[Oid]) -> Oid {
 }
 
 fn evaluate(function: &ScalarFunction, args: &[&str], ctx: &FunctionContext<'_>) -> Result<String> {
-    let values: Vec<Datum> =
-        args.iter().zip(function.args).map(|(text, ty)| text_in(&unescape(text), Type::of(*ty), ctx)).collect::<Result<_>>()?;
+    let values: Vec<Datum> = args
+        .iter()
+        .zip(function.args)
+        .map(|(text, ty)| text_in(&unescape(text), Type::of(*ty), ctx))
+        .collect::<Result<_>>()?;
     let result = (function.eval)(ctx, &values)?;
     Ok(match result {
         Datum::Null => "\\N".to_owned(),
@@ -67,12 +70,16 @@ fn functions_answer_as_postgresql() {
     let zone = archipel_sql::datetime::zone::lookup("Europe/Berlin").expect("the tz database is installed");
     let host = Berlin(Style { time_zone: zone, ..Style::default() });
     let ctx = FunctionContext { now: 0, session: &host };
-    let known: std::collections::HashSet<&str> =
-        include_str!("known_differences.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    let known: std::collections::HashSet<&str> = include_str!("known_differences.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .collect();
     let (mut checked, mut failures) = (0, Vec::new());
     for line in include_str!("functions.tsv").lines() {
         let fields: Vec<&str> = line.split('\t').collect();
-        let (Some(oid), Some(expected)) = (fields.first().and_then(|f| f.parse().ok()), fields.last()) else { continue };
+        let (Some(oid), Some(expected)) = (fields.first().and_then(|f| f.parse().ok()), fields.last()) else {
+            continue;
+        };
         let Some(function) = function_by_oid(Oid(oid)) else { continue };
         let attempt = || evaluate(function, &fields[2..fields.len() - 1], &ctx);
         let answer = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt)) {

@@ -379,6 +379,7 @@ pub fn extract_date(name: &str, days: i32) -> Result<Option<Numeric>> {
     let local = match days {
         i32::MAX => i64::MAX,
         i32::MIN => i64::MIN,
+        days if which == Field::Julian => return Ok(Some(Numeric::from(i64::from(days) + 2_451_545))),
         days if which == Field::Epoch => {
             return Ok(Some(Numeric::from((i64::from(days) + super::EPOCH_DAYS) * 86_400)));
         }

@@ -190,12 +190,11 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     }
     let text = rounded.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let hide_zero = t.integer_digits > 0 && t.fraction_digits > 0 && t.zero_from.is_none() && (t.fill || !rounded.is_zero());
-    let whole = if whole == "0" && hide_zero {
-        ""
-    } else {
-        whole
-    };
+    let hide_zero = t.integer_digits > 0
+        && t.fraction_digits > 0
+        && t.zero_from.is_none()
+        && (t.fill || !rounded.is_zero());
+    let whole = if whole == "0" && hide_zero { "" } else { whole };
     let overflow = whole.len() > t.integer_digits || !value.is_finite();
     // Digits aligned to the template's positions; blanks where the number is shorter.
     let mut digits: Vec<char> =

@@ -455,6 +455,9 @@ fn regexp_substr(v: &[Datum]) -> Result<Datum> {
     }
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     let regex = compile(text(v, 1)?, flags)?;
+    if source.chars().count() < start as usize - 1 {
+        return Ok(Datum::Null);
+    }
     let found = regex.captures_iter(&source[from..]).nth(n as usize - 1);
     Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
 }
@@ -466,11 +469,12 @@ fn regexp_count(v: &[Datum]) -> Result<Datum> {
         return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
     }
     let flags = optional_flags(v, 3)?;
+    let regex = compile(text(v, 1)?, flags)?;
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     if source.chars().count() < start as usize - 1 {
         return Ok(Datum::Int4(0));
     }
-    Ok(Datum::Int4(compile(text(v, 1)?, flags)?.find_iter(&source[from..]).count() as i32))
+    Ok(Datum::Int4(regex.find_iter(&source[from..]).count() as i32))
 }
 
 /// `substring(text from pattern)`: the first group, or the match.

@@ -142,6 +142,15 @@ fn in_zone(zone: &jiff::tz::TimeZone, value: &Datum) -> Result<Datum> {
     })
 }
 
+/// An infinite timestamp is answered before the zone is looked at.
+fn in_named_zone(v: &[Datum]) -> Result<Datum> {
+    match any(v, 1)? {
+        Datum::Timestamp(t) if datetime::is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
+        Datum::TimestampTz(t) if datetime::is_infinite(*t) => Ok(Datum::Timestamp(*t)),
+        value => in_zone(&zone::lookup(text(v, 0)?)?, value),
+    }
+}
+
 fn float8_timestamptz(seconds: f64) -> Result<Datum> {
     if seconds.is_infinite() {
         return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
@@ -374,14 +383,12 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("make_timestamp", |_, v| Ok(Datum::Timestamp(make_timestamp(v)?))),
     ("make_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, make_timestamp(v)?)?))),
     ("make_timestamptz_at_timezone", |_, v| {
-        {
         let local = make_timestamp(v)?;
         Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(text(v, 6)?)?, local)))
-    }
     }),
     ("make_interval", |_, v| Ok(interval_datum(make_interval(v)?))),
-    ("timestamp_zone", |_, v| in_zone(&zone::lookup(text(v, 0)?)?, any(v, 1)?)),
-    ("timestamptz_zone", |_, v| in_zone(&zone::lookup(text(v, 0)?)?, any(v, 1)?)),
+    ("timestamp_zone", |_, v| in_named_zone(v)),
+    ("timestamptz_zone", |_, v| in_named_zone(v)),
     ("timestamp_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
     ("timestamptz_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
     ("float8_timestamptz", |_, v| float8_timestamptz(float8(v, 0)?)),

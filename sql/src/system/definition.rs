@@ -1,0 +1,201 @@
+//! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
+
+use super::SystemSource;
+use super::relations::IndexView;
+use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::{ArgMode, Catalog, Language, Routine, RoutineArg, RoutineKind, Table};
+use crate::type_table::{format_type, type_info};
+use crate::types::{Oid, Type};
+
+/// A type as text, row types and their arrays included.
+pub(super) fn type_text(catalog: &Catalog, ty: Type) -> String {
+    if type_info(ty.oid).is_some() {
+        return format_type(ty);
+    }
+    if let Some(table) = catalog.table_of_row_type(ty.oid) {
+        return quote_identifier(&table.name);
+    }
+    match catalog.table_of_row_type(Oid(ty.oid.0.wrapping_sub(1))) {
+        Some(table) => format!("{}[]", quote_identifier(&table.name)),
+        None => "???".to_owned(),
+    }
+}
+
+fn column_names(table: &Table, columns: &[u16]) -> String {
+    columns
+        .iter()
+        .filter_map(|c| table.columns.get(usize::from(*c)))
+        .map(|c| quote_identifier(&c.name))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// One index column with its order, where that is not the default.
+pub(super) fn index_column(index: &IndexView<'_>, position: usize) -> String {
+    let Some((column, ..)) = index.columns.get(position) else { return String::new() };
+    index.table.columns.get(usize::from(*column)).map_or(String::new(), |c| quote_identifier(&c.name))
+}
+
+/// `CREATE INDEX … ON … USING btree (…)`.
+pub(super) fn index_definition(index: &IndexView<'_>) -> String {
+    let columns: Vec<String> = index
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, (_, descending, nulls_first))| {
+            let order = match (descending, nulls_first) {
+                (true, true) => " DESC",
+                (true, false) => " DESC NULLS LAST",
+                (false, true) => " NULLS FIRST",
+                (false, false) => "",
+            };
+            index_column(index, i) + order
+        })
+        .collect();
+    format!(
+        "CREATE {}INDEX {} ON {} USING btree ({})",
+        if index.unique { "UNIQUE " } else { "" },
+        quote_identifier(index.name),
+        quote_qualified(&index.table.schema, &index.table.name),
+        columns.join(", ")
+    )
+}
+
+/// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
+pub fn constraint_definition(catalog: &Catalog, search_path: &[String], oid: Oid) -> Option<String> {
+    for table in catalog.tables() {
+        if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
+            return Some(format!("PRIMARY KEY ({})", column_names(table, &key.columns)));
+        }
+        if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
+            let columns: Vec<u16> = index.columns.iter().map(|c| c.column).collect();
+            return Some(format!("UNIQUE ({})", column_names(table, &columns)));
+        }
+        if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
+            return Some(format!("CHECK (({}))", check.condition));
+        }
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
+            let target = catalog.table_by_oid(key.references)?;
+            let visible =
+                catalog.table(None, &target.name, search_path).is_some_and(|found| found.oid == target.oid);
+            let name = if visible {
+                quote_identifier(&target.name)
+            } else {
+                quote_qualified(&target.schema, &target.name)
+            };
+            return Some(format!(
+                "FOREIGN KEY ({}) REFERENCES {name}({})",
+                column_names(table, &key.columns),
+                column_names(&target, &key.referenced_columns)
+            ));
+        }
+    }
+    None
+}
+
+/// The argument's mode and name before its type.
+fn argument(catalog: &Catalog, routine: &Routine, arg: &RoutineArg, with_default: bool) -> String {
+    let mode = match (arg.mode, routine.kind) {
+        // Procedures spell IN out, functions leave it away.
+        (ArgMode::In, RoutineKind::Procedure) => "IN ",
+        (ArgMode::In, RoutineKind::Function) | (ArgMode::Table, _) => "",
+        (ArgMode::Out, _) => "OUT ",
+        (ArgMode::InOut, _) => "INOUT ",
+        (ArgMode::Variadic, _) => "VARIADIC ",
+    };
+    let name = arg.name.as_ref().map_or(String::new(), |name| quote_identifier(name) + " ");
+    let default = match &arg.default {
+        Some(default) if with_default => format!(" DEFAULT {default}"),
+        _ => String::new(),
+    };
+    format!("{mode}{name}{}{default}", type_text(catalog, Type::of(arg.ty.oid)))
+}
+
+/// pg_get_function_arguments: all but the columns of RETURNS TABLE, with defaults.
+pub fn function_arguments(catalog: &Catalog, routine: &Routine) -> String {
+    arguments(catalog, routine, true, |arg| arg.mode != ArgMode::Table)
+}
+
+/// pg_get_function_identity_arguments: what DROP FUNCTION needs.
+pub(super) fn identity_arguments(catalog: &Catalog, routine: &Routine) -> String {
+    arguments(catalog, routine, false, |arg| arg.mode != ArgMode::Table)
+}
+
+fn arguments(
+    catalog: &Catalog,
+    routine: &Routine,
+    with_defaults: bool,
+    accept: impl Fn(&RoutineArg) -> bool,
+) -> String {
+    routine
+        .args
+        .iter()
+        .filter(|arg| accept(arg))
+        .map(|arg| argument(catalog, routine, arg, with_defaults))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// pg_get_function_result: `SETOF integer`, `TABLE(a integer, b text)`; `None` for procedures.
+pub fn function_result(catalog: &Catalog, routine: &Routine) -> Option<String> {
+    if routine.kind == RoutineKind::Procedure {
+        return None;
+    }
+    if routine.args.iter().any(|arg| arg.mode == ArgMode::Table) {
+        let columns: Vec<String> = routine
+            .args
+            .iter()
+            .filter(|arg| arg.mode == ArgMode::Table)
+            .map(|arg| argument(catalog, routine, arg, false))
+            .collect();
+        return Some(format!("TABLE({})", columns.join(", ")));
+    }
+    let result = type_text(catalog, Type::of(routine.result.oid));
+    Some(if routine.returns_set { format!("SETOF {result}") } else { result })
+}
+
+/// pg_get_functiondef: a statement that makes the routine again.
+pub fn function_definition(catalog: &Catalog, routine: &Routine) -> String {
+    let kind = if routine.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" };
+    let mut out = format!(
+        "CREATE OR REPLACE {kind} {}({})\n",
+        quote_qualified(&routine.schema, &routine.name),
+        function_arguments(catalog, routine)
+    );
+    if let Some(result) = function_result(catalog, routine) {
+        out.push_str(&format!(" RETURNS {result}\n"));
+    }
+    out.push_str(&format!(
+        " LANGUAGE {}\n",
+        match routine.language {
+            Language::PlPgSql => "plpgsql",
+            Language::Sql => "sql",
+        }
+    ));
+    let mut traits = Vec::new();
+    match routine.volatility {
+        'i' => traits.push("IMMUTABLE"),
+        's' => traits.push("STABLE"),
+        _ => {}
+    }
+    if routine.strict {
+        traits.push("STRICT");
+    }
+    if !traits.is_empty() {
+        out.push_str(&format!(" {}\n", traits.join(" ")));
+    }
+    // A dollar quote that the body does not contain.
+    let mut tag = kind.to_ascii_lowercase();
+    while routine.source.contains(&format!("${tag}$")) {
+        tag.push('x');
+    }
+    out.push_str(&format!("AS ${tag}${}${tag}$\n", routine.source));
+    out
+}
+
+/// The name of a type for a routine's signature.
+pub(super) fn signature(source: &dyn SystemSource, routine: &Routine) -> String {
+    let types: Vec<String> =
+        routine.input_types().into_iter().map(|oid| type_text(source.catalog(), Type::of(oid))).collect();
+    types.join(",")
+}

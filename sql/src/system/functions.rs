@@ -1,0 +1,330 @@
+//! Catalog functions, by the name of the C function behind them in PostgreSQL (pg_proc.prosrc),
+//! as [`crate::function::SessionHost::call`] is asked for them.
+
+use super::SystemSource;
+use super::definition::{
+    constraint_definition, function_arguments, function_definition, function_result, identity_arguments,
+    index_column, index_definition, type_text,
+};
+use super::names::*;
+use super::relations::indexes;
+use super::shape::array;
+use crate::catalog::{Catalog, DATABASE, Relation};
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{Oid, Type};
+
+fn text(value: impl AsRef<str>) -> Datum {
+    Datum::text(value.as_ref())
+}
+
+fn optional(value: Option<String>) -> Datum {
+    value.map_or(Datum::Null, text)
+}
+
+fn oid_at(args: &[Datum], index: usize) -> Oid {
+    match args.get(index) {
+        Some(Datum::Oid(oid)) => *oid,
+        Some(Datum::Int4(n)) => Oid(*n as u32),
+        _ => Oid(0),
+    }
+}
+
+fn text_at(args: &[Datum], index: usize) -> &str {
+    match args.get(index) {
+        Some(Datum::Text(text)) => text,
+        _ => "",
+    }
+}
+
+fn integer_at(args: &[Datum], index: usize) -> i32 {
+    match args.get(index) {
+        Some(Datum::Int4(n)) => *n,
+        Some(Datum::Int2(n)) => i32::from(*n),
+        _ => 0,
+    }
+}
+
+/// `to_regclass` and relatives answer NULL where the reg* type's input raises "not found".
+fn lenient(found: Result<Oid>) -> Result<Datum> {
+    const ABSENT: &[SqlState] = &[
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::UNDEFINED_OBJECT,
+        SqlState::AMBIGUOUS_FUNCTION,
+        SqlState::INVALID_SCHEMA_NAME,
+    ];
+    match found {
+        Ok(oid) => Ok(Datum::Oid(oid)),
+        Err(error) if ABSENT.contains(&error.state()) => Ok(Datum::Null),
+        Err(error) => Err(error),
+    }
+}
+
+fn namespace_oid(source: &dyn SystemSource, name: &str) -> Result<Oid> {
+    let plain = crate::catalog::names::parse_name_text(name)?.name;
+    source
+        .catalog()
+        .schema(&plain)
+        .map(|schema| schema.oid)
+        .ok_or_else(|| crate::catalog::names::undefined_schema(&plain))
+}
+
+fn role_oid(source: &dyn SystemSource, name: &str) -> Result<Oid> {
+    let plain = crate::catalog::names::parse_name_text(name)?.name;
+    source
+        .catalog()
+        .role(&plain)
+        .map(|role| role.oid)
+        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{plain}\" does not exist")))
+}
+
+fn role_name(source: &dyn SystemSource, oid: Oid) -> String {
+    source.catalog().role_by_oid(oid).map_or_else(|| format!("unknown (OID={oid})"), |role| role.name.clone())
+}
+
+/// pg_get_indexdef(index, column, pretty): the statement, or one column.
+fn index_def(catalog: &Catalog, oid: Oid, column: i32) -> Datum {
+    for table in catalog.tables() {
+        if let Some(index) = indexes(table).find(|index| index.oid == oid) {
+            return if column > 0 {
+                text(index_column(&index, column as usize - 1))
+            } else {
+                text(index_definition(&index))
+            };
+        }
+    }
+    Datum::Null
+}
+
+fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
+    let relation = source.catalog().relation_by_text(text_at(args, 0), source.search_path())?;
+    let Relation::Table(table) = &relation else { return Ok(Datum::Null) };
+    let column = text_at(args, 1);
+    let index = table
+        .column_index(column)
+        .ok_or_else(|| crate::catalog::names::undefined_column(column, &table.name))?;
+    let owned = source.catalog().sequences().find(|s| s.owned_by == Some((table.oid, index)));
+    Ok(optional(owned.map(|s| crate::catalog::names::quote_qualified(&s.schema, &s.name))))
+}
+
+/// Answers a has_…_privilege call: the superuser and owner holds them all; what is asked about
+/// must exist.
+fn privilege(source: &dyn SystemSource, name: &str, args: &[Datum]) -> Result<Datum> {
+    // `…_name_id(role, object, privilege)` against `…_id(object, privilege)`.
+    let with_role =
+        args.len() > if name.contains("column_privilege") && !name.contains("any_column") { 3 } else { 2 };
+    if with_role {
+        role_exists(source, &args[0])?;
+    }
+    let object = &args[usize::from(with_role)];
+    let exists = if name.contains("_table_") || name.contains("column_") || name.contains("_sequence_") {
+        relation_argument(source, object)?.is_some()
+    } else if name.contains("_schema_") {
+        match object {
+            Datum::Text(schema) => namespace_oid(source, schema).map(|_| true)?,
+            _ => source.catalog().schema_by_oid(oid_at(args, usize::from(with_role))).is_some(),
+        }
+    } else if name.contains("_function_") {
+        match object {
+            Datum::Text(function) => procedure_oid(source, function).map(|_| true)?,
+            _ => function_name(source, oid_at(args, usize::from(with_role))).is_some(),
+        }
+    } else if name.contains("_database_") {
+        match object {
+            Datum::Text(database) if database == source.database() => true,
+            Datum::Text(database) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{database}\" does not exist"),
+                ));
+            }
+            _ => oid_at(args, usize::from(with_role)) == DATABASE,
+        }
+    } else {
+        true
+    };
+    if !exists {
+        return Ok(Datum::Null);
+    }
+    let privilege = text_at(args, args.len() - 1);
+    for part in privilege.split(',') {
+        let word = part.trim().to_ascii_uppercase();
+        let word = word.strip_suffix(" WITH GRANT OPTION").unwrap_or(&word);
+        let known = [
+            "SELECT",
+            "INSERT",
+            "UPDATE",
+            "DELETE",
+            "TRUNCATE",
+            "REFERENCES",
+            "TRIGGER",
+            "USAGE",
+            "CREATE",
+            "CONNECT",
+            "TEMPORARY",
+            "TEMP",
+            "EXECUTE",
+            "RULE",
+        ];
+        if !known.contains(&word) {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized privilege type: \"{}\"", part.trim()),
+            ));
+        }
+    }
+    Ok(Datum::Bool(true))
+}
+
+fn schema_list(source: &dyn SystemSource, implicit: bool) -> Datum {
+    let schemas = if implicit {
+        source.catalog().effective_path(source.search_path())
+    } else {
+        source.catalog().named_path(source.search_path())
+    };
+    array(Oid::NAME, schemas.into_iter().map(text).collect())
+}
+
+fn comment(source: &dyn SystemSource, object: Oid, column: i32) -> Datum {
+    u16::try_from(column)
+        .ok()
+        .and_then(|column| source.catalog().comment(object, column))
+        .map_or(Datum::Null, text)
+}
+
+/// Calls a catalog function; `None` if the name is none of them.
+pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
+    let catalog = source.catalog();
+    let first = oid_at(args, 0);
+    let routine = || catalog.routine_by_oid(first);
+    Some(Ok(match name {
+        "regclassin" => return Some(relation_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regclass" => return Some(lenient(relation_oid(source, text_at(args, 0)))),
+        "regclassout" => optional(relation_name(source, first)),
+        "regprocin" => return Some(function_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regproc" => return Some(lenient(function_oid(source, text_at(args, 0)))),
+        "regprocout" => optional(function_name(source, first)),
+        "regprocedurein" => return Some(procedure_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regprocedure" => return Some(lenient(procedure_oid(source, text_at(args, 0)))),
+        "regprocedureout" => optional(procedure_name(source, first)),
+        "regtypein" => return Some(type_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regtype" => return Some(lenient(type_oid(source, text_at(args, 0)))),
+        "regtypeout" | "format_type" => text(type_text(
+            catalog,
+            Type {
+                oid: first,
+                typmod: if args.len() > 1 && !args[1].is_null() { integer_at(args, 1) } else { -1 },
+            },
+        )),
+        "regoperin" => return Some(operator_oid(text_at(args, 0)).map(Datum::Oid)),
+        "regoperout" => optional(crate::function::operator_by_oid(first).map(|op| op.name.to_owned())),
+        "regnamespacein" => return Some(namespace_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regnamespace" => return Some(lenient(namespace_oid(source, text_at(args, 0)))),
+        "regnamespaceout" => optional(
+            catalog.schema_by_oid(first).map(|schema| crate::catalog::names::quote_identifier(&schema.name)),
+        ),
+        "regrolein" => return Some(role_oid(source, text_at(args, 0)).map(Datum::Oid)),
+        "to_regrole" => return Some(lenient(role_oid(source, text_at(args, 0)))),
+        "regroleout" => text(role_name(source, first)),
+        "pg_get_userbyid" => text(role_name(source, first)),
+        "pg_table_is_visible" => relation_is_visible(source, first),
+        "pg_function_is_visible" => function_is_visible(source, first),
+        "pg_operator_is_visible" => Datum::Bool(crate::function::operator_by_oid(first).is_some()),
+        // What the catalog stores as an expression is its text already.
+        "pg_get_expr" | "pg_get_expr_ext" => args.first().cloned().unwrap_or(Datum::Null),
+        "pg_get_indexdef" => index_def(catalog, first, 0),
+        "pg_get_indexdef_ext" => index_def(catalog, first, integer_at(args, 1)),
+        "pg_get_constraintdef" | "pg_get_constraintdef_ext" => {
+            optional(constraint_definition(catalog, source.search_path(), first))
+        }
+        "pg_get_functiondef" => optional(routine().map(|r| function_definition(catalog, &r))),
+        "pg_get_function_arguments" => match routine() {
+            Some(routine) => text(function_arguments(catalog, &routine)),
+            None => builtin_arguments(catalog, first),
+        },
+        "pg_get_function_identity_arguments" => match routine() {
+            Some(routine) => text(identity_arguments(catalog, &routine)),
+            None => builtin_arguments(catalog, first),
+        },
+        "pg_get_function_result" => match routine() {
+            Some(routine) => optional(function_result(catalog, &routine)),
+            None => optional(
+                crate::function::function_by_oid(first).map(|f| type_text(catalog, Type::of(f.result))),
+            ),
+        },
+        "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
+            let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
+            routine.args.get(index)?.default.clone()
+        })),
+        "pg_get_serial_sequence" => return Some(serial_sequence(source, args)),
+        "sql_1348" | "sql_1215" | "sql_1993" => comment(source, first, 0),
+        "sql_1216" => comment(source, first, integer_at(args, 1)),
+        "current_schemas" => schema_list(source, matches!(args.first(), Some(Datum::Bool(true)))),
+        "current_schema" => catalog.named_path(source.search_path()).first().map_or(Datum::Null, text),
+        "current_database" => text(source.database()),
+        "current_user" | "session_user" => text(source.user()),
+        // No views, rules, triggers, partitions, statistics or bodies in SQL-standard form exist.
+        "pg_get_viewdef"
+        | "pg_get_viewdef_ext"
+        | "pg_get_viewdef_name"
+        | "pg_get_viewdef_name_ext"
+        | "pg_get_viewdef_wrap"
+        | "pg_get_ruledef"
+        | "pg_get_ruledef_ext"
+        | "pg_get_triggerdef"
+        | "pg_get_triggerdef_ext"
+        | "pg_get_partkeydef"
+        | "pg_get_partition_constraintdef"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_function_sqlbody"
+        | "pg_get_replica_identity_index"
+        | "pg_describe_object" => Datum::Null,
+        "pg_relation_is_publishable" | "row_security_active" | "row_security_active_name" => {
+            Datum::Bool(false)
+        }
+        "pg_relation_filenode" => catalog.relation_by_oid(first).map_or(Datum::Null, |r| Datum::Oid(r.oid())),
+        "pg_trigger_depth" => Datum::Int4(0),
+        "pg_sequence_parameters" => match catalog.sequence_by_oid(first) {
+            Some(s) => Datum::Record(
+                [
+                    Datum::Int8(s.start),
+                    Datum::Int8(s.min_value),
+                    Datum::Int8(s.max_value),
+                    Datum::Int8(s.increment),
+                    Datum::Bool(s.cycle),
+                    Datum::Int8(s.cache),
+                    Datum::Oid(s.ty.oid),
+                ]
+                .into(),
+            ),
+            None => Datum::Null,
+        },
+        name if name.starts_with("pg_has_role_") => {
+            if let Some(role) = args.first().filter(|_| args.len() > 1) {
+                if let Err(error) = role_exists(source, role) {
+                    return Some(Err(error));
+                }
+            }
+            Datum::Bool(true)
+        }
+        name if name.starts_with("has_") && name.contains("_privilege") && args.len() >= 2 => {
+            return Some(privilege(source, name, args));
+        }
+        _ => return None,
+    }))
+}
+
+/// Arguments of a built-in function; NULL for an unknown oid.
+fn builtin_arguments(catalog: &Catalog, oid: Oid) -> Datum {
+    let args = if let Some(f) = crate::function::function_by_oid(oid) {
+        f.args
+    } else if let Some(f) = crate::function::all_aggregates().iter().find(|f| f.oid == oid) {
+        f.args
+    } else if let Some(f) = crate::function::all_set_functions().iter().find(|f| f.oid == oid) {
+        f.args
+    } else {
+        return Datum::Null;
+    };
+    text(args.iter().map(|a| type_text(catalog, Type::of(*a))).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,486 @@
+//! information_schema (SQL:2016 part 11), over the same catalog.
+
+use super::SystemSource;
+use super::definition::type_text;
+use super::relations::{indexes, is_identity};
+use super::shape::{Sheet, text};
+use crate::catalog::{ArgMode, RoutineKind, SUPERUSER_NAME, Table, TableKind};
+use crate::datum::Datum;
+use crate::type_table::{element_of, format_type, numeric_typmod, type_info};
+use crate::types::{Oid, Type};
+
+/// Fills the view.
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
+    match name {
+        "tables" => tables(source, sheet),
+        "columns" => columns(source, sheet),
+        "schemata" => schemata(source, sheet),
+        "table_constraints" => table_constraints(source, sheet),
+        "key_column_usage" => key_column_usage(source, sheet),
+        "constraint_column_usage" => constraint_usage(source, sheet, true),
+        "constraint_table_usage" => constraint_usage(source, sheet, false),
+        "referential_constraints" => referential_constraints(source, sheet),
+        "check_constraints" => check_constraints(source, sheet),
+        "routines" => routines(source, sheet),
+        "parameters" => parameters(source, sheet),
+        "sequences" => sequences(source, sheet),
+        "views" => views(source, sheet),
+        "enabled_roles" => {
+            for role in source.catalog().roles() {
+                sheet.add(&[("role_name", text(&role.name))]);
+            }
+        }
+        "information_schema_catalog_name" => sheet.add(&[("catalog_name", text(source.database()))]),
+        "character_sets" => sheet.add(&[
+            ("character_set_name", text("UTF8")),
+            ("character_repertoire", text("UCS")),
+            ("form_of_use", text("UTF8")),
+            ("default_collate_catalog", text(source.database())),
+        ]),
+        "collations" => {
+            for name in ["default", "C", "POSIX"] {
+                sheet.add(&[
+                    ("collation_catalog", text(source.database())),
+                    ("collation_schema", text("pg_catalog")),
+                    ("collation_name", text(name)),
+                    ("pad_attribute", text("NO PAD")),
+                ]);
+            }
+        }
+        "table_privileges" => table_privileges(source, sheet),
+        "column_privileges" => column_privileges(source, sheet),
+        // Triggers, domains and grants of roles do not exist.
+        _ => {}
+    }
+}
+
+fn yes_no(value: bool) -> Datum {
+    text(if value { "YES" } else { "NO" })
+}
+
+fn is_view(table: &Table) -> bool {
+    table.kind == TableKind::System && super::shape::relation_kind(&table.schema, &table.name) == b'v'
+}
+
+fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        sheet.add(&[
+            ("table_catalog", text(source.database())),
+            ("table_schema", text(&table.schema)),
+            ("table_name", text(&table.name)),
+            ("table_type", text(if is_view(table) { "VIEW" } else { "BASE TABLE" })),
+            ("is_insertable_into", yes_no(table.kind == TableKind::Table)),
+            ("is_typed", text("NO")),
+        ]);
+    }
+}
+
+/// The cells that describe a type, in columns, parameters and routines.
+fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static str, Datum)> {
+    let info = type_info(ty.oid);
+    let data_type = if element_of(ty.oid).is_some() {
+        "ARRAY".to_owned()
+    } else if info.is_none() {
+        "USER-DEFINED".to_owned()
+    } else if ty.oid == Oid::BPCHAR {
+        "character".to_owned()
+    } else {
+        format_type(Type::of(ty.oid))
+    };
+    let mut cells = vec![("data_type", text(data_type)), ("udt_catalog", text(source.database()))];
+    match info {
+        Some(info) => {
+            cells.push(("udt_schema", text("pg_catalog")));
+            cells.push(("udt_name", text(info.name)));
+        }
+        None => {
+            cells.push(("udt_schema", text("public")));
+            cells.push(("udt_name", text(type_text(source.catalog(), ty))));
+        }
+    }
+    cells
+}
+
+/// Lengths and precisions of a column's type.
+fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
+    let number = Datum::Int4;
+    match ty.oid {
+        Oid::VARCHAR | Oid::BPCHAR | Oid::TEXT => {
+            let length = if ty.typmod >= 4 { number(ty.typmod - 4) } else { Datum::Null };
+            let octets = if ty.typmod >= 4 { (ty.typmod - 4).saturating_mul(4) } else { 1 << 30 };
+            vec![("character_maximum_length", length), ("character_octet_length", number(octets))]
+        }
+        Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::FLOAT4 | Oid::FLOAT8 => {
+            let bits = match ty.oid {
+                Oid::INT2 => 16,
+                Oid::INT4 => 32,
+                Oid::INT8 => 64,
+                Oid::FLOAT4 => 24,
+                _ => 53,
+            };
+            let scale = if matches!(ty.oid, Oid::FLOAT4 | Oid::FLOAT8) { Datum::Null } else { number(0) };
+            vec![
+                ("numeric_precision", number(bits)),
+                ("numeric_precision_radix", number(2)),
+                ("numeric_scale", scale),
+            ]
+        }
+        Oid::NUMERIC => {
+            let mut cells = vec![("numeric_precision_radix", number(10))];
+            if ty.typmod >= 4 {
+                let (precision, scale) = numeric_typmod(ty.typmod);
+                cells.push(("numeric_precision", number(precision)));
+                cells.push(("numeric_scale", number(scale)));
+            }
+            cells
+        }
+        Oid::DATE => vec![("datetime_precision", number(0))],
+        Oid::TIME | Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
+            vec![("datetime_precision", number(if ty.typmod >= 0 { ty.typmod } else { 6 }))]
+        }
+        Oid::INTERVAL => vec![("datetime_precision", number(6))],
+        _ => Vec::new(),
+    }
+}
+
+fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for (i, column) in table.columns.iter().enumerate() {
+            let mut cells = vec![
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&table.schema)),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&column.name)),
+                ("ordinal_position", Datum::Int4(i as i32 + 1)),
+                ("is_nullable", yes_no(!column.not_null)),
+                ("dtd_identifier", text((i + 1).to_string())),
+                ("is_self_referencing", text("NO")),
+                ("is_identity", yes_no(column.identity.is_some())),
+                ("identity_cycle", text("NO")),
+                ("is_generated", text("NEVER")),
+                ("is_updatable", yes_no(table.kind == TableKind::Table)),
+            ];
+            if let Some(identity) = column.identity {
+                let always = identity == crate::catalog::Identity::Always;
+                cells.push(("identity_generation", text(if always { "ALWAYS" } else { "BY DEFAULT" })));
+            } else if let Some(default) = &column.default {
+                cells.push(("column_default", text(default)));
+            }
+            cells.extend(type_cells(source, column.ty));
+            cells.extend(size_cells(column.ty));
+            sheet.add(&cells);
+        }
+    }
+}
+
+fn schemata(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for schema in source.catalog().schemas() {
+        sheet.add(&[
+            ("catalog_name", text(source.database())),
+            ("schema_name", text(&schema.name)),
+            ("schema_owner", text(SUPERUSER_NAME)),
+        ]);
+    }
+}
+
+/// Calls `f` with each constraint of a table: name, kind, columns.
+fn each_constraint(table: &Table, f: &mut dyn FnMut(&str, &'static str, &[u16])) {
+    for index in indexes(table).filter(|index| index.constraint.is_some()) {
+        let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
+        f(index.name, if index.primary { "PRIMARY KEY" } else { "UNIQUE" }, &columns);
+    }
+    for check in &table.checks {
+        f(&check.name, "CHECK", &[]);
+    }
+    for key in &table.foreign_keys {
+        f(&key.name, "FOREIGN KEY", &key.columns);
+    }
+}
+
+/// PostgreSQL shows each NOT NULL column as a check constraint of this name.
+fn not_null_name(source: &dyn SystemSource, table: &Table, column: usize) -> String {
+    let schema = source.catalog().schema(&table.schema).map_or(0, |schema| schema.oid.0);
+    format!("{schema}_{}_{}_not_null", table.oid, column + 1)
+}
+
+fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &crate::catalog::TableRef> {
+    source.catalog().tables().filter(|table| table.kind == TableKind::Table)
+}
+
+fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        let mut add = |name: &str, kind: &str| {
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&table.schema)),
+                ("constraint_name", text(name)),
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&table.schema)),
+                ("table_name", text(&table.name)),
+                ("constraint_type", text(kind)),
+                ("is_deferrable", text("NO")),
+                ("initially_deferred", text("NO")),
+                ("enforced", text("YES")),
+            ]);
+        };
+        each_constraint(table, &mut |name, kind, _| add(name, kind));
+        for (i, _) in table.columns.iter().enumerate().filter(|(_, c)| c.not_null) {
+            add(&not_null_name(source, table, i), "CHECK");
+        }
+    }
+}
+
+fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        each_constraint(table, &mut |name, kind, columns| {
+            for (i, column) in columns.iter().enumerate() {
+                let Some(column) = table.columns.get(usize::from(*column)) else { continue };
+                let position = if kind == "FOREIGN KEY" { Datum::Int4(i as i32 + 1) } else { Datum::Null };
+                sheet.add(&[
+                    ("constraint_catalog", text(source.database())),
+                    ("constraint_schema", text(&table.schema)),
+                    ("constraint_name", text(name)),
+                    ("table_catalog", text(source.database())),
+                    ("table_schema", text(&table.schema)),
+                    ("table_name", text(&table.name)),
+                    ("column_name", text(&column.name)),
+                    ("ordinal_position", Datum::Int4(i as i32 + 1)),
+                    ("position_in_unique_constraint", position),
+                ]);
+            }
+        });
+    }
+}
+
+/// What a constraint uses: for foreign keys the table they point to.
+fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: bool) {
+    let mut add = |table: &Table, used: &Table, name: &str, columns: &[u16]| {
+        let common = [
+            ("table_catalog", text(source.database())),
+            ("table_schema", text(&used.schema)),
+            ("table_name", text(&used.name)),
+            ("constraint_catalog", text(source.database())),
+            ("constraint_schema", text(&table.schema)),
+            ("constraint_name", text(name)),
+        ];
+        if !with_columns {
+            sheet.add(&common);
+            return;
+        }
+        for column in columns.iter().filter_map(|c| used.columns.get(usize::from(*c))) {
+            let mut cells = common.to_vec();
+            cells.push(("column_name", text(&column.name)));
+            sheet.add(&cells);
+        }
+    };
+    for table in stored(source) {
+        for index in indexes(table).filter(|index| index.constraint.is_some()) {
+            let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
+            add(table, table, index.name, &columns);
+        }
+        for key in &table.foreign_keys {
+            if let Some(target) = source.catalog().table_by_oid(key.references) {
+                add(table, &target, &key.name, &key.referenced_columns);
+            }
+        }
+    }
+}
+
+fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        for key in &table.foreign_keys {
+            let Some(target) = source.catalog().table_by_oid(key.references) else { continue };
+            let unique = indexes(&target)
+                .find(|index| {
+                    index.unique
+                        && index.columns.iter().map(|(c, ..)| *c).eq(key.referenced_columns.iter().copied())
+                })
+                .map_or(Datum::Null, |index| text(index.name));
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&table.schema)),
+                ("constraint_name", text(&key.name)),
+                ("unique_constraint_catalog", text(source.database())),
+                ("unique_constraint_schema", text(&target.schema)),
+                ("unique_constraint_name", unique),
+                ("match_option", text("NONE")),
+                ("update_rule", text("NO ACTION")),
+                ("delete_rule", text("NO ACTION")),
+            ]);
+        }
+    }
+}
+
+fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        let mut add = |name: String, clause: String| {
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&table.schema)),
+                ("constraint_name", text(name)),
+                ("check_clause", text(clause)),
+            ]);
+        };
+        for check in &table.checks {
+            add(check.name.clone(), format!("(({}))", check.condition));
+        }
+        for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.not_null) {
+            add(not_null_name(source, table, i), format!("{} IS NOT NULL", column.name));
+        }
+    }
+}
+
+fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for routine in source.catalog().routines_all() {
+        let specific = format!("{}_{}", routine.name, routine.oid);
+        let mut cells = vec![
+            ("specific_catalog", text(source.database())),
+            ("specific_schema", text(&routine.schema)),
+            ("specific_name", text(&specific)),
+            ("routine_catalog", text(source.database())),
+            ("routine_schema", text(&routine.schema)),
+            ("routine_name", text(&routine.name)),
+            (
+                "routine_type",
+                text(if routine.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" }),
+            ),
+            ("routine_body", text("EXTERNAL")),
+            ("routine_definition", text(&routine.source)),
+            (
+                "external_language",
+                text(match routine.language {
+                    crate::catalog::Language::PlPgSql => "PLPGSQL",
+                    crate::catalog::Language::Sql => "SQL",
+                }),
+            ),
+            ("parameter_style", text("GENERAL")),
+            ("is_deterministic", yes_no(routine.volatility == 'i')),
+            ("sql_data_access", text("MODIFIES")),
+            ("is_null_call", yes_no(routine.strict)),
+            ("schema_level_routine", text("YES")),
+            ("max_dynamic_result_sets", Datum::Int4(0)),
+            ("security_type", text("INVOKER")),
+            ("as_locator", text("NO")),
+        ];
+        if routine.kind == RoutineKind::Function {
+            for (name, value) in type_cells(source, routine.result) {
+                cells.push((
+                    match name {
+                        "data_type" => "data_type",
+                        "udt_catalog" => "type_udt_catalog",
+                        "udt_schema" => "type_udt_schema",
+                        _ => "type_udt_name",
+                    },
+                    value,
+                ));
+            }
+        }
+        sheet.add(&cells);
+    }
+}
+
+fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for routine in source.catalog().routines_all() {
+        for (i, arg) in routine.args.iter().enumerate() {
+            let mode = match arg.mode {
+                ArgMode::In | ArgMode::Variadic => "IN",
+                ArgMode::Out | ArgMode::Table => "OUT",
+                ArgMode::InOut => "INOUT",
+            };
+            let mut cells = vec![
+                ("specific_catalog", text(source.database())),
+                ("specific_schema", text(&routine.schema)),
+                ("specific_name", text(format!("{}_{}", routine.name, routine.oid))),
+                ("ordinal_position", Datum::Int4(i as i32 + 1)),
+                ("parameter_mode", text(mode)),
+                ("is_result", text("NO")),
+                ("as_locator", text("NO")),
+                ("parameter_name", arg.name.as_deref().map_or(Datum::Null, text)),
+                ("dtd_identifier", text((i + 1).to_string())),
+                ("parameter_default", arg.default.as_deref().map_or(Datum::Null, text)),
+            ];
+            cells.extend(type_cells(source, arg.ty));
+            sheet.add(&cells);
+        }
+    }
+}
+
+fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
+    // Sequences behind identity columns are the column's own affair.
+    for sequence in source.catalog().sequences().filter(|s| !is_identity(source, s)) {
+        let bits = match sequence.ty.oid {
+            Oid::INT2 => 16,
+            Oid::INT4 => 32,
+            _ => 64,
+        };
+        sheet.add(&[
+            ("sequence_catalog", text(source.database())),
+            ("sequence_schema", text(&sequence.schema)),
+            ("sequence_name", text(&sequence.name)),
+            ("data_type", text(format_type(sequence.ty))),
+            ("numeric_precision", Datum::Int4(bits)),
+            ("numeric_precision_radix", Datum::Int4(2)),
+            ("numeric_scale", Datum::Int4(0)),
+            ("start_value", text(sequence.start.to_string())),
+            ("minimum_value", text(sequence.min_value.to_string())),
+            ("maximum_value", text(sequence.max_value.to_string())),
+            ("increment", text(sequence.increment.to_string())),
+            ("cycle_option", yes_no(sequence.cycle)),
+        ]);
+    }
+}
+
+fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables().filter(|table| is_view(table)) {
+        sheet.add(&[
+            ("table_catalog", text(source.database())),
+            ("table_schema", text(&table.schema)),
+            ("table_name", text(&table.name)),
+            ("check_option", text("NONE")),
+            ("is_updatable", text("NO")),
+            ("is_insertable_into", text("NO")),
+            ("is_trigger_updatable", text("NO")),
+            ("is_trigger_deletable", text("NO")),
+            ("is_trigger_insertable_into", text("NO")),
+        ]);
+    }
+}
+
+const TABLE_PRIVILEGES: [&str; 7] =
+    ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"];
+
+fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        for privilege in TABLE_PRIVILEGES {
+            sheet.add(&[
+                ("grantor", text(SUPERUSER_NAME)),
+                ("grantee", text(SUPERUSER_NAME)),
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&table.schema)),
+                ("table_name", text(&table.name)),
+                ("privilege_type", text(privilege)),
+                ("is_grantable", text("YES")),
+                ("with_hierarchy", yes_no(privilege == "SELECT")),
+            ]);
+        }
+    }
+}
+
+fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in stored(source) {
+        for column in &table.columns {
+            for privilege in ["INSERT", "SELECT", "UPDATE", "REFERENCES"] {
+                sheet.add(&[
+                    ("grantor", text(SUPERUSER_NAME)),
+                    ("grantee", text(SUPERUSER_NAME)),
+                    ("table_catalog", text(source.database())),
+                    ("table_schema", text(&table.schema)),
+                    ("table_name", text(&table.name)),
+                    ("column_name", text(&column.name)),
+                    ("privilege_type", text(privilege)),
+                    ("is_grantable", text("YES")),
+                ]);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The system catalogs: pg_catalog and information_schema as views over [`Catalog`], and the
+//! catalog functions (`pg_get_indexdef`, `regclass` input, visibility, privileges).
+//!
+//! The relations have PostgreSQL 15's names, oids and columns (recorded in
+//! `sql/data/relation.tsv`). Their rows are computed from the catalog when a query scans them;
+//! a relation about something that cannot exist here (triggers, policies, foreign tables) is
+//! truly empty.
+//!
+//! - [`shape`]       the relations' columns, and rows built by column name
+//! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
+//! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …
+//! - `information`   information_schema
+//! - `definition`    objects as SQL text
+//! - `names`         reg* types, visibility, privileges
+//! - `functions`     catalog functions by name
+
+mod definition;
+mod functions;
+mod information;
+mod names;
+mod objects;
+mod relations;
+mod shape;
+
+use crate::catalog::{Catalog, Table};
+use crate::datum::Datum;
+use crate::error::Result;
+
+pub use definition::{constraint_definition, function_arguments, function_definition, function_result};
+pub use functions::call;
+pub use shape::tables;
+
+/// What the views and functions see of the session that asks.
+pub trait SystemSource {
+    fn catalog(&self) -> &Catalog;
+    fn search_path(&self) -> &[String];
+    fn user(&self) -> &str;
+    fn database(&self) -> &str;
+    /// Rows of pg_locks, in its columns' order.
+    fn locks(&self) -> Vec<Vec<Datum>> {
+        Vec::new()
+    }
+    /// Rows stored in a table, as far as they are counted (pg_class.reltuples).
+    fn row_count(&self, _table: &Table) -> Option<f32> {
+        None
+    }
+}
+
+/// The rows of a system relation; `None` if it is not one of this crate's.
+pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<Datum>>>> {
+    let shape = shape::shape(&table.schema, &table.name)?;
+    let mut sheet = shape::Sheet::new(shape);
+    match table.schema.as_str() {
+        "pg_catalog" => {
+            let filled = relations::fill(&table.name, source, &mut sheet)
+                || objects::fill(&table.name, source, &mut sheet);
+            // The others describe what cannot be created here.
+            let _ = filled;
+        }
+        _ => information::fill(&table.name, source, &mut sheet),
+    }
+    Some(Ok(sheet.into_rows()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{
+        ArgMode, CatalogChange, Check, Column, Distribution, ForeignKey, Index, IndexColumn, KeyConstraint,
+        Language, Object, Routine, RoutineArg, RoutineKind, TableKind,
+    };
+    use crate::types::{Oid, Type};
+    use std::sync::Arc;
+
+    struct Source(Catalog, Vec<String>);
+
+    impl SystemSource for Source {
+        fn catalog(&self) -> &Catalog {
+            &self.0
+        }
+        fn search_path(&self) -> &[String] {
+            &self.1
+        }
+        fn user(&self) -> &str {
+            "archipel"
+        }
+        fn database(&self) -> &str {
+            "archipel"
+        }
+    }
+
+    fn source() -> Source {
+        let table = Table {
+            oid: Oid(20_000),
+            schema: "public".into(),
+            name: "account".into(),
+            kind: TableKind::Table,
+            columns: vec![
+                Column { not_null: true, ..Column::new("id", Type::INT4) },
+                Column {
+                    default: Some("0".into()),
+                    ..Column::new("balance", Type { oid: Oid::NUMERIC, typmod: 786_438 })
+                },
+            ],
+            primary_key: Some(KeyConstraint {
+                oid: Oid(20_003),
+                name: "account_pkey".into(),
+                columns: vec![0],
+            }),
+            indexes: vec![Index {
+                oid: Oid(20_005),
+                name: "account_balance".into(),
+                columns: vec![IndexColumn { column: 1, descending: true, nulls_first: true }],
+                unique: false,
+                constraint: false,
+                tree: 17,
+                global_group: None,
+            }],
+            checks: vec![Check {
+                oid: Oid(20_007),
+                name: "positive".into(),
+                condition: "balance >= 0".into(),
+            }],
+            foreign_keys: vec![ForeignKey {
+                oid: Oid(20_008),
+                name: "self".into(),
+                columns: vec![0],
+                references: Oid(20_000),
+                referenced_columns: vec![0],
+            }],
+            distribution: Distribution::Column { column: 0, group: 16 },
+            tree: 16,
+            version: 1,
+        };
+        let routine = Routine {
+            oid: Oid(20_010),
+            schema: "public".into(),
+            name: "pay".into(),
+            kind: RoutineKind::Procedure,
+            language: Language::PlPgSql,
+            args: vec![
+                RoutineArg { name: Some("who".into()), mode: ArgMode::In, ty: Type::INT4, default: None },
+                RoutineArg {
+                    name: Some("rest".into()),
+                    mode: ArgMode::InOut,
+                    ty: Type::NUMERIC,
+                    default: Some("0".into()),
+                },
+            ],
+            result: Type::RECORD,
+            returns_set: false,
+            strict: false,
+            volatility: 'v',
+            source: "BEGIN END".into(),
+            distribution_arg: None,
+            version: 1,
+        };
+        let catalog = Catalog::initial(tables()).apply(&[
+            CatalogChange::Put(Object::Table(Arc::new(table))),
+            CatalogChange::Put(Object::Routine(Arc::new(routine))),
+        ]);
+        Source(catalog, vec!["public".into()])
+    }
+
+    /// Every relation answers rows of its own width, whose cells name columns that exist
+    /// (a debug assertion of `Sheet`).
+    #[test]
+    fn every_relation_answers() {
+        let source = source();
+        for table in tables() {
+            let rows = rows(&table, &source).expect("it is a relation of this crate").unwrap();
+            assert!(rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
+        }
+    }
+
+    #[test]
+    fn definitions_read_as_sql() {
+        let source = source();
+        let ask =
+            |name: &str, args: &[Datum]| call(name, args, &source).expect("a catalog function").unwrap();
+        let oid = |n: u32| Datum::Oid(Oid(n));
+        assert_eq!(
+            ask("pg_get_indexdef", &[oid(20_005)]),
+            Datum::text("CREATE INDEX account_balance ON public.account USING btree (balance DESC)")
+        );
+        assert_eq!(ask("pg_get_constraintdef", &[oid(20_004)]), Datum::text("PRIMARY KEY (id)"));
+        assert_eq!(
+            ask("pg_get_constraintdef", &[oid(20_008)]),
+            Datum::text("FOREIGN KEY (id) REFERENCES account(id)")
+        );
+        assert_eq!(
+            ask("pg_get_function_arguments", &[oid(20_010)]),
+            Datum::text("IN who integer, INOUT rest numeric DEFAULT 0")
+        );
+        assert_eq!(ask("regclassin", &[Datum::text("account")]), oid(20_000));
+        assert_eq!(ask("to_regclass", &[Datum::text("nothing")]), Datum::Null);
+        assert_eq!(ask("format_type", &[oid(20_001), Datum::Null]), Datum::text("account"));
+        assert_eq!(ask("regprocedurein", &[Datum::text("pay(int4, numeric)")]), oid(20_010));
+    }
+}

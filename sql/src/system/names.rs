@@ -1,0 +1,170 @@
+//! Names and numbers: input and output of the reg* types, visibility, privileges.
+
+use super::SystemSource;
+use super::definition::{signature, type_text};
+use crate::catalog::names::{parse_name_text, quote_identifier, quote_qualified};
+use crate::catalog::{Relation, RoutineRef};
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::function;
+use crate::types::{Oid, Type};
+
+/// The name of a relation, qualified if the search path does not find it.
+pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+    let relation = source.catalog().relation_by_oid(oid)?;
+    Some(if source.catalog().is_visible(&relation, source.search_path()) {
+        quote_identifier(relation.name())
+    } else {
+        quote_qualified(relation.schema(), relation.name())
+    })
+}
+
+pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    Ok(source.catalog().relation_by_text(text, source.search_path())?.oid())
+}
+
+fn undefined_function(text: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist"))
+}
+
+/// Deployed routines and built-in functions of a name.
+fn functions_named(source: &dyn SystemSource, text: &str) -> Result<(Vec<Oid>, Vec<RoutineRef>)> {
+    let name = parse_name_text(text)?;
+    let schema = name.schema.as_deref();
+    let routines = source.catalog().routines(schema, &name.name, source.search_path());
+    let builtins = if schema.is_none_or(|s| s == "pg_catalog") {
+        let scalar = function::lookup_functions(&name.name).iter().map(|f| f.oid);
+        let sets = function::lookup_set_functions(&name.name).iter().map(|f| f.oid);
+        let aggregates = function::lookup_aggregates(&name.name).iter().map(|f| f.oid);
+        scalar.chain(sets).chain(aggregates).collect()
+    } else {
+        Vec::new()
+    };
+    Ok((builtins, routines))
+}
+
+pub(super) fn function_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    let (builtins, routines) = functions_named(source, text)?;
+    match builtins.iter().copied().chain(routines.iter().map(|r| r.oid)).collect::<Vec<_>>()[..] {
+        [] => Err(undefined_function(text)),
+        [one] => Ok(one),
+        _ => Err(SqlError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one function named \"{text}\""),
+        )),
+    }
+}
+
+/// `name(type, …)`.
+pub(super) fn procedure_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    let Some((name, rest)) = text.split_once('(') else {
+        // Citus takes the bare name of a routine where it is unambiguous; so do we.
+        return function_oid(source, text);
+    };
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| {
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected a right parenthesis")
+    })?;
+    let types: Vec<Oid> = if list.trim().is_empty() {
+        Vec::new()
+    } else {
+        list.split(',').map(|name| type_oid(source, name)).collect::<Result<_>>()?
+    };
+    let (builtins, routines) = functions_named(source, name.trim())?;
+    let builtin =
+        builtins.into_iter().find(|oid| function::function_by_oid(*oid).is_some_and(|f| f.args == types));
+    builtin
+        .or_else(|| routines.iter().find(|r| r.input_types() == types).map(|r| r.oid))
+        .ok_or_else(|| undefined_function(text))
+}
+
+pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
+    let undefined =
+        || SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", text.trim()));
+    let lower = text.trim().to_ascii_lowercase();
+    let bare = lower.split('(').next().unwrap_or("").trim().trim_start_matches("pg_catalog.");
+    if let Some(info) = crate::type_table::type_by_name(bare) {
+        return Ok(info.oid);
+    }
+    let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
+    let table = source.catalog().table(name.schema.as_deref(), &name.name, source.search_path());
+    table.map(|table| table.row_type()).ok_or_else(undefined)
+}
+
+pub(super) fn function_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+    if let Some(function) = function::function_by_oid(oid) {
+        return Some(function.name.to_owned());
+    }
+    if let Some(aggregate) = function::all_aggregates().iter().find(|f| f.oid == oid) {
+        return Some(aggregate.name.to_owned());
+    }
+    if let Some(set) = function::all_set_functions().iter().find(|f| f.oid == oid) {
+        return Some(set.name.to_owned());
+    }
+    let routine = source.catalog().routine_by_oid(oid)?;
+    let visible =
+        source.catalog().routines(None, &routine.name, source.search_path()).iter().any(|r| r.oid == oid);
+    Some(if visible {
+        quote_identifier(&routine.name)
+    } else {
+        quote_qualified(&routine.schema, &routine.name)
+    })
+}
+
+pub(super) fn procedure_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
+    let name = function_name(source, oid)?;
+    let types = match function::function_by_oid(oid) {
+        Some(function) => function
+            .args
+            .iter()
+            .map(|a| type_text(source.catalog(), Type::of(*a)))
+            .collect::<Vec<_>>()
+            .join(","),
+        None => signature(source, &*source.catalog().routine_by_oid(oid)?),
+    };
+    Some(format!("{name}({types})"))
+}
+
+pub(super) fn operator_oid(text: &str) -> Result<Oid> {
+    let name = text.trim().trim_start_matches("pg_catalog.");
+    match function::lookup_operators(name) {
+        [] => Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"))),
+        [one] => Ok(one.oid),
+        _ => Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, format!("more than one operator named {text}"))),
+    }
+}
+
+/// pg_table_is_visible: NULL for an oid that is no relation.
+pub(super) fn relation_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum {
+    match source.catalog().relation_by_oid(oid) {
+        Some(relation) => Datum::Bool(source.catalog().is_visible(&relation, source.search_path())),
+        None => Datum::Null,
+    }
+}
+
+pub(super) fn function_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum {
+    if let Some(routine) = source.catalog().routine_by_oid(oid) {
+        let found = source.catalog().routines(None, &routine.name, source.search_path());
+        return Datum::Bool(found.iter().any(|r| r.oid == oid));
+    }
+    if function_name(source, oid).is_some() { Datum::Bool(true) } else { Datum::Null }
+}
+
+/// The relation a privilege function asks about, by name or number; `None` for an unknown number.
+pub(super) fn relation_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Relation>> {
+    match value {
+        Datum::Text(name) => source.catalog().relation_by_text(name, source.search_path()).map(Some),
+        Datum::Oid(oid) => Ok(source.catalog().relation_by_oid(*oid)),
+        _ => Ok(None),
+    }
+}
+
+/// The role a privilege function asks about.
+pub(super) fn role_exists(source: &dyn SystemSource, value: &Datum) -> Result<()> {
+    if let Datum::Text(name) = value
+        && !name.eq_ignore_ascii_case("public")
+        && source.catalog().role(name).is_none()
+    {
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
+    }
+    Ok(())
+}

@@ -1,0 +1,431 @@
+//! Catalog relations about types, routines, operators, schemas, roles and the database.
+
+use super::SystemSource;
+use super::relations::{DEFAULT_COLLATION, schema_oid};
+use super::shape::{Sheet, array, letter, text, vector};
+use crate::catalog::{ArgMode, DATABASE, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER, TableKind};
+use crate::datum::Datum;
+use crate::function::{self, CastContext, CastMethod, Volatility};
+use crate::type_table::all_types;
+use crate::types::Oid;
+
+/// Languages: internal, c, sql, and plpgsql under a number of our own.
+const INTERNAL: Oid = Oid(12);
+const SQL: Oid = Oid(14);
+const PLPGSQL: Oid = Oid(13_600);
+const PG_DEFAULT: Oid = Oid(1663);
+/// UTF8.
+const ENCODING: i32 = 6;
+
+/// A btree operator class.
+pub(super) struct OperatorClass {
+    pub oid: Oid,
+    pub name: &'static str,
+    pub family: Oid,
+    pub input: Oid,
+    pub default: bool,
+    pub key: Oid,
+}
+
+/// PostgreSQL's btree operator classes over the types known here.
+pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
+    include_str!("../../data/opclass.tsv").lines().filter_map(|line| {
+        let fields: Vec<&'static str> = line.split('\t').collect();
+        let [oid, _, name, family, input, default, key] = fields[..] else { return None };
+        let number = |text: &str| Oid(text.parse().unwrap_or(0));
+        Some(OperatorClass {
+            oid: number(oid),
+            name,
+            family: number(family),
+            input: number(input),
+            default: default == "t",
+            key: number(key),
+        })
+    })
+}
+
+/// Fills the relation if it is one of this file's.
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+    match name {
+        "pg_namespace" => namespaces(source, sheet),
+        "pg_type" => types(source, sheet),
+        "pg_proc" => procedures(source, sheet),
+        "pg_aggregate" => aggregates(sheet),
+        "pg_operator" => operators(sheet),
+        "pg_cast" => casts(sheet),
+        "pg_opclass" => opclasses(sheet),
+        "pg_opfamily" => opfamilies(sheet),
+        "pg_am" => access_methods(sheet),
+        "pg_language" => languages(sheet),
+        "pg_collation" => collations(sheet),
+        "pg_tablespace" => tablespaces(sheet),
+        "pg_database" => databases(source, sheet),
+        "pg_authid" | "pg_roles" | "pg_user" => roles(name, source, sheet),
+        "pg_shdescription" => database_comments(source, sheet),
+        _ => return false,
+    }
+    true
+}
+
+fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for schema in source.catalog().schemas() {
+        sheet.add(&[
+            ("oid", Datum::Oid(schema.oid)),
+            ("nspname", text(&schema.name)),
+            ("nspowner", Datum::Oid(SUPERUSER)),
+        ]);
+    }
+}
+
+fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for info in all_types() {
+        sheet.add(&[
+            ("oid", Datum::Oid(info.oid)),
+            ("typname", text(info.name)),
+            ("typnamespace", Datum::Oid(PG_CATALOG)),
+            ("typowner", Datum::Oid(SUPERUSER)),
+            ("typlen", Datum::Int2(info.length)),
+            ("typbyval", Datum::Bool(info.by_value)),
+            ("typtype", letter(info.kind)),
+            ("typcategory", letter(info.category)),
+            ("typispreferred", Datum::Bool(info.preferred)),
+            ("typisdefined", Datum::Bool(true)),
+            ("typdelim", letter(info.delimiter)),
+            ("typelem", Datum::Oid(info.element)),
+            ("typarray", Datum::Oid(info.array)),
+            ("typinput", Datum::Oid(info.input)),
+            ("typoutput", Datum::Oid(info.output)),
+            ("typreceive", Datum::Oid(info.receive)),
+            ("typsend", Datum::Oid(info.send)),
+            ("typmodin", Datum::Oid(info.typmod_in)),
+            ("typmodout", Datum::Oid(info.typmod_out)),
+            ("typalign", letter(info.align)),
+            ("typstorage", letter(info.storage)),
+            ("typtypmod", Datum::Int4(-1)),
+            ("typcollation", Datum::Oid(info.collation)),
+        ]);
+    }
+    for table in source.catalog().tables().filter(|t| t.kind == TableKind::Table) {
+        let namespace = schema_oid(source, &table.schema);
+        let common = |oid: Oid, name: String, kind: &str, category: &str| {
+            vec![
+                ("oid", Datum::Oid(oid)),
+                ("typname", text(name)),
+                ("typnamespace", namespace.clone()),
+                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typlen", Datum::Int2(-1)),
+                ("typtype", text(kind)),
+                ("typcategory", text(category)),
+                ("typisdefined", Datum::Bool(true)),
+                ("typdelim", text(",")),
+                ("typalign", text("d")),
+                ("typstorage", text("x")),
+                ("typtypmod", Datum::Int4(-1)),
+            ]
+        };
+        let mut row = common(table.row_type(), table.name.clone(), "c", "C");
+        row.push(("typrelid", Datum::Oid(table.oid)));
+        row.push(("typarray", Datum::Oid(table.row_array_type())));
+        sheet.add(&row);
+        let mut array = common(table.row_array_type(), format!("_{}", table.name), "b", "A");
+        array.push(("typelem", Datum::Oid(table.row_type())));
+        sheet.add(&array);
+    }
+}
+
+fn builtin(
+    sheet: &mut Sheet,
+    oid: Oid,
+    name: &str,
+    args: &[Oid],
+    result: Oid,
+    kind: &str,
+    strict: bool,
+    set: bool,
+    volatility: &str,
+    arg_names: &[&str],
+) {
+    let arg_names = if arg_names.is_empty() {
+        Datum::Null
+    } else {
+        array(Oid::TEXT, arg_names.iter().map(|n| text(n)).collect())
+    };
+    sheet.add(&[
+        ("oid", Datum::Oid(oid)),
+        ("proname", text(name)),
+        ("pronamespace", Datum::Oid(PG_CATALOG)),
+        ("proowner", Datum::Oid(SUPERUSER)),
+        ("prolang", Datum::Oid(INTERNAL)),
+        ("procost", Datum::Float4(1.0)),
+        ("prorows", Datum::Float4(if set { 1000.0 } else { 0.0 })),
+        ("prokind", text(kind)),
+        ("proisstrict", Datum::Bool(strict)),
+        ("proretset", Datum::Bool(set)),
+        ("provolatile", text(volatility)),
+        ("proparallel", text("s")),
+        ("pronargs", Datum::Int2(args.len() as i16)),
+        ("prorettype", Datum::Oid(result)),
+        ("proargtypes", vector(Oid::OID, args.iter().map(|a| Datum::Oid(*a)).collect())),
+        ("proargnames", arg_names),
+        ("prosrc", text(name)),
+    ]);
+}
+
+fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for f in function::all_functions() {
+        let volatility = match f.volatility {
+            Volatility::Immutable => "i",
+            Volatility::Stable => "s",
+            Volatility::Volatile => "v",
+        };
+        builtin(sheet, f.oid, f.name, f.args, f.result, "f", f.strict, false, volatility, f.arg_names);
+    }
+    for f in function::all_set_functions() {
+        let result = if f.columns.len() == 1 { f.columns[0].1 } else { Oid::RECORD };
+        builtin(sheet, f.oid, f.name, f.args, result, "f", f.strict, true, "i", f.arg_names);
+    }
+    for f in function::all_aggregates() {
+        builtin(sheet, f.oid, f.name, f.args, f.result, "a", false, false, "i", &[]);
+    }
+    for routine in source.catalog().routines_all() {
+        deployed(source, sheet, routine);
+    }
+}
+
+fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
+    let inputs: Vec<Datum> = routine.input_types().into_iter().map(Datum::Oid).collect();
+    let plain = routine.args.iter().all(|arg| arg.mode == ArgMode::In);
+    let mode = |mode: ArgMode| match mode {
+        ArgMode::In => "i",
+        ArgMode::Out => "o",
+        ArgMode::InOut => "b",
+        ArgMode::Variadic => "v",
+        ArgMode::Table => "t",
+    };
+    let per_argument = |element: Oid, f: &dyn Fn(&crate::catalog::RoutineArg) -> Datum| {
+        if plain { Datum::Null } else { array(element, routine.args.iter().map(f).collect()) }
+    };
+    let names = if routine.args.iter().any(|arg| arg.name.is_some()) {
+        array(Oid::TEXT, routine.args.iter().map(|arg| text(arg.name.as_deref().unwrap_or(""))).collect())
+    } else {
+        Datum::Null
+    };
+    let variadic = routine
+        .args
+        .iter()
+        .find(|arg| arg.mode == ArgMode::Variadic)
+        .and_then(|arg| crate::type_table::element_of(arg.ty.oid))
+        .unwrap_or(Oid(0));
+    sheet.add(&[
+        ("oid", Datum::Oid(routine.oid)),
+        ("proname", text(&routine.name)),
+        ("pronamespace", schema_oid(source, &routine.schema)),
+        ("proowner", Datum::Oid(SUPERUSER)),
+        (
+            "prolang",
+            Datum::Oid(match routine.language {
+                Language::PlPgSql => PLPGSQL,
+                Language::Sql => SQL,
+            }),
+        ),
+        ("procost", Datum::Float4(100.0)),
+        ("prorows", Datum::Float4(if routine.returns_set { 1000.0 } else { 0.0 })),
+        ("provariadic", Datum::Oid(variadic)),
+        ("prokind", text(if routine.kind == RoutineKind::Procedure { "p" } else { "f" })),
+        ("proisstrict", Datum::Bool(routine.strict)),
+        ("proretset", Datum::Bool(routine.returns_set)),
+        ("provolatile", text(routine.volatility.encode_utf8(&mut [0; 4]))),
+        ("proparallel", text("u")),
+        ("pronargs", Datum::Int2(inputs.len() as i16)),
+        (
+            "pronargdefaults",
+            Datum::Int2(routine.args.iter().filter(|arg| arg.default.is_some()).count() as i16),
+        ),
+        ("prorettype", Datum::Oid(routine.result.oid)),
+        ("proargtypes", vector(Oid::OID, inputs)),
+        ("proallargtypes", per_argument(Oid::OID, &|arg| Datum::Oid(arg.ty.oid))),
+        ("proargmodes", per_argument(Oid::CHAR, &|arg| text(mode(arg.mode)))),
+        ("proargnames", names),
+        ("prosrc", text(&routine.source)),
+    ]);
+}
+
+fn aggregates(sheet: &mut Sheet) {
+    for f in function::all_aggregates() {
+        sheet.add(&[("aggfnoid", Datum::Oid(f.oid)), ("aggkind", text("n"))]);
+    }
+}
+
+fn operators(sheet: &mut Sheet) {
+    for op in function::all_operators() {
+        sheet.add(&[
+            ("oid", Datum::Oid(op.oid)),
+            ("oprname", text(op.name)),
+            ("oprnamespace", Datum::Oid(PG_CATALOG)),
+            ("oprowner", Datum::Oid(SUPERUSER)),
+            ("oprkind", text(if op.left.is_some() { "b" } else { "l" })),
+            ("oprleft", Datum::Oid(op.left.unwrap_or(Oid(0)))),
+            ("oprright", Datum::Oid(op.right)),
+            ("oprresult", Datum::Oid(op.result)),
+            ("oprcom", Datum::Oid(op.commutator)),
+            ("oprnegate", Datum::Oid(op.negator)),
+            ("oprcode", Datum::Oid(op.function.oid)),
+        ]);
+    }
+}
+
+fn casts(sheet: &mut Sheet) {
+    for (i, cast) in function::all_casts().iter().enumerate() {
+        let (function, method) = match cast.method {
+            CastMethod::Function(function) => (function.oid, "f"),
+            CastMethod::Binary => (Oid(0), "b"),
+            CastMethod::InOut => (Oid(0), "i"),
+        };
+        let context = match cast.context {
+            CastContext::Implicit => "i",
+            CastContext::Assignment => "a",
+            CastContext::Explicit => "e",
+        };
+        sheet.add(&[
+            ("oid", Datum::Oid(Oid(10_000 + i as u32))),
+            ("castsource", Datum::Oid(cast.source)),
+            ("casttarget", Datum::Oid(cast.target)),
+            ("castfunc", Datum::Oid(function)),
+            ("castcontext", text(context)),
+            ("castmethod", text(method)),
+        ]);
+    }
+}
+
+fn opclasses(sheet: &mut Sheet) {
+    for class in operator_classes() {
+        sheet.add(&[
+            ("oid", Datum::Oid(class.oid)),
+            ("opcmethod", Datum::Oid(Oid(403))),
+            ("opcname", text(class.name)),
+            ("opcnamespace", Datum::Oid(PG_CATALOG)),
+            ("opcowner", Datum::Oid(SUPERUSER)),
+            ("opcfamily", Datum::Oid(class.family)),
+            ("opcintype", Datum::Oid(class.input)),
+            ("opcdefault", Datum::Bool(class.default)),
+            ("opckeytype", Datum::Oid(class.key)),
+        ]);
+    }
+}
+
+fn opfamilies(sheet: &mut Sheet) {
+    let mut seen = Vec::new();
+    for class in operator_classes().filter(|class| class.default) {
+        if !seen.contains(&class.family) {
+            seen.push(class.family);
+            sheet.add(&[
+                ("oid", Datum::Oid(class.family)),
+                ("opfmethod", Datum::Oid(Oid(403))),
+                ("opfname", text(class.name)),
+                ("opfnamespace", Datum::Oid(PG_CATALOG)),
+                ("opfowner", Datum::Oid(SUPERUSER)),
+            ]);
+        }
+    }
+}
+
+fn access_methods(sheet: &mut Sheet) {
+    for (oid, name, kind) in [(2, "heap", "t"), (403, "btree", "i")] {
+        sheet.add(&[("oid", Datum::Oid(Oid(oid))), ("amname", text(name)), ("amtype", text(kind))]);
+    }
+}
+
+fn languages(sheet: &mut Sheet) {
+    for (oid, name, trusted) in
+        [(INTERNAL, "internal", false), (SQL, "sql", true), (PLPGSQL, "plpgsql", true)]
+    {
+        sheet.add(&[
+            ("oid", Datum::Oid(oid)),
+            ("lanname", text(name)),
+            ("lanowner", Datum::Oid(SUPERUSER)),
+            ("lanispl", Datum::Bool(name == "plpgsql")),
+            ("lanpltrusted", Datum::Bool(trusted)),
+        ]);
+    }
+}
+
+fn collations(sheet: &mut Sheet) {
+    for (oid, name, provider) in
+        [(DEFAULT_COLLATION, "default", "d"), (Oid(950), "C", "c"), (Oid(951), "POSIX", "c")]
+    {
+        sheet.add(&[
+            ("oid", Datum::Oid(oid)),
+            ("collname", text(name)),
+            ("collnamespace", Datum::Oid(PG_CATALOG)),
+            ("collowner", Datum::Oid(SUPERUSER)),
+            ("collprovider", text(provider)),
+            ("collisdeterministic", Datum::Bool(true)),
+            ("collencoding", Datum::Int4(-1)),
+            ("collcollate", text(name)),
+            ("collctype", text(name)),
+        ]);
+    }
+}
+
+fn tablespaces(sheet: &mut Sheet) {
+    for (oid, name) in [(PG_DEFAULT, "pg_default"), (Oid(1664), "pg_global")] {
+        sheet.add(&[("oid", Datum::Oid(oid)), ("spcname", text(name)), ("spcowner", Datum::Oid(SUPERUSER))]);
+    }
+}
+
+fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
+    sheet.add(&[
+        ("oid", Datum::Oid(DATABASE)),
+        ("datname", text(source.database())),
+        ("datdba", Datum::Oid(SUPERUSER)),
+        ("encoding", Datum::Int4(ENCODING)),
+        ("datlocprovider", text("c")),
+        ("datallowconn", Datum::Bool(true)),
+        ("datconnlimit", Datum::Int4(-1)),
+        ("dattablespace", Datum::Oid(PG_DEFAULT)),
+        ("datcollate", text("C")),
+        ("datctype", text("C")),
+    ]);
+}
+
+fn roles(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles() {
+        let (superuser, login) = (Datum::Bool(role.superuser), Datum::Bool(role.login));
+        if name == "pg_user" {
+            if role.login {
+                sheet.add(&[
+                    ("usename", text(&role.name)),
+                    ("usesysid", Datum::Oid(role.oid)),
+                    ("usecreatedb", superuser.clone()),
+                    ("usesuper", superuser.clone()),
+                    ("userepl", Datum::Bool(false)),
+                    ("usebypassrls", superuser),
+                    ("passwd", text("********")),
+                ]);
+            }
+            continue;
+        }
+        sheet.add(&[
+            ("oid", Datum::Oid(role.oid)),
+            ("rolname", text(&role.name)),
+            ("rolsuper", superuser.clone()),
+            ("rolinherit", Datum::Bool(true)),
+            ("rolcreaterole", superuser.clone()),
+            ("rolcreatedb", superuser.clone()),
+            ("rolcanlogin", login),
+            ("rolreplication", Datum::Bool(false)),
+            ("rolconnlimit", Datum::Int4(-1)),
+            ("rolbypassrls", superuser),
+        ]);
+    }
+}
+
+fn database_comments(source: &dyn SystemSource, sheet: &mut Sheet) {
+    if let Some(comment) = source.catalog().comment(DATABASE, 0) {
+        sheet.add(&[
+            ("objoid", Datum::Oid(DATABASE)),
+            ("classoid", Datum::Oid(Oid(1262))),
+            ("description", text(comment)),
+        ]);
+    }
+}

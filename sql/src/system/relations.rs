@@ -1,0 +1,480 @@
+//! Catalog relations about tables, indexes, constraints and sequences.
+
+use super::SystemSource;
+use super::definition::index_definition;
+use super::shape::{Sheet, array, letter, relation_kind, text, vector};
+use crate::catalog::{DATABASE, Index, SUPERUSER, SUPERUSER_NAME, Sequence, Table, TableKind};
+use crate::datum::Datum;
+use crate::type_table::type_info;
+use crate::types::{Oid, Type};
+
+/// Oids of pg_class, pg_constraint, pg_proc and pg_namespace as object classes.
+pub(super) const PG_CLASS: Oid = Oid(1259);
+pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
+pub(super) const PG_PROC: Oid = Oid(1255);
+pub(super) const PG_NAMESPACE: Oid = Oid(2615);
+const BTREE: Oid = Oid(403);
+const HEAP: Oid = Oid(2);
+/// Collation "default".
+pub(super) const DEFAULT_COLLATION: Oid = Oid(100);
+
+pub(super) fn schema_oid(source: &dyn SystemSource, name: &str) -> Datum {
+    Datum::Oid(source.catalog().schema(name).map_or(Oid(0), |schema| schema.oid))
+}
+
+/// A table's indexes, the primary key's first, in one form: oid, name, columns, flags.
+pub(super) struct IndexView<'t> {
+    pub table: &'t Table,
+    pub oid: Oid,
+    pub name: &'t str,
+    /// Column, descending, NULLs first.
+    pub columns: Vec<(u16, bool, bool)>,
+    pub unique: bool,
+    pub primary: bool,
+    pub constraint: Option<Oid>,
+}
+
+pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
+    let primary = table.primary_key.iter().map(move |key| IndexView {
+        table,
+        oid: key.oid,
+        name: &key.name,
+        columns: key.columns.iter().map(|c| (*c, false, false)).collect(),
+        unique: true,
+        primary: true,
+        constraint: Some(key.constraint_oid()),
+    });
+    let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
+        table,
+        oid: index.oid,
+        name: &index.name,
+        columns: index.columns.iter().map(|c| (c.column, c.descending, c.nulls_first)).collect(),
+        unique: index.unique,
+        primary: false,
+        constraint: index.constraint_oid(),
+    });
+    primary.chain(secondary)
+}
+
+/// Oid of the pg_attrdef row of a column: the table's number with the column's below it, in
+/// a half of the number space no object is drawn from.
+pub(super) fn default_oid(table: Oid, attribute: usize) -> Oid {
+    Oid(0x8000_0000 | (table.0 << 11) | attribute as u32)
+}
+
+/// Fills the relation if it is one of this file's.
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+    match name {
+        "pg_class" => classes(source, sheet),
+        "pg_attribute" => attributes(source, sheet),
+        "pg_attrdef" => defaults(source, sheet),
+        "pg_index" => index_rows(source, sheet),
+        "pg_constraint" => constraints(source, sheet),
+        "pg_sequence" => sequences(source, sheet),
+        "pg_sequences" => sequence_view(source, sheet),
+        "pg_depend" => dependencies(source, sheet),
+        "pg_description" => descriptions(source, sheet),
+        "pg_tables" => tables(source, sheet),
+        "pg_indexes" => index_view(source, sheet),
+        "pg_views" => views(source, sheet),
+        "pg_locks" => sheet.extend(source.locks()),
+        _ => return false,
+    }
+    true
+}
+
+fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        let kind =
+            if table.kind == TableKind::Table { b'r' } else { relation_kind(&table.schema, &table.name) };
+        let namespace = schema_oid(source, &table.schema);
+        let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
+        let row_type = if table.kind == TableKind::Table { table.row_type() } else { Oid(0) };
+        sheet.add(&[
+            ("oid", Datum::Oid(table.oid)),
+            ("relname", text(&table.name)),
+            ("relnamespace", namespace.clone()),
+            ("reltype", Datum::Oid(row_type)),
+            ("relowner", Datum::Oid(SUPERUSER)),
+            ("relam", Datum::Oid(if kind == b'r' { HEAP } else { Oid(0) })),
+            ("relfilenode", Datum::Oid(if kind == b'r' { table.oid } else { Oid(0) })),
+            ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
+            ("relhasindex", Datum::Bool(has_index)),
+            ("relpersistence", text("p")),
+            ("relkind", letter(kind)),
+            ("relnatts", Datum::Int2(table.columns.len() as i16)),
+            ("relchecks", Datum::Int2(table.checks.len() as i16)),
+            ("relhasrules", Datum::Bool(kind == b'v')),
+            ("relispopulated", Datum::Bool(true)),
+            ("relreplident", text(if table.kind == TableKind::Table { "d" } else { "n" })),
+        ]);
+        for index in indexes(table) {
+            sheet.add(&[
+                ("oid", Datum::Oid(index.oid)),
+                ("relname", text(index.name)),
+                ("relnamespace", namespace.clone()),
+                ("relowner", Datum::Oid(SUPERUSER)),
+                ("relam", Datum::Oid(BTREE)),
+                ("relfilenode", Datum::Oid(index.oid)),
+                ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
+                ("relpersistence", text("p")),
+                ("relkind", text("i")),
+                ("relnatts", Datum::Int2(index.columns.len() as i16)),
+                ("relispopulated", Datum::Bool(true)),
+                ("relreplident", text("n")),
+            ]);
+        }
+    }
+    for sequence in source.catalog().sequences() {
+        sheet.add(&[
+            ("oid", Datum::Oid(sequence.oid)),
+            ("relname", text(&sequence.name)),
+            ("relnamespace", schema_oid(source, &sequence.schema)),
+            ("relowner", Datum::Oid(SUPERUSER)),
+            ("relfilenode", Datum::Oid(sequence.oid)),
+            ("reltuples", Datum::Float4(1.0)),
+            ("relpersistence", text("p")),
+            ("relkind", text("S")),
+            ("relnatts", Datum::Int2(3)),
+            ("relispopulated", Datum::Bool(true)),
+            ("relreplident", text("n")),
+        ]);
+    }
+}
+
+/// The cells every attribute row has.
+fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> Vec<(&'static str, Datum)> {
+    let info = type_info(ty.oid);
+    vec![
+        ("attrelid", Datum::Oid(relation)),
+        ("attname", text(name)),
+        ("atttypid", Datum::Oid(ty.oid)),
+        ("attstattarget", Datum::Int4(-1)),
+        ("attlen", Datum::Int2(info.map_or(-1, |i| i.length))),
+        ("attnum", Datum::Int2(number as i16)),
+        ("attndims", Datum::Int4(i32::from(info.is_some_and(crate::type_table::TypeInfo::is_array)))),
+        ("attcacheoff", Datum::Int4(-1)),
+        ("atttypmod", Datum::Int4(ty.typmod)),
+        ("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value))),
+        ("attalign", letter(info.map_or(b'd', |i| i.align))),
+        ("attstorage", letter(info.map_or(b'x', |i| i.storage))),
+        ("attislocal", Datum::Bool(true)),
+        ("attcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
+    ]
+}
+
+fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for (i, column) in table.columns.iter().enumerate() {
+            let mut cells = attribute(table.oid, &column.name, column.ty, i + 1);
+            cells.push(("attnotnull", Datum::Bool(column.not_null)));
+            cells.push(("atthasdef", Datum::Bool(column.default.is_some() && column.identity.is_none())));
+            if let Some(identity) = column.identity {
+                let mark = match identity {
+                    crate::catalog::Identity::Always => "a",
+                    crate::catalog::Identity::ByDefault => "d",
+                };
+                cells.push(("attidentity", text(mark)));
+            }
+            sheet.add(&cells);
+        }
+        for index in indexes(table) {
+            for (i, (column, ..)) in index.columns.iter().enumerate() {
+                let column = &table.columns[usize::from(*column)];
+                sheet.add(&attribute(index.oid, &column.name, column.ty, i + 1));
+            }
+        }
+    }
+    for sequence in source.catalog().sequences() {
+        for (i, (name, ty)) in
+            [("last_value", Type::INT8), ("log_cnt", Type::INT8), ("is_called", Type::BOOL)]
+                .into_iter()
+                .enumerate()
+        {
+            let mut cells = attribute(sequence.oid, name, ty, i + 1);
+            cells.push(("attnotnull", Datum::Bool(true)));
+            sheet.add(&cells);
+        }
+    }
+}
+
+fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.identity.is_none()) {
+            if let Some(default) = &column.default {
+                sheet.add(&[
+                    ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
+                    ("adrelid", Datum::Oid(table.oid)),
+                    ("adnum", Datum::Int2(i as i16 + 1)),
+                    ("adbin", text(default)),
+                ]);
+            }
+        }
+    }
+}
+
+/// The default btree operator class of a type, from PostgreSQL's pg_opclass.
+pub(super) fn operator_class(ty: Oid) -> Oid {
+    // Types without a class of their own use the one they are binary coercible to.
+    let ty = match ty {
+        Oid::VARCHAR => Oid::TEXT,
+        other if crate::type_table::element_of(other).is_some() => Oid::ANYARRAY,
+        other => other,
+    };
+    super::objects::operator_classes()
+        .find(|class| class.input == ty && class.default)
+        .map_or(Oid(0), |class| class.oid)
+}
+
+fn attribute_number(column: u16) -> Datum {
+    Datum::Int2(column as i16 + 1)
+}
+
+fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for index in indexes(table) {
+            let column = |c: &u16| &table.columns[usize::from(*c)];
+            let numbers = index.columns.iter().map(|(c, ..)| attribute_number(*c)).collect();
+            let classes =
+                index.columns.iter().map(|(c, ..)| Datum::Oid(operator_class(column(c).ty.oid))).collect();
+            let collations = index
+                .columns
+                .iter()
+                .map(|(c, ..)| Datum::Oid(type_info(column(c).ty.oid).map_or(Oid(0), |info| info.collation)))
+                .collect();
+            let options = index
+                .columns
+                .iter()
+                .map(|(_, descending, nulls_first)| {
+                    Datum::Int2(i16::from(*descending) | i16::from(*nulls_first) << 1)
+                })
+                .collect();
+            sheet.add(&[
+                ("indexrelid", Datum::Oid(index.oid)),
+                ("indrelid", Datum::Oid(table.oid)),
+                ("indnatts", Datum::Int2(index.columns.len() as i16)),
+                ("indnkeyatts", Datum::Int2(index.columns.len() as i16)),
+                ("indisunique", Datum::Bool(index.unique)),
+                ("indisprimary", Datum::Bool(index.primary)),
+                ("indimmediate", Datum::Bool(true)),
+                ("indisvalid", Datum::Bool(true)),
+                ("indisready", Datum::Bool(true)),
+                ("indislive", Datum::Bool(true)),
+                ("indkey", vector(Oid::INT2, numbers)),
+                ("indcollation", vector(Oid::OID, collations)),
+                ("indclass", vector(Oid::OID, classes)),
+                ("indoption", vector(Oid::INT2, options)),
+            ]);
+        }
+    }
+}
+
+fn numbers(columns: &[u16]) -> Datum {
+    array(Oid::INT2, columns.iter().map(|c| attribute_number(*c)).collect())
+}
+
+fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        let common = |oid: Oid, name: &str, kind: &str| {
+            vec![
+                ("oid", Datum::Oid(oid)),
+                ("conname", text(name)),
+                ("connamespace", schema_oid(source, &table.schema)),
+                ("contype", text(kind)),
+                ("convalidated", Datum::Bool(true)),
+                ("conrelid", Datum::Oid(table.oid)),
+                ("conislocal", Datum::Bool(true)),
+                ("connoinherit", Datum::Bool(kind != "c")),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+            ]
+        };
+        for index in indexes(table) {
+            let Some(oid) = index.constraint else { continue };
+            let mut cells = common(oid, index.name, if index.primary { "p" } else { "u" });
+            let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
+            cells.push(("conindid", Datum::Oid(index.oid)));
+            cells.push(("conkey", numbers(&columns)));
+            sheet.add(&cells);
+        }
+        for check in &table.checks {
+            let mut cells = common(check.oid, &check.name, "c");
+            cells.push(("conbin", text(&check.condition)));
+            sheet.add(&cells);
+        }
+        for key in &table.foreign_keys {
+            let target = source.catalog().table_by_oid(key.references);
+            let index = target.as_ref().and_then(|target| {
+                indexes(target)
+                    .find(|index| {
+                        index.unique
+                            && index
+                                .columns
+                                .iter()
+                                .map(|(c, ..)| *c)
+                                .eq(key.referenced_columns.iter().copied())
+                    })
+                    .map(|index| index.oid)
+            });
+            let mut cells = common(key.oid, &key.name, "f");
+            cells.extend([
+                ("conindid", Datum::Oid(index.unwrap_or(Oid(0)))),
+                ("confrelid", Datum::Oid(key.references)),
+                ("confupdtype", text("a")),
+                ("confdeltype", text("a")),
+                ("confmatchtype", text("s")),
+                ("conkey", numbers(&key.columns)),
+                ("confkey", numbers(&key.referenced_columns)),
+            ]);
+            sheet.add(&cells);
+        }
+    }
+}
+
+fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for sequence in source.catalog().sequences() {
+        sheet.add(&[
+            ("seqrelid", Datum::Oid(sequence.oid)),
+            ("seqtypid", Datum::Oid(sequence.ty.oid)),
+            ("seqstart", Datum::Int8(sequence.start)),
+            ("seqincrement", Datum::Int8(sequence.increment)),
+            ("seqmax", Datum::Int8(sequence.max_value)),
+            ("seqmin", Datum::Int8(sequence.min_value)),
+            ("seqcache", Datum::Int8(sequence.cache)),
+            ("seqcycle", Datum::Bool(sequence.cycle)),
+        ]);
+    }
+}
+
+fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for sequence in source.catalog().sequences() {
+        sheet.add(&[
+            ("schemaname", text(&sequence.schema)),
+            ("sequencename", text(&sequence.name)),
+            ("sequenceowner", text(SUPERUSER_NAME)),
+            ("data_type", Datum::Oid(sequence.ty.oid)),
+            ("start_value", Datum::Int8(sequence.start)),
+            ("min_value", Datum::Int8(sequence.min_value)),
+            ("max_value", Datum::Int8(sequence.max_value)),
+            ("increment_by", Datum::Int8(sequence.increment)),
+            ("cycle", Datum::Bool(sequence.cycle)),
+            ("cache_size", Datum::Int8(sequence.cache)),
+        ]);
+    }
+}
+
+/// Whether the sequence of an identity column.
+pub(super) fn is_identity(source: &dyn SystemSource, sequence: &Sequence) -> bool {
+    sequence
+        .owned_by
+        .and_then(|(table, column)| {
+            let table = source.catalog().table_by_oid(table)?;
+            table.columns.get(usize::from(column)).map(|c| c.identity.is_some())
+        })
+        .unwrap_or(false)
+}
+
+fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for sequence in source.catalog().sequences() {
+        let Some((table, column)) = sequence.owned_by else { continue };
+        sheet.add(&[
+            ("classid", Datum::Oid(PG_CLASS)),
+            ("objid", Datum::Oid(sequence.oid)),
+            ("refclassid", Datum::Oid(PG_CLASS)),
+            ("refobjid", Datum::Oid(table)),
+            ("refobjsubid", Datum::Int4(i32::from(column) + 1)),
+            ("deptype", text(if is_identity(source, sequence) { "i" } else { "a" })),
+        ]);
+    }
+    for table in source.catalog().tables() {
+        for index in indexes(table) {
+            let (class, object, kind) = match index.constraint {
+                Some(constraint) => (PG_CONSTRAINT, constraint, "i"),
+                None => (PG_CLASS, table.oid, "a"),
+            };
+            sheet.add(&[
+                ("classid", Datum::Oid(PG_CLASS)),
+                ("objid", Datum::Oid(index.oid)),
+                ("refclassid", Datum::Oid(class)),
+                ("refobjid", Datum::Oid(object)),
+                ("deptype", text(kind)),
+            ]);
+        }
+    }
+}
+
+/// The catalog an object's comment is filed under.
+fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
+    let catalog = source.catalog();
+    if catalog.relation_by_oid(object).is_some() {
+        PG_CLASS
+    } else if catalog.routine_by_oid(object).is_some() {
+        PG_PROC
+    } else if catalog.schema_by_oid(object).is_some() {
+        PG_NAMESPACE
+    } else if object == DATABASE {
+        Oid(1262)
+    } else {
+        PG_CONSTRAINT
+    }
+}
+
+fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for comments in source.catalog().comments_all() {
+        let class = object_class(source, comments.object);
+        if class == Oid(1262) {
+            continue;
+        }
+        for (column, comment) in &comments.texts {
+            sheet.add(&[
+                ("objoid", Datum::Oid(comments.object)),
+                ("classoid", Datum::Oid(class)),
+                ("objsubid", Datum::Int4(i32::from(*column))),
+                ("description", text(comment)),
+            ]);
+        }
+    }
+}
+
+fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        if table.kind == TableKind::System && relation_kind(&table.schema, &table.name) != b'r' {
+            continue;
+        }
+        sheet.add(&[
+            ("schemaname", text(&table.schema)),
+            ("tablename", text(&table.name)),
+            ("tableowner", text(SUPERUSER_NAME)),
+            ("hasindexes", Datum::Bool(table.primary_key.is_some() || !table.indexes.is_empty())),
+            ("hasrules", Datum::Bool(false)),
+            ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty())),
+            ("rowsecurity", Datum::Bool(false)),
+        ]);
+    }
+}
+
+fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables().filter(|t| t.kind == TableKind::System) {
+        if relation_kind(&table.schema, &table.name) == b'v' {
+            sheet.add(&[
+                ("schemaname", text(&table.schema)),
+                ("viewname", text(&table.name)),
+                ("viewowner", text(SUPERUSER_NAME)),
+            ]);
+        }
+    }
+}
+
+fn index_view(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for index in indexes(table) {
+            sheet.add(&[
+                ("schemaname", text(&table.schema)),
+                ("tablename", text(&table.name)),
+                ("indexname", text(index.name)),
+                ("indexdef", text(index_definition(&index))),
+            ]);
+        }
+    }
+}
