@@ -83,7 +83,8 @@ impl Default for EngineConfig {
             split_rows: 100_000,
             background: true,
             log: LogLimits::default(),
-            checkpoint_bytes: 256 << 20,
+            // As PostgreSQL's max_wal_size: rewriting hot rows more often costs more than it saves.
+            checkpoint_bytes: 1 << 30,
             checkpoint_slice_bytes: 256 << 10,
             recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
             abort_on_log_failure: true,
