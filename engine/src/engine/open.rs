@@ -313,6 +313,11 @@ impl Build {
     ) -> Result<(), OpenError> {
         let broken =
             |index: &str| OpenError::Index { table: table.def.name.clone(), index: index.to_owned() };
+        // Nothing may rely on a row before this.
+        if rows.cursor(std::ops::Bound::Unbounded).any(|(_, row)| !table.layout.is_valid(row)) {
+            let message = format!("a row of table {} does not fit its columns", table.def.name);
+            return Err(StoreError::Damaged(message).into());
+        }
         // Index entries first, from the whole table.
         for index in &table.indexes {
             let mut entries: Vec<(KeyBuf, Row)> = Vec::with_capacity(rows.len() as usize);
