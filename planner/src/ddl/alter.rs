@@ -30,7 +30,11 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
         Err(error) => return Err(error),
     };
     match (alter.object, &relation) {
-        (_, Relation::Table(table)) if alter.object == AlteredObject::Table => {
+        // ALTER INDEX and ALTER SEQUENCE rename tables too, as in PostgreSQL.
+        (object, Relation::Table(table))
+            if object == AlteredObject::Table
+                || matches!(alter.actions[..], [AlterTableAction::RenameTo(_)]) =>
+        {
             work.check_changeable(table)?;
             for action in &alter.actions {
                 let table = work

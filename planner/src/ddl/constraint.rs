@@ -218,6 +218,13 @@ fn add_using_index(
     if !found.unique {
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{index}\" is not a unique index")));
     }
+    if let Some(place) = found.columns.iter().position(|column| column.descending || column.nulls_first) {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("index \"{index}\" column number {} does not have default sorting behavior", place + 1),
+        )
+        .with_detail("Cannot create a primary key or unique constraint using such an index."));
+    }
     if primary {
         return Err(SqlError::unsupported("PRIMARY KEY USING INDEX"));
     }

@@ -38,7 +38,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     if kind == RoutineKind::Procedure && create.strict {
         return Err(invalid("invalid attribute in procedure definition"));
     }
-    let args = arguments(&create.args, work)?;
+    let args = arguments(&create.args, kind, work)?;
     let (result, returns_set) = result_type(create, kind, &args, work)?;
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
@@ -106,7 +106,11 @@ fn language(create: &CreateRoutine) -> Result<Language> {
     }
 }
 
-fn arguments(definitions: &[ArgumentDefinition], work: &Work<'_>) -> Result<Vec<RoutineArg>> {
+fn arguments(
+    definitions: &[ArgumentDefinition],
+    kind: RoutineKind,
+    work: &Work<'_>,
+) -> Result<Vec<RoutineArg>> {
     let mut args: Vec<RoutineArg> = Vec::with_capacity(definitions.len());
     let mut variadic_seen = false;
     let mut default_seen = false;
@@ -125,20 +129,36 @@ fn arguments(definitions: &[ArgumentDefinition], work: &Work<'_>) -> Result<Vec<
         // Only a base type is part of a routine's declaration: its modifier is not.
         let ty = Type::of(ty.oid);
         let input = matches!(definition.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
+        let procedure = kind == RoutineKind::Procedure;
+        if procedure && variadic_seen {
+            return Err(invalid("VARIADIC parameter must be the last parameter"));
+        }
+        if procedure && definition.mode == ArgMode::Out && default_seen {
+            return Err(invalid("procedure OUT parameters cannot appear after one with a default value"));
+        }
         if input && variadic_seen {
             return Err(invalid("VARIADIC parameter must be the last input parameter"));
         }
         if definition.mode == ArgMode::Variadic {
             variadic_seen = true;
             let array = archipel_sql::ast::element_type_of(ty.oid).is_some()
-                || matches!(ty.oid, Oid::ANYARRAY | Oid::ANY);
+                || matches!(ty.oid, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY | Oid::ANY);
             if !array {
                 return Err(invalid("VARIADIC parameter must be an array"));
             }
         }
         if let Some(name) = &definition.name {
-            // An input and an output may share a name only if they are the same parameter.
-            let clash = args.iter().any(|other| other.name.as_ref() == Some(name));
+            // An input may share its name with an output; the language says what it means.
+            let sides = |mode: ArgMode| match mode {
+                ArgMode::In | ArgMode::Variadic => (true, false),
+                ArgMode::Out | ArgMode::Table => (false, true),
+                ArgMode::InOut => (true, true),
+            };
+            let (input, output) = sides(definition.mode);
+            let clash = args.iter().any(|other| {
+                let (other_input, other_output) = sides(other.mode);
+                other.name.as_ref() == Some(name) && ((input && other_input) || (output && other_output))
+            });
             if clash {
                 return Err(invalid(format!("parameter name \"{name}\" used more than once")));
             }
@@ -259,8 +279,11 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
         match find(&work.catalog, signature, drop.kind, work.search_path()) {
             Ok(routine) => drop_one(&routine, work),
             Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_FUNCTION => {
-                let shown = shown(&work.catalog, signature, work.search_path());
-                work.notice(format!("{} {shown} does not exist, skipping", drop.kind.as_str()));
+                work.notice(format!(
+                    "{} {} does not exist, skipping",
+                    drop.kind.as_str(),
+                    written(signature)
+                ));
             }
             Err(error)
                 if drop.if_exists
@@ -281,19 +304,25 @@ pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) {
     work.drop(ObjectKind::Routine, routine.oid);
 }
 
-/// `name(type,type)` of a signature as written, for messages.
+/// `name(type, type)` of a signature, for errors.
 fn shown(catalog: &Catalog, signature: &RoutineSignature, search_path: &[String]) -> String {
-    let types: Vec<String> = signature
-        .args
-        .iter()
-        .flatten()
-        .filter(|arg| arg.mode != ArgMode::Out)
+    let types: Vec<String> = inputs_of(signature)
         .map(|arg| match catalog.resolve_type(&arg.ty, search_path) {
             Ok(ty) => type_display_name(ty.oid),
             Err(_) => arg.ty.to_string(),
         })
         .collect();
+    format!("{}({})", signature.name, types.join(", "))
+}
+
+/// `name(type,type)` of a signature as written, for notices.
+fn written(signature: &RoutineSignature) -> String {
+    let types: Vec<String> = inputs_of(signature).map(|arg| arg.ty.to_string()).collect();
     format!("{}({})", signature.name, types.join(","))
+}
+
+fn inputs_of(signature: &RoutineSignature) -> impl Iterator<Item = &ArgumentDefinition> {
+    signature.args.iter().flatten().filter(|arg| !matches!(arg.mode, ArgMode::Out | ArgMode::Table))
 }
 
 /// The routine a signature of DROP, ALTER or COMMENT names.

@@ -61,6 +61,8 @@ pub(super) fn make(
 /// Applies options to a new (`fresh`) or existing sequence and checks the whole.
 fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool) -> Result<Sequence> {
     let (mut min, mut max, mut start) = (None, None, None);
+    // Bounds that were the old type's follow a new type.
+    let (mut reset_min, mut reset_max) = (false, false);
     let mut seen = [false; 9];
     for option in options {
         let kind = match option {
@@ -83,14 +85,9 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
                 if !matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
                     return Err(invalid("sequence type must be smallint, integer, or bigint"));
                 }
-                // Bounds that were the old type's follow the new type.
                 let (low, high) = type_range(sequence.ty);
-                if !fresh && sequence.max_value == high {
-                    max = max.or(Some(None));
-                }
-                if !fresh && sequence.min_value == low {
-                    min = min.or(Some(None));
-                }
+                reset_max = !fresh && sequence.max_value == high;
+                reset_min = !fresh && sequence.min_value == low;
                 sequence.ty = Type::of(ty.oid);
             }
             SequenceOption::Increment(increment) => sequence.increment = *increment,
@@ -120,12 +117,14 @@ fn apply_options(mut sequence: Sequence, options: &[SequenceOption], fresh: bool
     let ascending = sequence.increment > 0;
     match max {
         Some(Some(value)) => sequence.max_value = value,
+        _ if reset_max => sequence.max_value = high,
         Some(None) => sequence.max_value = if ascending { high } else { -1 },
         None if fresh => sequence.max_value = if ascending { high } else { -1 },
         None => {}
     }
     match min {
         Some(Some(value)) => sequence.min_value = value,
+        _ if reset_min => sequence.min_value = low,
         Some(None) => sequence.min_value = if ascending { 1 } else { low },
         None if fresh => sequence.min_value = if ascending { 1 } else { low },
         None => {}
@@ -170,6 +169,16 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
         let SequenceOption::OwnedBy(owner) = option else {
             continue;
         };
+        if let Some((table, column)) = sequence.owned_by
+            && let Some(table) = work.catalog.table_by_oid(table)
+            && table.columns[usize::from(column)].identity.is_some()
+        {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot change ownership of identity sequence",
+            )
+            .with_detail(format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name)));
+        }
         sequence.owned_by = match owner {
             None => None,
             Some((table, column)) => {

@@ -159,37 +159,42 @@ fn column_constraint(
     let twice = |what: &str| {
         SqlError::new(
             SqlState::SYNTAX_ERROR,
-            format!("multiple {what} specified for column \"{name}\" of table \"{}\"", table.name),
+            format!("{what} for column \"{name}\" of table \"{}\"", table.name),
         )
     };
+    let conflicting_null = || twice("conflicting NULL/NOT NULL declarations");
     let kind = match &constraint.kind {
         ColumnConstraintKind::NotNull | ColumnConstraintKind::Null => {
             let not_null = constraint.kind == ColumnConstraintKind::NotNull;
             if said_null.is_some_and(|said| said != not_null) {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!(
-                        "conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{}\"",
-                        table.name
-                    ),
-                ));
+                return Err(conflicting_null());
             }
             *said_null = Some(not_null);
             made.column.not_null |= not_null;
             return Ok(());
         }
         ColumnConstraintKind::Default(default) => {
+            if made.column.identity.is_some() {
+                return Err(twice("both default and identity specified"));
+            }
             if made.column.default.is_some() || made.sequence.is_some() {
-                return Err(twice("default values"));
+                return Err(twice("multiple default values specified"));
             }
             expression::check_default(default)?;
             made.column.default = Some(default.text.clone());
             return Ok(());
         }
         ColumnConstraintKind::Identity { always, options } => {
-            if made.sequence.is_some() || made.column.default.is_some() {
-                return Err(twice("default values"));
+            if made.column.identity.is_some() {
+                return Err(twice("multiple identity specifications"));
             }
+            if made.sequence.is_some() || made.column.default.is_some() {
+                return Err(twice("both default and identity specified"));
+            }
+            if *said_null == Some(false) {
+                return Err(conflicting_null());
+            }
+            *said_null = Some(true);
             if !matches!(made.column.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
                 return Err(SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
@@ -314,7 +319,14 @@ pub(super) fn check_storage_options(options: &[(String, Option<String>)]) -> Res
                 format!("unrecognized parameter \"{name}\""),
             ));
         }
+        if bare == "oids" && !matches!(value.as_deref(), Some("false" | "off" | "0")) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "tables declared WITH OIDS are not supported",
+            ));
+        }
         if bare == "fillfactor"
+            && value.is_some()
             && !value.as_deref().and_then(|v| v.parse::<u32>().ok()).is_some_and(|v| (10..=100).contains(&v))
         {
             return Err(SqlError::new(

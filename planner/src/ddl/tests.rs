@@ -333,7 +333,7 @@ fn routines_overload_and_replace() {
         ("42883".into(), "function g(integer) does not exist".into())
     );
     let plans = database.run("drop function f(int, text); drop function if exists g(int); drop procedure p");
-    assert_eq!(plans[1].notices[0].message(), "function g(integer) does not exist, skipping");
+    assert_eq!(plans[1].notices[0].message(), "function g(pg_catalog.int4) does not exist, skipping");
     assert_eq!(
         fails(&mut database, "create function h(a int) language sql as 'select 1'").1,
         "function result type must be specified"

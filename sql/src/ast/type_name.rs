@@ -98,6 +98,13 @@ impl TypeName {
         }
     }
 
+    /// A type the grammar has words of its own for: always the one in `pg_catalog`.
+    pub fn system(name: &str) -> TypeName {
+        let mut ty = TypeName::bare(name);
+        ty.name.schema = Some("pg_catalog".to_string());
+        ty
+    }
+
     /// serial, bigserial, smallserial: the integer type behind.
     pub fn serial(&self) -> Option<Type> {
         if self.name.schema.is_some() || self.dimensions > 0 {

@@ -97,7 +97,7 @@ impl Cursor<'_> {
             "as" => {
                 self.skip(1);
                 if body.is_some() {
-                    return Err(conflict());
+                    return Err(duplicate_body());
                 }
                 *body = Some(self.quoted_body()?);
             }
@@ -105,9 +105,17 @@ impl Cursor<'_> {
                 self.skip(1);
                 let start = self.byte();
                 self.expression()?;
+                if body.is_some() {
+                    return Err(duplicate_body());
+                }
                 *body = Some(RoutineBody::Inline(format!("SELECT {}", self.since(start))));
             }
-            "begin" if self.at_words(&["begin", "atomic"]) => *body = Some(self.atomic_body()?),
+            "begin" if self.at_words(&["begin", "atomic"]) => {
+                if body.is_some() {
+                    return Err(duplicate_body());
+                }
+                *body = Some(self.atomic_body()?);
+            }
             "immutable" | "stable" | "volatile" => {
                 routine.volatility = self.word_at(0).chars().next().unwrap_or('v');
                 self.skip(1);
@@ -345,4 +353,8 @@ impl Cursor<'_> {
             body.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "no inline code specified"))?;
         Ok(Statement::Do(Do { language: language.unwrap_or_else(|| "plpgsql".to_string()), body, offset }))
     }
+}
+
+fn duplicate_body() -> SqlError {
+    SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, "duplicate function body specified")
 }

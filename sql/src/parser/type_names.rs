@@ -39,7 +39,7 @@ impl Cursor<'_> {
         let word = if qualified { String::new() } else { self.word_at(0) };
         let plain = |cursor: &mut Self, name: &str| {
             cursor.skip(1);
-            Ok(TypeName::bare(name))
+            Ok(TypeName::system(name))
         };
         match word.as_str() {
             "int" | "integer" => plain(self, "int4"),
@@ -49,7 +49,7 @@ impl Cursor<'_> {
             "boolean" => plain(self, "bool"),
             "double" if self.at_words(&["double", "precision"]) => {
                 self.skip(2);
-                Ok(TypeName::bare("float8"))
+                Ok(TypeName::system("float8"))
             }
             "float" => self.float_type(),
             "decimal" | "dec" | "numeric" => {
@@ -89,7 +89,7 @@ impl Cursor<'_> {
 
     fn with_modifiers(&mut self, name: &str) -> Result<TypeName> {
         let modifiers = self.modifiers()?;
-        Ok(TypeName { modifiers, ..TypeName::bare(name) })
+        Ok(TypeName { modifiers, ..TypeName::system(name) })
     }
 
     fn float_type(&mut self) -> Result<TypeName> {
@@ -99,10 +99,10 @@ impl Cursor<'_> {
             crate::error::SqlError::new(crate::error::SqlState::INVALID_PARAMETER_VALUE, message.to_string())
         };
         match precision[..] {
-            [] => Ok(TypeName::bare("float8")),
+            [] => Ok(TypeName::system("float8")),
             [..=0] => Err(invalid("precision for type float must be at least 1 bit")),
-            [1..=24] => Ok(TypeName::bare("float4")),
-            [25..=53] => Ok(TypeName::bare("float8")),
+            [1..=24] => Ok(TypeName::system("float4")),
+            [25..=53] => Ok(TypeName::system("float8")),
             [_] => Err(invalid("precision for type float must be less than 54 bits")),
             _ => Err(self.unexpected()),
         }
@@ -131,7 +131,7 @@ impl Cursor<'_> {
             self.take_words(&["without", "time", "zone"]);
             false
         };
-        Ok(TypeName { modifiers, ..TypeName::bare(if zoned { with } else { without }) })
+        Ok(TypeName { modifiers, ..TypeName::system(if zoned { with } else { without }) })
     }
 
     /// INTERVAL [fields] [(precision)]; fields become PostgreSQL's mask (timestamp.h).
