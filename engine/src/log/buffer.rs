@@ -34,8 +34,8 @@ pub struct CommitBuffer {
     bytes: AtomicUsize,
 }
 
-const SPARE_MAX: usize = 4;
-const SPARE_BYTES_MAX: usize = 1 << 20;
+const SPARE_MAX: usize = 2;
+const SPARE_BYTES_MAX: usize = 4 << 20;
 
 impl CommitBuffer {
     /// Lets `write` append the records of a commit in `epoch`. Epochs never go back.

@@ -4,13 +4,12 @@
 //! - [`key`]       memcomparable keys: byte order is column order
 //! - [`tree`]      the B+tree: one root per partition and table or index, split and
 //!   concatenated in O(height)
-//! - [`reference`](mod@reference) reference tables: one writer, versions published to every thread
 //! - [`versions`]  before-images for registered snapshots
 //!
 //! Invariant: nothing here latches. A claim makes the caller the only thread inside a
-//! partition; reference tables are immutable once published.
+//! partition; what a reference table has published shares nodes that nobody writes any more
+//! ([`tree::Shared`]).
 pub mod key;
-pub mod reference;
 pub mod row;
 pub mod tree;
 pub mod versions;

@@ -17,11 +17,9 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
-use rustc_hash::FxHashMap;
-
 use super::row::Row;
 use super::tree::{Pointer, Tree};
-use crate::id::{Epoch, TreeId};
+use crate::id::Epoch;
 
 /// The row before a write, and the epoch of that write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +33,6 @@ struct Image {
 pub struct TreeVersions {
     images: BTreeMap<Box<[u8]>, Vec<Image>>,
     bytes: u64,
-}
-
-/// The images of one partition.
-#[derive(Default, Debug)]
-pub struct Versions {
-    trees: FxHashMap<TreeId, TreeVersions>,
 }
 
 const IMAGE_OVERHEAD_BYTES: u64 = 64;
@@ -178,41 +170,6 @@ fn range_is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
 
 fn visible(images: &[Image], snapshot: Epoch) -> Option<&Image> {
     images.get(images.partition_point(|image| image.superseded <= snapshot))
-}
-
-impl Versions {
-    /// The images of one tree, if any.
-    pub fn tree(&self, tree: TreeId) -> Option<&TreeVersions> {
-        self.trees.get(&tree).filter(|versions| !versions.is_empty())
-    }
-
-    /// The images of one tree, to add to.
-    pub fn tree_mut(&mut self, tree: TreeId) -> &mut TreeVersions {
-        self.trees.entry(tree).or_default()
-    }
-
-    /// Takes out the images of one tree, to move them with it.
-    pub fn take(&mut self, tree: TreeId) -> TreeVersions {
-        self.trees.remove(&tree).unwrap_or_default()
-    }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.trees.values().map(TreeVersions::bytes).sum()
-    }
-
-    /// Whether no image is kept.
-    pub fn is_empty(&self) -> bool {
-        self.trees.values().all(TreeVersions::is_empty)
-    }
-
-    /// Drops what no snapshot from `oldest` on can see; with `None`, everything.
-    pub fn collect(&mut self, oldest: Option<Epoch>) {
-        for versions in self.trees.values_mut() {
-            versions.collect(oldest);
-        }
-        self.trees.retain(|_, versions| !versions.is_empty());
-    }
 }
 
 #[cfg(test)]
