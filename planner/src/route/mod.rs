@@ -41,6 +41,19 @@ pub struct Access {
     pub key: RouteKey,
 }
 
+impl Access {
+    /// Why the partitions it touches are not known beforehand: what `archipel.require_route`
+    /// turns into an error. `None` for reference tables and everything routed.
+    pub fn unrouted(&self) -> Option<String> {
+        self.group?;
+        match &self.key {
+            RouteKey::All => Some(format!("{} is read without a condition on {}", self.table, self.column)),
+            RouteKey::Unknown(reason) => Some(format!("{} of {}: {reason}", self.column, self.table)),
+            _ => None,
+        }
+    }
+}
+
 /// Which keys of the group.
 #[derive(Clone, Debug)]
 pub enum RouteKey {
