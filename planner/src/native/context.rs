@@ -85,6 +85,34 @@ pub struct ExecContext<'a, 'e> {
     pub depth: u32,
     pub(crate) frame: Frame,
     spare: Vec<Frame>,
+    /// Rows since the session was last asked whether to go on.
+    ticks: u32,
+}
+
+thread_local! {
+    /// Frames of finished contexts, for the next one on this thread.
+    static FRAMES: std::cell::RefCell<Vec<Frame>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// How many frames a thread keeps between contexts.
+const FRAMES_MAX: usize = 64;
+
+/// How many rows pass between two looks at whether to go on.
+const TICKS_MAX: u32 = 1024;
+
+impl Drop for ExecContext<'_, '_> {
+    fn drop(&mut self) {
+        // At the end of the thread the pool may be gone, and so may the frames.
+        let _ = FRAMES.try_with(|frames| {
+            let mut frames = frames.borrow_mut();
+            if frames.capacity() == 0 {
+                *frames = std::mem::take(&mut self.spare);
+            } else {
+                let room = FRAMES_MAX.saturating_sub(frames.len());
+                frames.extend(self.spare.drain(..).take(room));
+            }
+        });
+    }
 }
 
 impl<'a, 'e> ExecContext<'a, 'e> {
@@ -100,8 +128,28 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             sequences: Vec::new(),
             depth: 0,
             frame: Frame::default(),
-            spare: Vec::new(),
+            spare: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
+            ticks: 0,
         }
+    }
+
+    /// Counts a row; now and then asks whether to go on.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> ExecResult<()> {
+        self.ticks += 1;
+        if self.ticks < TICKS_MAX { Ok(()) } else { self.look_around() }
+    }
+
+    #[cold]
+    fn look_around(&mut self) -> ExecResult<()> {
+        self.ticks = 0;
+        if self.functions.session.interrupted() {
+            return Err(Stop::Cancelled.into());
+        }
+        if self.txn.budget_exceeded() {
+            return Err(Stop::Interactive.into());
+        }
+        Ok(())
     }
 
     /// Runs `body` in a fresh frame of a statement's shape.

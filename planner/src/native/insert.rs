@@ -208,6 +208,7 @@ impl Insert {
         touched: &mut FxHashSet<KeyBuf>,
         emit: &mut Emit<'_>,
     ) -> ExecResult<u64> {
+        ctx.tick()?;
         let slots = &self.slots;
         let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
             slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()

@@ -245,6 +245,7 @@ impl Loop {
         let flow = self.left.run(ctx, &mut |ctx| {
             let mut matched = false;
             for index in 0..rows.len() {
+                ctx.tick()?;
                 rows.restore(index, &mut ctx.frame, slots);
                 if let Some(on) = &self.on
                     && on(ctx)? != Some(true)
@@ -319,6 +320,7 @@ impl HashJoin {
                 && let Some(positions) = table.index.get(&key)
             {
                 for position in positions {
+                    ctx.tick()?;
                     table.rows.restore(*position as usize, &mut ctx.frame, slots);
                     if let Some(on) = &self.on
                         && on(ctx)? != Some(true)

@@ -341,7 +341,15 @@ impl Compiler<'_> {
             })
             .collect();
         let columns = self.pruned(columns, |column| column.slot);
-        let node = Node::Scan(Scan { meta, path, columns, filter, lock: usage.lock, key: usage.key });
+        let node = Node::Scan(Scan {
+            meta,
+            path,
+            columns,
+            filter,
+            lock: usage.lock,
+            constraint: usage.reference,
+            key: usage.key,
+        });
         Ok(Planned { node, ordered: choice.ordered })
     }
 
@@ -415,6 +423,7 @@ impl SetSource {
             for slot in &self.slots[..width] {
                 ctx.frame.slots[*slot as usize] = values.next().unwrap_or(Datum::Null);
             }
+            ctx.tick()?;
             if self.ordinality {
                 ctx.frame.slots[self.slots[width] as usize] = Datum::Int8(number as i64 + 1);
             }

@@ -33,6 +33,9 @@ pub(crate) struct Scan {
     pub columns: Pruned<ScanColumn>,
     pub filter: Option<CompiledPredicate>,
     pub lock: Option<RowLock>,
+    /// A constraint's lookup: a row of a reference table then needs no lock in a one-shot,
+    /// whose commit point checks that the table is still the one it read.
+    pub constraint: bool,
     /// Where in the frame's keys the storage key of the current row is kept, if anybody asks.
     pub key: Option<usize>,
 }
@@ -134,6 +137,7 @@ impl Scan {
             return Ok(ControlFlow::Continue(()));
         }
         if let Some(lock) = &self.lock
+            && !(self.constraint && self.meta.is_reference() && ctx.txn.transaction_id().is_none())
             && !lock_row(ctx, &self.meta, key, lock)?
         {
             return Ok(ControlFlow::Continue(()));
@@ -197,9 +201,6 @@ impl Scan {
             }
             if batch.ends.len() < limit {
                 return Ok(ControlFlow::Continue(()));
-            }
-            if limit > BATCH_ROWS_MIN && ctx.txn.budget_exceeded() {
-                return Err(archipel_engine::Stop::Interactive.into());
             }
             last = Some(batch.get(batch.ends.len() - 1).0.to_vec());
             limit = (limit * 4).min(BATCH_ROWS_MAX);

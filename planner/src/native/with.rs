@@ -161,9 +161,7 @@ impl Recursion {
             for row in working.iter() {
                 result.push(row.iter().cloned());
             }
-            if ctx.txn.budget_exceeded() {
-                return Err(archipel_engine::Stop::Interactive.into());
-            }
+            ctx.tick()?;
             ctx.frame.caches[self.working] = Cache::Rows(Arc::new(working));
             working = collect(&self.recursive, &self.recursive_slots, ctx)?;
         }
