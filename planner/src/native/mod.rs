@@ -25,6 +25,8 @@ pub mod statement;
 
 mod aggregate;
 mod arithmetic;
+#[cfg(test)]
+mod catalog_tests;
 mod compile;
 mod conjunct;
 mod constraint;

@@ -58,9 +58,17 @@ impl Database {
     }
 
     pub fn compile(&self, statement: &Statement) -> Result<Arc<CompiledStatement>, SqlError> {
+        self.compile_for(statement, &FunctionContext::detached())
+    }
+
+    /// Compiles with a session's functions at hand.
+    pub fn compile_for(
+        &self,
+        statement: &Statement,
+        context: &FunctionContext<'_>,
+    ) -> Result<Arc<CompiledStatement>, SqlError> {
         let path = ["public".to_owned()];
-        let context = FunctionContext::detached();
-        let mut env = BindEnv::new(&self.catalog, &path, &context);
+        let mut env = BindEnv::new(&self.catalog, &path, context);
         let bound = bind_statement(statement, &mut env)?;
         let env = CompileEnv { tables: &self.engine, catalog: &self.catalog, routines: &NoRoutines };
         Ok(Arc::new(compile_statement(&bound, &env)?))

@@ -62,7 +62,12 @@ pub(super) fn index_definition(index: &IndexView<'_>) -> String {
 }
 
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
-pub fn constraint_definition(catalog: &Catalog, search_path: &[String], oid: Oid) -> Option<String> {
+pub fn constraint_definition(
+    catalog: &Catalog,
+    search_path: &[String],
+    oid: Oid,
+    pretty: bool,
+) -> Option<String> {
     for table in catalog.tables() {
         if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
             return Some(format!("PRIMARY KEY ({})", column_names(table, &key.columns)));
@@ -72,7 +77,12 @@ pub fn constraint_definition(catalog: &Catalog, search_path: &[String], oid: Oid
             return Some(format!("UNIQUE ({})", column_names(table, &columns)));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-            return Some(format!("CHECK (({}))", check.condition));
+            // Pretty-printed, the condition does without the parentheses of its own.
+            return Some(if pretty {
+                format!("CHECK ({})", check.condition)
+            } else {
+                format!("CHECK (({}))", check.condition)
+            });
         }
         if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
             let target = catalog.table_by_oid(key.references)?;

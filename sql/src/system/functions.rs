@@ -236,7 +236,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_get_indexdef" => index_def(catalog, first, 0),
         "pg_get_indexdef_ext" => index_def(catalog, first, integer_at(args, 1)),
         "pg_get_constraintdef" | "pg_get_constraintdef_ext" => {
-            optional(constraint_definition(catalog, source.search_path(), first))
+            let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+            optional(constraint_definition(catalog, source.search_path(), first, pretty))
         }
         "pg_get_functiondef" => optional(routine().map(|r| function_definition(catalog, &r))),
         "pg_get_function_arguments" => match routine() {

@@ -61,6 +61,13 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_tablespace" => tablespaces(sheet),
         "pg_database" => databases(source, sheet),
         "pg_authid" | "pg_roles" | "pg_user" => roles(name, source, sheet),
+        "pg_extension" => sheet.add(&[
+            ("oid", Datum::Oid(Oid(13_601))),
+            ("extname", text("plpgsql")),
+            ("extowner", Datum::Oid(SUPERUSER)),
+            ("extnamespace", Datum::Oid(PG_CATALOG)),
+            ("extversion", text("1.0")),
+        ]),
         "pg_shdescription" => database_comments(source, sheet),
         _ => return false,
     }

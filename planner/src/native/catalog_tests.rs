@@ -1,0 +1,125 @@
+//! The queries behind psql's backslash commands, over the system catalogs.
+
+use std::sync::Arc;
+
+use archipel_engine::SubmitOptions;
+use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::io;
+use archipel_sql::system::{self, SystemSource};
+
+use super::tests::Database;
+use super::{StatementProgram, SystemRows, stop_error};
+
+/// A session that knows the catalog and nothing else.
+struct Host {
+    catalog: Catalog,
+    path: Vec<String>,
+}
+
+impl SystemSource for Host {
+    fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+    fn search_path(&self) -> &[String] {
+        &self.path
+    }
+    fn user(&self) -> &str {
+        "archipel"
+    }
+    fn database(&self) -> &str {
+        "archipel"
+    }
+}
+
+impl SessionHost for Host {
+    fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
+        system::call(name, args, self)
+            .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))))
+    }
+}
+
+impl SystemRows for Host {
+    fn rows(&self, table: &Table) -> Result<Vec<Vec<Datum>>> {
+        system::rows(table, self).unwrap_or_else(|| Err(SqlError::unsupported(&table.name)))
+    }
+}
+
+fn query(database: &Database, host: &Arc<Host>, sql: &str) -> Result<Vec<String>> {
+    let statements = archipel_sql::parser::parse(sql)?;
+    let compiled =
+        database.compile_for(&statements[0].statement, &FunctionContext { now: 0, session: &**host })?;
+    let types: Vec<_> = compiled.columns.iter().map(|column| column.ty).collect();
+    let program = StatementProgram::new(compiled, Vec::new(), Arc::clone(host));
+    let completed = database.engine.submit(program, SubmitOptions::default()).wait();
+    let program = completed.program;
+    if let Err(stop) = completed.outcome.result {
+        return Err(program.error.unwrap_or_else(|| stop_error(stop)));
+    }
+    let context = FunctionContext { now: 0, session: &**host };
+    Ok(program
+        .result_rows()
+        .map(|row| {
+            row.iter()
+                .zip(&types)
+                .map(|(value, ty)| io::to_text(value, *ty, &context))
+                .collect::<Vec<_>>()
+                .join("|")
+        })
+        .collect())
+}
+
+fn database() -> (Database, Arc<Host>) {
+    let mut database = Database::new();
+    database.catalog = Catalog::initial(system::tables());
+    let made = database.run(
+        "create table account (id serial primary key, owner text not null default 'x',
+             balance numeric(12,2) check (balance >= 0), ref int references account(id));
+         create index account_owner on account (owner desc);
+         comment on table account is 'money';
+         create procedure pay(a int, inout b int) language plpgsql as $$ begin b := a; end $$;
+         create function f(x int default 3) returns setof text language sql as $$ select 'a' $$;",
+    );
+    assert_eq!(made, "");
+    let host = Arc::new(Host { catalog: database.catalog.clone(), path: vec!["public".to_owned()] });
+    (database, host)
+}
+
+#[test]
+fn psql_s_queries_run() {
+    let (database, host) = database();
+    let mut text = include_str!("psql_queries.sql").to_owned();
+    for name in ["account", "account_pkey", "account_id_seq"] {
+        let oid = database.catalog.relation(None, name, &host.path).expect("it was created").oid();
+        text = text.replace(&format!("<{name}>"), &oid.to_string());
+    }
+    let pay = database.catalog.routines(None, "pay", &host.path)[0].oid;
+    text = text.replace("<pay>", &pay.to_string());
+    let (mut failures, mut rows) = (Vec::new(), Vec::new());
+    for sql in text.split(";\n").map(str::trim).filter(|sql| !sql.is_empty()) {
+        match query(&database, &host, sql) {
+            Ok(answer) => rows.extend(answer),
+            Err(error) => failures.push(format!("{:?} {}\n{sql}\n", error.state(), error.message())),
+        }
+    }
+    assert!(failures.is_empty(), "{} queries failed:\n{}", failures.len(), failures.join("\n"));
+    for expected in [
+        // \dt, \d account, \df, \l, \dn, \ds, \du
+        "public|account|table|archipel",
+        "balance|numeric(12,2)||f|||",
+        "account_owner|f|f|f|t|CREATE INDEX account_owner ON public.account USING btree (owner DESC)|||||f|0",
+        "account_balance_check|CHECK (balance >= 0)",
+        "t|account_ref_fkey|FOREIGN KEY (ref) REFERENCES account(id)|account",
+        "public|f|SETOF text|x integer DEFAULT 3|func",
+        "public|pay||IN a integer, INOUT b integer|proc",
+        "archipel|archipel|UTF8|C|C||libc|",
+        "public|archipel",
+        "public|account_id_seq|sequence|archipel",
+        "archipel|t|t|t|t|t|-1||{}|f|t",
+        "plpgsql|1.0|pg_catalog|",
+    ] {
+        assert!(rows.iter().any(|row| row == expected), "no row {expected}");
+    }
+}
