@@ -31,8 +31,10 @@ enum Fragment {
     Whole { length: usize, starts: bool },
     /// The rest of the block holds nothing.
     Padding,
-    /// Nothing this file has written, or damage.
-    Other,
+    /// What an earlier use of the file has left: this use ended before.
+    Stale { length: usize },
+    /// Damage, or a torn write.
+    Bad,
 }
 
 fn fragment(block: &[u8], file_number: u32) -> Fragment {
@@ -48,17 +50,17 @@ fn fragment(block: &[u8], file_number: u32) -> Fragment {
     // 131: of the record about the file before.
     let recyclable = matches!(kind, 5..=8 | 11 | 131);
     let header = if recyclable { RECYCLABLE_HEADER } else { HEADER };
-    let Some(checked) = block.get(6..header + length) else { return Fragment::Other };
+    let Some(checked) = block.get(6..header + length) else { return Fragment::Bad };
     let masked = u32::from_le_bytes(*crc);
     let unmasked = masked.wrapping_sub(0xa282_ead8).rotate_left(15);
     if unmasked != crc32c::crc32c(checked) {
-        return Fragment::Other;
+        return Fragment::Bad;
     }
     if recyclable {
         let number =
             block.get(7..11).map_or(0, |word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         if number != file_number {
-            return Fragment::Other;
+            return Fragment::Stale { length: header + length };
         }
     }
     Fragment::Whole { length: header + length, starts: matches!(kind, 1 | 2 | 5 | 6) }
@@ -78,12 +80,19 @@ fn damaged_at(bytes: &[u8], file_number: u32) -> Option<usize> {
                     at += length;
                 }
                 Fragment::Padding => break,
-                Fragment::Other => {
+                Fragment::Stale { length } => {
                     bad.get_or_insert(block_number * BLOCK + at);
-                    // The length cannot be trusted: look for the next fragment byte by byte.
-                    match (at + 1..block.len())
-                        .find(|&next| matches!(fragment(&block[next..], file_number), Fragment::Whole { .. }))
-                    {
+                    at += length;
+                }
+                // Fragments begin with every block, so the rest can be looked at there. Only
+                // the first bad block is searched byte by byte: small records may follow in it.
+                Fragment::Bad if bad.is_some() => break,
+                Fragment::Bad => {
+                    bad = Some(block_number * BLOCK + at);
+                    let whole = |&next: &usize| {
+                        matches!(fragment(&block[next..], file_number), Fragment::Whole { .. })
+                    };
+                    match (at + 1..block.len()).find(whole) {
                         Some(next) => at = next,
                         None => break,
                     }
