@@ -29,11 +29,13 @@ use crate::bound::*;
 pub(crate) struct Argument {
     pub name: Option<String>,
     pub value: BoundExpr,
+    /// VARIADIC: the array itself, not its elements.
+    pub variadic: bool,
 }
 
 impl Argument {
     pub(crate) fn positional(value: BoundExpr) -> Argument {
-        Argument { name: None, value }
+        Argument { name: None, value, variadic: false }
     }
 }
 
@@ -482,13 +484,17 @@ impl Binder<'_, '_> {
                 if !matches!(operator, FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment) {
                     return Err(SqlError::unsupported(format_args!("the argument {arg}")));
                 }
-                Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)? }])
+                let (name, value) = (ident_name(name), self.expr(expr)?);
+                let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
+                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic }])
             }
             FunctionArg::ExprNamed {
                 name: Expr::Identifier(name),
                 arg: FunctionArgExpr::Expr(expr),
                 operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
-            } => Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)? }]),
+            } => {
+                Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)?, variadic: false }])
+            }
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                 Err(SqlError::unsupported(format_args!("the argument {arg}")))
             }
@@ -562,11 +568,27 @@ impl Binder<'_, '_> {
                 "positional argument cannot follow named argument",
             ));
         }
+        let array_given = args.iter().any(|arg| arg.variadic);
+        if array_given {
+            if !args.last().is_some_and(|arg| arg.variadic) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
+            }
+            if callees
+                .iter()
+                .any(|callee| callee.parameters(false).0.last().is_some_and(|p| p.ty == Oid::ANY))
+            {
+                return Err(SqlError::unsupported(format_args!("VARIADIC in a call of {name}")));
+            }
+        }
         let mut candidates: Vec<Candidate> = callees
             .iter()
             .filter_map(|callee| {
                 let (parameters, variadic) = callee.parameters(procedure_call);
-                let (slots, types, variadic, defaults) = fit(&parameters, variadic, &names)?;
+                // With VARIADIC the last parameter takes the array as it is.
+                if array_given && !variadic {
+                    return None;
+                }
+                let (slots, types, variadic, defaults) = fit(&parameters, variadic && !array_given, &names)?;
                 Some(Candidate { callee: callee.clone(), slots, types, variadic, defaults })
             })
             .collect();

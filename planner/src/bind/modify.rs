@@ -159,7 +159,6 @@ impl Binder<'_, '_> {
         } = insert;
         let foreign = or.is_some()
             || *ignore
-            || *overwrite
             || !assignments.is_empty()
             || partitioned.is_some()
             || !after_columns.is_empty()
@@ -190,6 +189,8 @@ impl Binder<'_, '_> {
             relation.schema = None;
         }
         let targets = self.insert_columns(&table, columns)?;
+        // What OVERRIDING SYSTEM VALUE arrives as.
+        let overriding = *overwrite;
         let source = match source {
             None => {
                 let row = (0..table.columns.len())
@@ -207,9 +208,9 @@ impl Binder<'_, '_> {
                     if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
                         return Err(syntax("INSERT … VALUES takes rows in parentheses"));
                     }
-                    self.insert_values(&table, &targets, columns, values)?
+                    self.insert_values(&table, &targets, columns, values, overriding)?
                 }
-                _ => self.insert_query(&table, &targets, columns, query)?,
+                _ => self.insert_query(&table, &targets, columns, query, overriding)?,
             },
         };
         let on_conflict = match on {
@@ -266,9 +267,15 @@ impl Binder<'_, '_> {
     }
 
     /// An explicit value for a column; GENERATED ALWAYS takes none.
-    fn insert_value(&mut self, table: &TableRef, column: usize, value: BoundExpr) -> Result<BoundExpr> {
+    fn insert_value(
+        &mut self,
+        table: &TableRef,
+        column: usize,
+        value: BoundExpr,
+        overriding: bool,
+    ) -> Result<BoundExpr> {
         let column = &table.columns[column];
-        if column.identity == Some(Identity::Always) {
+        if column.identity == Some(Identity::Always) && !overriding {
             return Err(SqlError::new(
                 GENERATED_ALWAYS,
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
@@ -288,6 +295,7 @@ impl Binder<'_, '_> {
         targets: &[usize],
         columns: &[ObjectName],
         values: &ast::Values,
+        overriding: bool,
     ) -> Result<Rel> {
         // The defaults of what no row mentions are bound once.
         let mut defaults: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
@@ -307,8 +315,10 @@ impl Binder<'_, '_> {
                 let position = self.start(expr);
                 let level = Level::new(LevelKind::Plain, Vec::new());
                 let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, Clause::Values))?;
-                full[target] =
-                    Some(self.insert_value(table, target, bound).map_err(|error| error.at(position))?);
+                full[target] = Some(
+                    self.insert_value(table, target, bound, overriding)
+                        .map_err(|error| error.at(position))?,
+                );
             }
             let mut finished = Vec::with_capacity(full.len());
             for (column, value) in full.into_iter().enumerate() {
@@ -333,6 +343,7 @@ impl Binder<'_, '_> {
         targets: &[usize],
         columns: &[ObjectName],
         query: &ast::Query,
+        overriding: bool,
     ) -> Result<Rel> {
         let position = self.position(query_span(query));
         let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
@@ -355,7 +366,9 @@ impl Binder<'_, '_> {
         };
         let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
         for (value, &target) in given.into_iter().zip(targets) {
-            full[target] = Some(self.insert_value(table, target, value).map_err(|error| error.at(position))?);
+            full[target] = Some(
+                self.insert_value(table, target, value, overriding).map_err(|error| error.at(position))?,
+            );
         }
         let exprs = full
             .into_iter()
@@ -697,12 +710,10 @@ impl Binder<'_, '_> {
             args.iter()
                 .map(|arg| {
                     let own::CallArgument { name, value, variadic } = arg;
-                    if *variadic {
-                        return Err(SqlError::unsupported("VARIADIC in CALL"));
-                    }
                     Ok(Argument {
                         name: name.clone(),
                         value: binder.clause_expr(&value.expr, Clause::CallArgument)?,
+                        variadic: *variadic,
                     })
                 })
                 .collect::<Result<Vec<_>>>()
