@@ -196,10 +196,12 @@ impl Shared {
     }
 
     /// Whether this thread may run a program over these partitions on the spot: a thread of
-    /// the island of all their homes, or one that is no executor.
+    /// the island of all their homes. Other threads (checkpoints, analytical scans) leave it to
+    /// the executors that are there: they may have a lower priority, and a thread that loses
+    /// its core while it holds a claim stalls the partition.
     pub fn may_run_here(&self, worker: &Worker, held: &[PartitionRef]) -> bool {
         match worker.island {
-            None => true,
+            None => held.iter().all(|partition| !self.home_of(partition).driven.load(Ordering::Relaxed)),
             Some(island) => {
                 held.iter().all(|partition| {
                     partition.group == REFERENCE_GROUP || self.home_of(partition).island == island
