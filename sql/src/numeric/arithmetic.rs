@@ -253,6 +253,14 @@ impl Numeric {
             return Ok(self.clone());
         }
         let scale = self.scale().max(other.scale());
+        if let (&Repr::Small { mantissa: a, scale: sa }, &Repr::Small { mantissa: b, scale: sb }) =
+            (&self.0, &other.0)
+            && sa.abs_diff(sb) <= 18
+        {
+            let a = i128::from(a) * i128::from(POW10[usize::from(scale - sa)]);
+            let b = i128::from(b) * i128::from(POW10[usize::from(scale - sb)]);
+            return Ok(Numeric::from_scaled_i128(a % b, scale));
+        }
         let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else { return Ok(Numeric::NAN) };
         let remainder = (a * pow10(u32::from(scale - sa))) % (b * pow10(u32::from(scale - sb)));
         Numeric::checked_big(remainder, u32::from(scale))

@@ -233,9 +233,9 @@ impl Numeric {
         (digits > 0).then(|| digits as i64 - i64::from(scale) - 1)
     }
 
-    /// The value rounded half away from zero to an integer.
-    fn to_integer(&self) -> Option<BigInt> {
-        self.round(0).ok()?.parts().map(|(mantissa, _)| mantissa)
+    /// The value rounded half away from zero to an integer, if that fits.
+    fn to_integer(&self) -> Option<i64> {
+        self.round(0).ok()?.as_small().map(|(mantissa, _)| mantissa)
     }
 
     /// The nearest `i64`, halves away from zero; 22003 outside the range, 0A000 for NaN.
@@ -244,7 +244,7 @@ impl Numeric {
             return Ok(mantissa);
         }
         self.check_integer_source("bigint")?;
-        self.to_integer().and_then(|n| n.to_i64()).ok_or_else(|| out_of_range("bigint"))
+        self.to_integer().ok_or_else(|| out_of_range("bigint"))
     }
 
     /// The nearest `i32`.
@@ -312,6 +312,15 @@ impl Numeric {
             return Ok(self.clone());
         }
         let (precision, scale) = crate::type_table::numeric_typmod(typmod);
+        // Money on its way into its column: already at the column's scale, and short enough.
+        if let Repr::Small { mantissa, scale: own } = self.0
+            && let Some(up) = usize::try_from(scale).ok().and_then(|s| s.checked_sub(usize::from(own)))
+            && let (Some(factor), Some(limit)) = (POW10.get(up), POW10.get(precision as usize))
+            && let Some(scaled) = mantissa.checked_mul(*factor)
+            && scaled.unsigned_abs() < limit.unsigned_abs()
+        {
+            return Ok(Numeric::from_scaled(scaled, scale as u16));
+        }
         let field_overflow = |detail: String| {
             SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").with_detail(detail)
         };
