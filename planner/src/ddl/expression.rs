@@ -15,18 +15,18 @@ use crate::row::datum_to_cell;
 
 /// The columns of the table an expression names, in column order; 42703 for a name that is none.
 pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Column]) -> Result<Vec<u16>> {
-    let names = names_used(&expression.expr)?;
+    let names = names_used(&expression.expr);
     let mut used: Vec<u16> = Vec::new();
     for name in names {
         let column = match &name[..] {
             [column] => column,
             [relation, column] if relation == table => column,
-            [.., column] => {
+            [.., _] => {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_TABLE,
                     format!("missing FROM-clause entry for table \"{}\"", name[name.len().saturating_sub(2)]),
                 )
-                .at(position(expression, column)));
+                .at(position(expression)));
             }
             [] => continue,
         };
@@ -38,7 +38,7 @@ pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
                     SqlState::UNDEFINED_COLUMN,
                     format!("column \"{column}\" does not exist"),
                 )
-                .at(position(expression, column)));
+                .at(position(expression)));
             }
         }
     }
@@ -46,7 +46,8 @@ pub(super) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
     Ok(used)
 }
 
-fn position(expression: &Expression, _column: &str) -> Option<u32> {
+/// Where the expression begins in its statement.
+fn position(expression: &Expression) -> Option<u32> {
     (expression.position > 0).then_some(expression.position)
 }
 
@@ -57,7 +58,7 @@ pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[C
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in check constraint",
         )
-        .at(position(expression, "")));
+        .at(position(expression)));
     }
     columns_used(expression, table, columns)
 }
@@ -69,31 +70,36 @@ pub(super) fn check_default(expression: &Expression) -> Result<()> {
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in DEFAULT expression",
         )
-        .at(position(expression, "")));
+        .at(position(expression)));
     }
-    if !names_used(&expression.expr)?.is_empty() {
+    if !names_used(&expression.expr).is_empty() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use column reference in DEFAULT expression",
         )
-        .at(position(expression, "")));
+        .at(position(expression)));
     }
     Ok(())
 }
 
 /// The default of a routine's argument: like a column's, with its own words.
 pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
-    if !names_used(&expression.expr)?.is_empty() {
+    if !names_used(&expression.expr).is_empty() {
         return Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
             "cannot use table references in parameter default value",
         )
-        .at(position(expression, "")));
+        .at(position(expression)));
     }
     Ok(())
 }
 
-struct Names(Vec<Vec<String>>, bool);
+/// What an expression mentions.
+#[derive(Default)]
+struct Names {
+    columns: Vec<Vec<String>>,
+    subquery: bool,
+}
 
 impl Visitor for Names {
     type Break = ();
@@ -108,11 +114,11 @@ impl Visitor for Names {
                 let name = fold(ident);
                 // Keyword-like values parse as names in some places.
                 if !(ident.quote_style.is_none() && is_value_word(&name)) {
-                    self.0.push(vec![name]);
+                    self.columns.push(vec![name]);
                 }
             }
-            Expr::CompoundIdentifier(parts) => self.0.push(parts.iter().map(fold).collect()),
-            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.1 = true,
+            Expr::CompoundIdentifier(parts) => self.columns.push(parts.iter().map(fold).collect()),
+            Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.subquery = true,
             _ => {}
         }
         ControlFlow::Continue(())
@@ -137,16 +143,16 @@ fn is_value_word(name: &str) -> bool {
     )
 }
 
-fn names_used(expr: &Expr) -> Result<Vec<Vec<String>>> {
-    let mut names = Names(Vec::new(), false);
+fn names_used(expr: &Expr) -> Vec<Vec<String>> {
+    let mut names = Names::default();
     let _ = expr.visit(&mut names);
-    Ok(names.0)
+    names.columns
 }
 
 fn has_subquery(expr: &Expr) -> bool {
-    let mut names = Names(Vec::new(), false);
+    let mut names = Names::default();
     let _ = expr.visit(&mut names);
-    names.1
+    names.subquery
 }
 
 /// An expression's text with a column renamed.

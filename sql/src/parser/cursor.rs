@@ -23,7 +23,7 @@ static DIALECT: ArchipelDialect = ArchipelDialect;
 pub(super) struct Cursor<'t> {
     pub(super) parser: Parser<'static>,
     pub(super) positions: Positions<'t>,
-    /// Parameters' tokens ahead, to bound nested EXPLAIN, PREPARE and COPY.
+    /// How many statements deep: EXPLAIN, PREPARE and COPY hold others.
     pub(super) depth: u32,
 }
 
