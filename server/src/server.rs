@@ -158,19 +158,20 @@ fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
     })
 }
 
-fn engine_config(config: &Config) -> EngineConfig {
+fn engine_config(config: &Config) -> Result<EngineConfig, StartError> {
     let mut engine = EngineConfig {
         executors: crate::topology::executor_places(
             config.text("archipel.topology"),
             config.integer("archipel.executors") as usize,
-        ),
+        )
+        .map_err(|error| StartError::Other(error.to_string()))?,
         max_memory_bytes: config.integer("max_memory"),
         one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
         data_directory: Some(config.data_directory.clone()),
         ..EngineConfig::default()
     };
     engine.log.asynchronous_delay = Duration::from_millis(config.integer("wal_writer_delay") as u64);
-    engine
+    Ok(engine)
 }
 
 /// Opens the engine of a data directory, telling about recovery as it goes.
@@ -178,7 +179,7 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let store = open_store(config)?;
     let began = Instant::now();
     let told = AtomicUsize::new(0);
-    let engine = Engine::open_with(engine_config(config), store, Seams::default(), &|progress| {
+    let engine = Engine::open_with(engine_config(config)?, store, Seams::default(), &|progress| {
         // At most one line a second.
         let second = began.elapsed().as_secs() as usize;
         if second > told.swap(second, Ordering::Relaxed) {
@@ -309,7 +310,8 @@ fn start_logging() {
 
 /// What `archipel topology` prints.
 pub fn describe_topology(topology: &str, executors: usize) -> Result<String, StartError> {
-    let places = crate::topology::executor_places(topology, executors);
+    let places = crate::topology::executor_places(topology, executors)
+        .map_err(|error| StartError::Other(error.to_string()))?;
     let mut text = String::new();
     let mut island = None;
     for (number, place) in places.iter().enumerate() {
