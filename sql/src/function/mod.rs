@@ -9,6 +9,7 @@ use crate::types::{Oid, Type};
 
 mod args;
 mod array;
+mod binary_string;
 mod comparison;
 mod convert;
 mod decimal;
@@ -45,6 +46,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     decimal::FUNCTIONS,
     convert::FUNCTIONS,
     string::FUNCTIONS,
+    binary_string::FUNCTIONS,
     pattern::FUNCTIONS,
     number_text::FUNCTIONS,
     temporal::FUNCTIONS,

@@ -47,21 +47,6 @@ fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
     Ok(&rest[..offset(rest, count)])
 }
 
-/// Same over bytes.
-fn bytes_substring(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8]> {
-    let start = i64::from(start);
-    let end = match length {
-        None => i64::MAX,
-        Some(length) if length < 0 => {
-            return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
-        }
-        Some(length) => start + i64::from(length),
-    };
-    let first = (start.max(1) - 1).min(bytes.len() as i64) as usize;
-    let last = (end.max(1) - 1).min(bytes.len() as i64) as usize;
-    Ok(if last <= first { &[] } else { &bytes[first..last] })
-}
-
 /// One-based character position of `needle`, zero if absent.
 fn position(haystack: &str, needle: &str) -> i32 {
     haystack.find(needle).map_or(0, |at| char_count(&haystack[..at]) as i32 + 1)
@@ -109,16 +94,6 @@ fn trim<'a>(text: &'a str, set: &str, start: bool, end: bool) -> &'a str {
     let in_set = |c: char| set.contains(c);
     let text = if start { text.trim_start_matches(in_set) } else { text };
     if end { text.trim_end_matches(in_set) } else { text }
-}
-
-fn trim_bytes<'a>(mut bytes: &'a [u8], set: &[u8], start: bool, end: bool) -> &'a [u8] {
-    while start && bytes.first().is_some_and(|b| set.contains(b)) {
-        bytes = &bytes[1..];
-    }
-    while end && bytes.last().is_some_and(|b| set.contains(b)) {
-        bytes = &bytes[..bytes.len() - 1];
-    }
-    bytes
 }
 
 /// `split_part(text, delimiter, n)`; negative fields count from the end.
@@ -481,97 +456,6 @@ fn lower(text: &str) -> String {
     text.to_ascii_lowercase()
 }
 
-fn md5_hex(bytes: &[u8]) -> Datum {
-    text_datum(format!("{:x}", md5::compute(bytes)))
-}
-
-fn encode(bytes: &[u8], name: &str) -> Result<String> {
-    Ok(match name.to_ascii_lowercase().as_str() {
-        "hex" => bytes.iter().map(|b| format!("{b:02x}")).collect(),
-        "base64" => base64_encode(bytes),
-        "escape" => {
-            let mut out = String::new();
-            for &b in bytes {
-                match b {
-                    b'\\' => out.push_str("\\\\"),
-                    0 | 0x80.. => out.push_str(&format!("\\{b:03o}")),
-                    _ => out.push(b as char),
-                }
-            }
-            out
-        }
-        _ => return Err(invalid_parameter(format!("unrecognized encoding: \"{name}\""))),
-    })
-}
-
-fn decode(text: &str, name: &str) -> Result<Vec<u8>> {
-    match name.to_ascii_lowercase().as_str() {
-        "hex" => crate::io::parse_bytea(&format!("\\x{text}")),
-        "base64" => base64_decode(text),
-        "escape" => crate::io::parse_bytea(text),
-        _ => Err(invalid_parameter(format!("unrecognized encoding: \"{name}\""))),
-    }
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64_encode(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for chunk in bytes.chunks(3) {
-        let word = u32::from(chunk[0]) << 16
-            | u32::from(*chunk.get(1).unwrap_or(&0)) << 8
-            | u32::from(*chunk.get(2).unwrap_or(&0));
-        for i in 0..4 {
-            out.push(if i <= chunk.len() {
-                BASE64[(word >> (18 - 6 * i)) as usize & 63] as char
-            } else {
-                '='
-            });
-        }
-        column += 4;
-        // RFC 2045 lines of 76 characters.
-        if column == 76 {
-            out.push('\n');
-            column = 0;
-        }
-    }
-    if out.ends_with('\n') {
-        out.pop();
-    }
-    out
-}
-
-fn base64_decode(text: &str) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    let (mut word, mut count) = (0u32, 0);
-    let symbols = text.bytes().filter(|b| !b.is_ascii_whitespace()).count();
-    if symbols % 4 != 0 {
-        return Err(invalid_parameter("invalid base64 end sequence")
-            .with_hint("Input data is missing padding, is truncated, or is otherwise corrupted."));
-    }
-    for c in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
-        let value = BASE64.iter().position(|b| *b == c).ok_or_else(|| {
-            invalid_parameter(format!(
-                "invalid symbol \"{}\" found while decoding base64 sequence",
-                c as char
-            ))
-        })?;
-        word = word << 6 | value as u32;
-        count += 1;
-        if count == 4 {
-            out.extend_from_slice(&word.to_be_bytes()[1..]);
-            (word, count) = (0, 0);
-        }
-    }
-    match count {
-        2 => out.push((word >> 4) as u8),
-        3 => out.extend_from_slice(&((word >> 2) as u16).to_be_bytes()),
-        _ => {}
-    }
-    Ok(out)
-}
-
 fn chr(code: i32) -> Result<String> {
     if code == 0 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
@@ -587,10 +471,6 @@ fn chr(code: i32) -> Result<String> {
     })
 }
 
-fn bytes_datum(bytes: &[u8]) -> Datum {
-    Datum::Bytea(bytes.into())
-}
-
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("textcat", |_, v| {
         let (a, b) = (text(v, 0)?, text(v, 1)?);
@@ -601,31 +481,17 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("sql_2003", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
     ("sql_2004", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
-    ("byteacat", |_, v| Ok(Datum::Bytea([bytea(v, 0)?, bytea(v, 1)?].concat().into()))),
     ("textlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?) as i32))),
     ("bpcharlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?.trim_end_matches(' ')) as i32))),
     ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
     ("bpcharoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
-    ("byteaoctetlen", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32))),
     ("sql_1811", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32 * 8))),
-    ("sql_1810", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32 * 8))),
     ("lower", |_, v| Ok(text_datum(lower(text(v, 0)?)))),
     ("upper", |_, v| Ok(text_datum(text(v, 0)?.to_ascii_uppercase()))),
     ("initcap", |_, v| Ok(text_datum(initcap(text(v, 0)?)))),
     ("text_substr", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
     ("text_substr_no_len", |_, v| Ok(text_datum(substring(text(v, 0)?, int4(v, 1)?, None)?))),
-    ("bytea_substr", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, Some(int4(v, 2)?))?))),
-    ("bytea_substr_no_len", |_, v| Ok(bytes_datum(bytes_substring(bytea(v, 0)?, int4(v, 1)?, None)?))),
     ("textpos", |_, v| Ok(Datum::Int4(position(text(v, 0)?, text(v, 1)?)))),
-    ("byteapos", |_, v| {
-        let (haystack, needle) = (bytea(v, 0)?, bytea(v, 1)?);
-        let at = if needle.is_empty() {
-            Some(0)
-        } else {
-            haystack.windows(needle.len()).position(|w| w == needle)
-        };
-        Ok(Datum::Int4(at.map_or(0, |at| at as i32 + 1)))
-    }),
     ("textoverlay", |_, v| Ok(text_datum(overlay(text(v, 0)?, text(v, 1)?, int4(v, 2)?, int4(v, 3)?)?))),
     ("textoverlay_no_len", |_, v| {
         let with = text(v, 1)?;
@@ -643,9 +509,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("rtrim", |_, v| Ok(text_datum(trim(text(v, 0)?, text(v, 1)?, false, true)))),
     ("btrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, true)))),
     ("ltrim1", |_, v| Ok(text_datum(trim(text(v, 0)?, " ", true, false)))),
-    ("byteatrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, true)))),
-    ("bytealtrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, true, false)))),
-    ("byteartrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)))),
     ("replace_text", |_, v| {
         let (source, from, to) = (text(v, 0)?, text(v, 1)?, text(v, 2)?);
         Ok(text_datum(if from.is_empty() { source.to_owned() } else { source.replace(from, to) }))
@@ -680,31 +543,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Datum::Null => Ok(text_datum("NULL")),
         value => Ok(text_datum(quote_literal(&shown(c, value)))),
     }),
-    ("md5_text", |_, v| Ok(md5_hex(text(v, 0)?.as_bytes()))),
-    ("md5_bytea", |_, v| Ok(md5_hex(bytea(v, 0)?))),
-    ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
-    ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
-    ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
-    ("pg_convert_from", |_, v| {
-        let bytes = bytea(v, 0)?;
-        std::str::from_utf8(bytes).map(text_datum).map_err(|_| {
-            SqlError::new(
-                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                "invalid byte sequence for encoding \"UTF8\"",
-            )
-        })
-    }),
-    ("byteaGetByte", |_, v| {
-        let (bytes, at) = (bytea(v, 0)?, int4(v, 1)?);
-        usize::try_from(at).ok().and_then(|i| bytes.get(i)).map(|b| Datum::Int4(i32::from(*b))).ok_or_else(
-            || {
-                SqlError::new(
-                    SqlState::ARRAY_SUBSCRIPT_ERROR,
-                    format!("index {at} out of valid range, 0..{}", bytes.len() as i64 - 1),
-                )
-            },
-        )
-    }),
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))
     }),
@@ -734,15 +572,6 @@ mod tests {
         assert_eq!(right("abc", -1), "bc");
         assert_eq!(pad("hi", 5, "xy", true), Ok("xyxhi".to_owned()));
         assert_eq!(split_part("a,b,c", ",", -1), Ok("c"));
-    }
-
-    #[test]
-    fn base64_round_trips() {
-        for text in
-            ["", "a", "ab", "abc", "hello world, this is long enough to need a second line of output, really"]
-        {
-            assert_eq!(base64_decode(&base64_encode(text.as_bytes())), Ok(text.as_bytes().to_vec()));
-        }
     }
 
     #[test]
