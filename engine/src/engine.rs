@@ -12,7 +12,7 @@ mod open;
 mod shared;
 mod views;
 
-pub use open::{EngineConfig, ExecutorPlace, OpenError, Seams};
+pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
 pub(crate) use shared::Shared;
 pub use views::{LogView, PartitionView, RouteView};
 

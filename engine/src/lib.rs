@@ -33,8 +33,8 @@ pub mod topology;
 pub mod txn;
 
 pub use engine::{
-    Durable, Engine, EngineConfig, ExecutorPlace, LogView, OpenError, PartitionView, RouteView, Seams,
-    SubmitOptions,
+    Durable, Engine, EngineConfig, ExecutorPlace, Interleave, LogView, OpenError, PartitionView, Point,
+    RouteView, Seams, SubmitOptions,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use log::Wake;

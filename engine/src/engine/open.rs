@@ -93,12 +93,34 @@ impl Default for EngineConfig {
     }
 }
 
+/// Places inside the engine where another thread's steps may come between. All of them are
+/// outside latches and commit points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A program ran and is about to commit, holding its partitions.
+    BeforeCommit,
+    /// It is committed and holds its partitions still.
+    BeforeRelease,
+    /// A ticket stands in all its queues; partitions that were idle are not served yet.
+    Enqueued,
+    /// A program that waits for a row has released everything and is not parked yet.
+    BeforePark,
+    /// A partition was taken from a ready list and is not served yet.
+    BeforeServe,
+}
+
+/// The simulator's way in: called at every [`Point`] if it is set.
+pub trait Interleave: Send + Sync {
+    fn at(&self, point: Point);
+}
+
 /// The world outside, replaceable for simulation.
 #[derive(Clone)]
 pub struct Seams {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub spawn: Arc<dyn Spawn>,
+    pub interleave: Option<Arc<dyn Interleave>>,
 }
 
 impl Default for Seams {
@@ -107,6 +129,7 @@ impl Default for Seams {
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
             spawn: Arc::new(SystemSpawn),
+            interleave: None,
         }
     }
 }
@@ -267,6 +290,7 @@ fn rebuild(
         clock: seams.clock,
         entropy: seams.entropy,
         spawn: seams.spawn,
+        interleave: seams.interleave,
         log,
         first_epoch: Epoch(recovered.epoch.0 + 1),
         references: References::new(vector),

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crossbeam::utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 
-use super::open::EngineConfig;
+use super::open::{EngineConfig, Interleave, Point};
 use crate::clock::Clock;
 use crate::executor::{Executor, MemoryGauge, Worker, put, serve, take};
 use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub spawn: Arc<dyn Spawn>,
+    interleave: Option<Arc<dyn Interleave>>,
     pub epochs: EpochClock,
     pub log: Arc<Log>,
     pub references: References,
@@ -68,6 +69,7 @@ pub(crate) struct SharedParts {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub spawn: Arc<dyn Spawn>,
+    pub interleave: Option<Arc<dyn Interleave>>,
     pub log: Arc<Log>,
     pub first_epoch: Epoch,
     pub references: References,
@@ -96,6 +98,7 @@ impl Shared {
             clock: parts.clock,
             entropy: parts.entropy,
             spawn: parts.spawn,
+            interleave: parts.interleave,
             epochs: EpochClock::new(parts.first_epoch),
             log: parts.log,
             references: parts.references,
@@ -126,6 +129,14 @@ impl Shared {
         }
         shared.log.subscribe(Arc::new(DurableChange(Arc::downgrade(&shared))));
         shared
+    }
+
+    /// Lets the simulator come between.
+    #[inline]
+    pub fn point(&self, point: Point) {
+        if let Some(interleave) = &self.interleave {
+            interleave.at(point);
+        }
     }
 
     pub fn definitions_version(&self) -> u64 {
@@ -236,6 +247,7 @@ impl Shared {
         let ticket = Ticket::new(held, job);
         note(&ticket);
         let gained = Partition::enqueue_all(&ticket);
+        self.point(Point::Enqueued);
         for partition in gained {
             if worker.nesting == 0 && self.may_run_here(worker, ticket.partitions()) {
                 serve(self, worker, partition);

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 pub use plain::run_plain;
 pub(crate) use worker::{MemoryGauge, Worker, put, take, with_worker};
 
-use crate::engine::Shared;
+use crate::engine::{Point, Shared};
 use crate::id::{Epoch, ExecutorId, IslandId};
 use crate::log::Wake;
 use crate::partition::{Lend, PartitionRef};
@@ -272,6 +272,7 @@ impl Drop for ExecutorHandle {
 /// Serves the queue of a held partition until it runs one job, lends the partition away, or
 /// finds the queue empty and releases it.
 pub(crate) fn serve(shared: &Arc<Shared>, worker: &mut Worker, partition: PartitionRef) {
+    shared.point(Point::BeforeServe);
     worker.nesting += 1;
     loop {
         match partition.take_next() {

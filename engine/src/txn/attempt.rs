@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
 use super::{InteractiveState, LockWait, RowWaiter, Txn};
-use crate::engine::Shared;
+use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::Epoch;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
@@ -60,7 +60,7 @@ pub(crate) fn run_held<P: Program>(
             Err(_) => Err(Stop::Panicked),
         };
         match result {
-            Ok(()) => match txn.commit() {
+            Ok(()) => match commit(shared, &mut txn) {
                 Committed::Yes => {
                     txn.drop_locks();
                     break Ok(());
@@ -86,6 +86,7 @@ pub(crate) fn run_held<P: Program>(
         }
     }
     let partitions = held.len() as u32;
+    shared.point(Point::BeforeRelease);
     shared.release_all(worker, &held);
     for waiter in woken {
         if let Some(job) = waiter.wake() {
@@ -105,6 +106,11 @@ pub(crate) fn run_held<P: Program>(
             inline: true,
         }),
     }
+}
+
+fn commit(shared: &Arc<Shared>, txn: &mut Txn<'_>) -> Committed {
+    shared.point(Point::BeforeCommit);
+    txn.commit()
 }
 
 impl Txn<'_> {
@@ -197,6 +203,7 @@ impl<P: Program> Attempt<P> {
     pub fn wait(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, waiter: Arc<RowWaiter>) {
         self.pending.set_row_waiter(Some(waiter.clone()));
         let pending = self.pending.clone();
+        shared.point(Point::BeforePark);
         if let Some(job) = waiter.park(self) {
             job.resubmit(shared, worker);
         } else if pending.cancelled()
