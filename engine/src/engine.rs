@@ -57,6 +57,18 @@ impl Engine {
         submit_on(&self.shared, program, options)
     }
 
+    /// Reads reference tables as they are published now, outside of any transaction: for
+    /// [`Program::predict`], whose answer may turn out wrong. Whatever `body` writes is undone.
+    pub fn read_references<R>(
+        &self,
+        body: impl FnOnce(&mut crate::txn::Txn<'_>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        crate::executor::with_worker(&self.shared, |shared, worker| {
+            worker.refresh(shared);
+            crate::txn::attempt::glance(shared, worker, body)
+        })
+    }
+
     /// Begins an interactive transaction.
     pub fn begin(&self) -> Interactive {
         let id = self.shared.next_transaction();

@@ -225,7 +225,10 @@ fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
 
 /// Text from stored bytes, which only ever came from text.
 fn text_of(bytes: &[u8]) -> CompactString {
-    CompactString::from_utf8_lossy(bytes)
+    match std::str::from_utf8(bytes) {
+        Ok(text) => CompactString::new(text),
+        Err(_) => CompactString::from_utf8_lossy(bytes),
+    }
 }
 
 // -0.0 equals 0.0 in SQL, so it is stored as 0.0.

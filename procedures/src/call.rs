@@ -115,12 +115,45 @@ impl Program {
         &self,
         args: &[Datum],
         functions: &FunctionContext<'_>,
-        _system: &dyn SystemRows,
-        _engine: &Engine,
+        system: &dyn SystemRows,
+        engine: &Engine,
         routing: &RoutingTable,
         claims: &mut ClaimSet,
     ) {
-        let inputs = RouteInputs { params: args, variables: &[], functions };
+        if self.reference_reads.is_empty() {
+            let inputs = RouteInputs { params: args, variables: &[], functions };
+            return route::predict(&self.accesses, &inputs, routing, claims);
+        }
+        let params = self.with_reference_reads(args, functions, system, engine);
+        let inputs = RouteInputs { params: &params, variables: &[], functions };
         route::predict(&self.accesses, &inputs, routing, claims);
+    }
+
+    /// The arguments, and behind them what keys depend on in reference tables. What cannot be
+    /// read now is NULL, a key no row has: the call finds its partition as it runs.
+    fn with_reference_reads(
+        &self,
+        args: &[Datum],
+        functions: &FunctionContext<'_>,
+        system: &dyn SystemRows,
+        engine: &Engine,
+    ) -> Vec<Datum> {
+        let mut params = args.to_vec();
+        for read in &self.reference_reads {
+            let value = engine.read_references(|txn| {
+                let functions = FunctionContext { now: functions.now, session: functions.session };
+                let mut ctx = ExecContext::new(txn, functions, system);
+                ctx.params = std::mem::take(&mut params);
+                let value = (read.value)(&mut ctx);
+                params = std::mem::take(&mut ctx.params);
+                match value {
+                    Ok(value) => Ok(value),
+                    Err(ExecError::Stop(stop)) => Err(stop),
+                    Err(ExecError::Sql(_)) => Ok(Datum::Null),
+                }
+            });
+            params.push(value.unwrap_or(Datum::Null));
+        }
+        params
     }
 }

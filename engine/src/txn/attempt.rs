@@ -113,6 +113,22 @@ fn commit(shared: &Arc<Shared>, txn: &mut Txn<'_>) -> Committed {
     txn.commit()
 }
 
+/// Runs `body` over reference tables as they are published now, claiming nothing beforehand and
+/// committing nothing: for predictions, which may turn out wrong.
+pub(crate) fn glance<R>(
+    shared: &Arc<Shared>,
+    worker: &mut Worker,
+    body: impl FnOnce(&mut Txn<'_>) -> Result<R, Stop>,
+) -> Result<R, Stop> {
+    let mut txn = Txn::new(shared, worker, HeldList::new(), None, LockWait::NoWait, true, false);
+    let result = body(&mut txn);
+    txn.undo_all();
+    let (held, ..) = txn.into_parts();
+    worker.scratch.missing.clear();
+    shared.release_all(worker, &held);
+    result
+}
+
 impl Txn<'_> {
     fn forget_references(&mut self) {
         if let Some(references) = self.references.take() {

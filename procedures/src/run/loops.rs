@@ -22,8 +22,13 @@ impl Budget {
     #[inline]
     fn round(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         self.0 += 1;
-        if self.0.is_multiple_of(ROUNDS_PER_CHECK) && ctx.txn.budget_exceeded() {
-            return Err(ExecError::Stop(Stop::Interactive));
+        if self.0.is_multiple_of(ROUNDS_PER_CHECK) {
+            if ctx.functions.session.interrupted() {
+                return Err(ExecError::Stop(Stop::Cancelled));
+            }
+            if ctx.txn.budget_exceeded() {
+                return Err(ExecError::Stop(Stop::Interactive));
+            }
         }
         Ok(())
     }
