@@ -313,6 +313,9 @@ impl Session {
                 if let Err(error) = self.extended(extended, rest).await {
                     self.fail(&error).await;
                     self.skip_until_sync = true;
+                } else if self.copy_in.is_some() {
+                    // The client waits to be asked for the data before it sends any.
+                    self.flush().await;
                 }
             }
         }
