@@ -56,7 +56,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         _ => {
             let source = Source(host);
-            return crate::system::dialect::call(name, args, &source)
+            return archipel_sql::system::call(name, args, &source)
                 .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))));
         }
     })

@@ -317,6 +317,11 @@ impl Session {
                     // The client waits to be asked for the data before it sends any.
                     self.flush().await;
                 }
+                if self.copy_in.is_some() {
+                    // The client waits for the go-ahead; the Sync it has sent already means
+                    // nothing until its data is over.
+                    self.flush().await;
+                }
             }
         }
         Flow::Continue

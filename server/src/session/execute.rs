@@ -1,6 +1,7 @@
 //! Running one prepared statement, and everything that can happen to it on the way.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use archipel_engine::txn::Interactive;
 use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions};
@@ -76,6 +77,9 @@ impl Session {
     }
 
     fn complete(&mut self, prepared: &Prepared, ran: &Ran) {
+        if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
+            counters.statements.fetch_add(1, Ordering::Relaxed);
+        }
         match prepared.tag {
             "CALL" => self.output.command_complete("CALL"),
             "INSERT" => self.output.command_complete_count("INSERT 0", ran.rows),

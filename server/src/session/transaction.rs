@@ -324,6 +324,9 @@ impl Session {
 
     /// Answers an error. A block becomes failed; an implicit transaction is rolled back.
     pub(super) async fn fail(&mut self, error: &SqlError) {
+        if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
+            counters.errors.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
         match self.transaction.kind {
             Kind::Block => {
                 self.transaction.failed = true;

@@ -119,8 +119,14 @@ impl Effective {
     fn decode(&mut self) {
         let path = split_identifiers(&self.text("search_path")).unwrap_or_default();
         let user = self.text("session_authorization");
-        self.search_path =
-            path.into_iter().map(|name| if name == "$user" { user.clone() } else { name }).collect();
+        // The superuser's name is the name of the system's own schema, which "$user" never means.
+        self.search_path = path
+            .into_iter()
+            .filter_map(|name| match name.as_str() {
+                "$user" => (user != "archipel").then(|| user.clone()),
+                _ => Some(name),
+            })
+            .collect();
         self.synchronous_commit = self.text("synchronous_commit") != "off";
         self.require_route = self.value("archipel.require_route") == Some(&Value::Bool(true));
         self.statement_timeout_ms = self.integer("statement_timeout") as u64;
@@ -152,7 +158,7 @@ impl Effective {
         };
         Style {
             // The name was looked up when it was set.
-            time_zone: archipel_sql::datetime::zone::by_name(&self.text("TimeZone"))
+            time_zone: archipel_sql::datetime::zone::for_setting(&self.text("TimeZone"))
                 .unwrap_or(Style::standard().time_zone.clone()),
             date_order,
             interval,
@@ -486,6 +492,6 @@ mod tests {
     fn search_paths_are_split_and_the_user_is_filled_in() {
         assert_eq!(split_identifiers("A, \"B\"\"c\" ,d").unwrap(), ["a", "B\"c", "d"]);
         assert!(split_identifiers("a,").is_none() && split_identifiers("\"a").is_none());
-        assert_eq!(&settings().effective().search_path[..], ["archipel".to_owned(), "public".to_owned()]);
+        assert_eq!(&settings().effective().search_path[..], ["public".to_owned()]);
     }
 }

@@ -8,16 +8,15 @@
 //! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
 //! dialect.
 
-pub(crate) mod dialect;
 mod facts;
 mod groups;
 mod views;
 
-use crate::system::dialect::SystemSource;
 use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::system::SystemSource;
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -26,7 +25,7 @@ use crate::session::host::Host;
 
 /// All system tables: the dialect's, then the server's own.
 pub fn tables() -> Vec<Table> {
-    let mut tables = crate::system::dialect::tables();
+    let mut tables = archipel_sql::system::tables();
     tables.extend(views::tables());
     tables
 }
@@ -36,7 +35,7 @@ pub fn rows(host: &Host, table: &Table) -> Result<Vec<Vec<Datum>>> {
     if let Some(rows) = views::rows(host, table) {
         return rows;
     }
-    crate::system::dialect::rows(table, &Source(host)).unwrap_or_else(|| {
+    archipel_sql::system::rows(table, &Source(host)).unwrap_or_else(|| {
         Err(SqlError::unsupported(format_args!("reading {}.{}", table.schema, table.name)))
     })
 }
