@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 mod checkpoint;
@@ -26,8 +26,8 @@ use crate::submission::{Pending, Submission};
 use crate::table::TableMeta;
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
-    Commit, Interactive, InteractiveSavepoint, InteractiveState, LockWait, PreSplit, Rollback, RollbackTo,
-    Sequence, SplitPartition,
+    Commit, Interactive, InteractiveSavepoint, InteractiveState, LockWait, NextValue, PreSplit, Rollback,
+    RollbackTo, Sequence, SplitPartition, Txn,
 };
 
 /// The engine. Cheap to clone; the last clone's end stops its threads.
@@ -49,6 +49,9 @@ pub struct SubmitOptions<'i> {
     pub lock_wait: LockWait,
     /// The program promises not to write.
     pub read_only: bool,
+    /// Raised by others to cancel: looked at by scans, before a commit, and while the program
+    /// waits for partitions.
+    pub cancel: Option<&'i Arc<AtomicBool>>,
 }
 
 impl Engine {
@@ -104,7 +107,7 @@ impl Engine {
 
     /// Resolves when `epoch` is durable: `true`, or `false` if the log failed before.
     pub fn durable(&self, epoch: Epoch) -> Durable {
-        Durable { shared: self.shared.clone(), epoch, registered: false }
+        Durable { shared: self.shared.clone(), epoch, registered: None }
     }
 
     /// Whether `epoch` is durable already.
@@ -137,6 +140,19 @@ impl Engine {
     /// A running sequence.
     pub fn sequence(&self, id: SequenceId) -> Option<Arc<Sequence>> {
         self.shared.load_schema().sequences.get(&id).cloned()
+    }
+
+    /// `nextval` outside any transaction: sequences are not transactional anyway. A reply that
+    /// shows the value depends on the epoch. `None`: there is no such sequence.
+    pub fn next_value(&self, id: SequenceId) -> Option<(NextValue, Epoch)> {
+        let sequence = self.sequence(id)?;
+        Some(self.shared.with_worker(|shared, worker| sequence.take(shared, worker, 1)))
+    }
+
+    /// `setval` outside any transaction; the epoch its reply depends on.
+    pub fn set_value(&self, id: SequenceId, value: i64, is_called: bool) -> Option<Epoch> {
+        let sequence = self.sequence(id)?;
+        Some(self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called)))
     }
 
     /// The current routing table.
@@ -227,6 +243,7 @@ pub(crate) fn submit_on<P: Program>(
         interactive: options.transaction.map(|transaction| transaction.state.clone()),
         lock_wait: options.lock_wait,
         read_only: options.read_only,
+        cancel: options.cancel.cloned(),
     };
     if let Some(interactive) = &run_options.interactive
         && !interactive.is_active()
@@ -301,7 +318,7 @@ fn refused(stop: Stop) -> Outcome {
 pub struct Durable {
     shared: Arc<Shared>,
     epoch: Epoch,
-    registered: bool,
+    registered: Option<Waker>,
 }
 
 impl Future for Durable {
@@ -314,9 +331,10 @@ impl Future for Durable {
         if self.shared.log_failed() {
             return Poll::Ready(false);
         }
-        self.shared.register_durable(self.epoch, context.waker().clone());
-        if !self.registered {
-            self.registered = true;
+        let waker = context.waker();
+        if !self.registered.as_ref().is_some_and(|registered| registered.will_wake(waker)) {
+            self.shared.register_durable(self.epoch, waker.clone());
+            self.registered = Some(waker.clone());
             self.shared.log.want(self.epoch);
         }
         // The epoch may have become durable before the registration.

@@ -258,7 +258,8 @@ impl Simulation {
             80..86 => self.step_log(),
             86..89 => self.split(),
             89..92 => self.step_snapshot(),
-            92..95 => self.cancel(),
+            92..94 => self.cancel(),
+            94 => self.change_definitions(),
             95 => self.look_at_a_crash(),
             96 => self.checkpoint(),
             _ => self.collect(),
@@ -384,7 +385,7 @@ impl Simulation {
                 None => session.statement = Some((id, statement)),
                 Some(done) => match done.outcome.result {
                     Ok(()) => session.transfers.push(id),
-                    Err(Stop::Abort) => {}
+                    Err(Stop::Abort | Stop::Recompile) => {}
                     // A deadlock: the client rolls back.
                     Err(_) => {
                         self.count("deadlock");
@@ -492,6 +493,28 @@ impl Simulation {
         self.count("split");
     }
 
+    /// Adds an index beside running transfers, or drops it.
+    fn change_definitions(&self) {
+        let program = script(
+            |_, claims| claims.everything(),
+            |txn| {
+                between(txn);
+                let there = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?.index(BY_BALANCE).is_some();
+                let op = if there {
+                    DdlOp::DropIndex { table: ACCOUNTS, index: BY_BALANCE }
+                } else {
+                    DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }
+                };
+                assert_eq!(txn.ddl(op)?, Inserted::Ok);
+                between(txn);
+                Ok(())
+            },
+        );
+        let submission = self.engine().submit(program, SubmitOptions::default());
+        self.others.borrow_mut().push(submission);
+        self.count("ddl");
+    }
+
     fn checkpoint(&self) {
         // Waits for its slices, so only where nothing is held further down the stack, and with
         // every commit durable.
@@ -567,6 +590,11 @@ impl Simulation {
                     }
                 }
             };
+            if done.outcome.result == Err(Stop::Recompile) {
+                // The table's layout is another one now: this snapshot cannot go on.
+                self.snapshots.borrow_mut().retain(|other| !Rc::ptr_eq(other, &snapshot));
+                return;
+            }
             done.outcome.result.expect("the page is read");
             sum += done.program.rows.iter().map(|(_, row)| int8(&table, row, 2)).sum::<i64>();
             match done.program.next {
@@ -611,6 +639,8 @@ impl Simulation {
                     Err(Stop::Abort) => self.count("aborted"),
                     Err(Stop::Cancelled) => self.count("cancelled"),
                     Err(Stop::DiskFull) => self.count("disk full"),
+                    // The definitions changed between the look at them and the claim.
+                    Err(Stop::Recompile) => self.count("recompile"),
                     Err(other) => panic!("transfer {id}: {other:?}"),
                 },
             }
@@ -620,6 +650,10 @@ impl Simulation {
             match submission.try_take() {
                 None => self.reads.borrow_mut().push(submission),
                 Some(done) => {
+                    if done.outcome.result == Err(Stop::Recompile) {
+                        self.count("recompile");
+                        continue;
+                    }
                     done.outcome.result.expect("a read succeeds");
                     assert_eq!(done.program.value, Some(TOTAL), "money is conserved");
                     self.count("read");
@@ -630,7 +664,7 @@ impl Simulation {
             None => true,
             Some(done) => {
                 assert!(
-                    matches!(done.outcome.result, Ok(()) | Err(Stop::DiskFull)),
+                    matches!(done.outcome.result, Ok(()) | Err(Stop::DiskFull | Stop::Recompile)),
                     "{:?}",
                     done.outcome.result
                 );
@@ -738,7 +772,10 @@ impl Simulation {
         for partition in engine.partitions() {
             assert_eq!(partition.queued, 0);
         }
-        self.alone(|engine| assert_eq!(unpredicted(engine, sum_of_accounts).0, Ok(TOTAL)));
+        self.alone(|engine| {
+            assert_eq!(unpredicted(engine, sum_of_accounts).0, Ok(TOTAL));
+            check_index(engine);
+        });
         engine.step_log().expect("written");
         *self.depth.borrow_mut() = 0;
     }
@@ -746,6 +783,28 @@ impl Simulation {
 
 thread_local! {
     static COMPARED: RefCell<Option<(Option<i64>, Option<i64>)>> = const { RefCell::new(None) };
+}
+
+/// The index on balances, if it is there, has the entries of the rows and no others.
+fn check_index(engine: &Engine) {
+    let (result, _) = unpredicted(engine, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        let Some(index) = table.index(BY_BALANCE) else { return Ok(()) };
+        let mut keys = Vec::new();
+        let range = archipel_engine::KeyRange::ALL;
+        txn.scan_index(&table, &index.def, range, Direction::Ascending, &mut |_, key| {
+            keys.push(key.to_vec());
+            std::ops::ControlFlow::Continue(())
+        })?;
+        assert_eq!(keys.len(), ACCOUNTS_COUNT as usize + 1);
+        let mut balances = Vec::new();
+        for key in &keys {
+            balances.push(txn.get(&table, key)?.map(|row| int8(&table, row, 2)));
+        }
+        assert!(balances.is_sorted() && balances.iter().all(Option::is_some));
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
 }
 
 /// The numbers of the transfers that left their trace.

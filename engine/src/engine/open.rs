@@ -190,6 +190,15 @@ impl Engine {
         self.background.step(&self.shared)
     }
 
+    /// The orderly end: a checkpoint, so that the next start replays nothing, and the last
+    /// commits written.
+    pub fn shutdown(&self) -> Result<(), OpenError> {
+        self.flush();
+        let checkpoint = self.checkpoint();
+        self.close();
+        checkpoint
+    }
+
     /// Stops the background threads; what was committed is written first.
     pub fn close(&self) {
         self.background.stop();

@@ -205,22 +205,24 @@ impl MemoryShare {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Seat> = const { RefCell::new(Seat(None)) };
+    static SEATS: RefCell<Seats> = const { RefCell::new(Seats(Vec::new())) };
 }
 
-/// The worker a thread keeps between calls; given back when the thread ends.
-struct Seat(Option<Box<Worker>>);
+/// The workers a thread keeps between calls, the last one on top: one, and one more for every
+/// depth it ever nested calls to. Given back when the thread ends.
+struct Seats(Vec<Box<Worker>>);
 
-impl Drop for Seat {
+/// Calls nest two deep in practice: a prediction that looks at reference tables.
+const SEATS_MAX: usize = 4;
+
+impl Drop for Seats {
     fn drop(&mut self) {
-        give_back(self.0.take());
+        self.0.drain(..).for_each(give_back);
     }
 }
 
-fn give_back(worker: Option<Box<Worker>>) {
-    if let Some(mut worker) = worker
-        && let Some(shared) = worker.shared.upgrade()
-    {
+fn give_back(mut worker: Box<Worker>) {
+    if let Some(shared) = worker.shared.upgrade() {
         worker.executor = None;
         worker.island = None;
         shared.return_worker(worker);
@@ -237,23 +239,25 @@ pub(crate) fn with_worker<R>(shared: &Arc<Shared>, body: impl FnOnce(&Arc<Shared
 
 /// Takes the thread's worker out of its seat, or another one of this engine's.
 pub(crate) fn take(shared: &Arc<Shared>) -> Box<Worker> {
-    let seated = CURRENT.try_with(|seat| seat.try_borrow_mut().ok().and_then(|mut seat| seat.0.take()));
-    match seated.ok().flatten() {
-        Some(worker) if std::ptr::eq(worker.shared.as_ptr(), Arc::as_ptr(shared)) => worker,
-        other => {
-            give_back(other);
-            shared.take_worker()
+    let pop = || SEATS.try_with(|seats| seats.try_borrow_mut().ok().and_then(|mut seats| seats.0.pop())).ok().flatten();
+    while let Some(worker) = pop() {
+        if std::ptr::eq(worker.shared.as_ptr(), Arc::as_ptr(shared)) {
+            return worker;
         }
+        give_back(worker);
     }
+    shared.take_worker()
 }
 
-/// Seats a worker; whoever sat there goes back to the engine.
+/// Seats a worker.
 pub(crate) fn put(worker: Box<Worker>) {
     let mut worker = Some(worker);
-    let displaced = CURRENT.try_with(|seat| match seat.try_borrow_mut() {
-        Ok(mut seat) => std::mem::replace(&mut seat.0, worker.take()),
-        Err(_) => None,
+    let _ = SEATS.try_with(|seats| {
+        if let Ok(mut seats) = seats.try_borrow_mut()
+            && seats.0.len() < SEATS_MAX
+        {
+            seats.0.extend(worker.take());
+        }
     });
-    give_back(displaced.ok().flatten());
-    give_back(worker);
+    worker.into_iter().for_each(give_back);
 }

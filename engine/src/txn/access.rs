@@ -41,6 +41,9 @@ impl Txn<'_> {
                 return Ok(partition);
             }
         }
+        if self.holds_nothing {
+            return Err(Stop::Restart);
+        }
         self.worker.refresh(self.shared);
         let routes = self.worker.routing.routes(group);
         let at = match high {
@@ -71,6 +74,9 @@ impl Txn<'_> {
 
     #[cold]
     fn claim_missing(&mut self, group: GroupId, key: &[u8]) -> Result<PartitionRef, Stop> {
+        if self.holds_nothing {
+            return Err(Stop::Restart);
+        }
         self.worker.refresh(self.shared);
         let Some(partition) = self.worker.routing.find(group, key) else {
             // The group is gone, so the table is, too.

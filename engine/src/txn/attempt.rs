@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::commit::Committed;
 use super::{InteractiveState, LockWait, RowWaiter, Txn};
@@ -25,6 +25,13 @@ pub(crate) struct RunOptions {
     pub interactive: Option<Arc<InteractiveState>>,
     pub lock_wait: LockWait,
     pub read_only: bool,
+    pub cancel: Option<Arc<AtomicBool>>,
+}
+
+impl RunOptions {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
 }
 
 /// How one run ended. In every case the partitions are released.
@@ -45,6 +52,7 @@ pub(crate) fn run_held<P: Program>(
     held: HeldList,
     everything: bool,
 ) -> Ran {
+    worker.refresh(shared);
     worker.runs += 1;
     let sampled = worker.runs.is_multiple_of(SAMPLE_EVERY);
     let began = if sampled { shared.clock.monotonic_nanos() } else { 0 };
@@ -54,12 +62,20 @@ pub(crate) fn run_held<P: Program>(
     }
     let mut txn =
         Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
+    txn.cancel = options.cancel.clone();
     let result = loop {
+        if options.is_cancelled() {
+            break Err(Stop::Cancelled);
+        }
         let result = match catch_unwind(AssertUnwindSafe(|| program.run(&mut txn))) {
             Ok(result) => result,
             Err(_) => Err(Stop::Panicked),
         };
         match result {
+            Ok(()) if options.is_cancelled() => {
+                txn.undo_all();
+                break Err(Stop::Cancelled);
+            }
             Ok(()) => match commit(shared, &mut txn) {
                 Committed::Yes => {
                     txn.drop_locks();

@@ -185,7 +185,7 @@ impl Txn<'_> {
         }
         self.worker.admit(self.shared)?;
         if self.ddl.is_none() {
-            self.worker.refresh(self.shared);
+            self.hold_everything()?;
             self.level_sequences();
             self.ddl = Some(Box::new(DdlWork {
                 schema: (*self.worker.schema).clone(),
@@ -218,6 +218,28 @@ impl Txn<'_> {
                     work.note(super::sequence::sequence_key(id), None::<&SequenceDef>);
                 }
                 Ok(Inserted::Ok)
+            }
+        }
+    }
+
+    /// A partition that split while this program queued has an upper part the claim did not
+    /// know. Once everything the routing table names is held, nothing can split any more.
+    fn hold_everything(&mut self) -> Result<(), Stop> {
+        loop {
+            self.worker.refresh(self.shared);
+            let version = self.worker.routing.version;
+            for partition in self.worker.routing.all() {
+                if self.held.iter().any(|held| held.id == partition.id) {
+                    continue;
+                }
+                if !partition.try_claim() {
+                    self.worker.scratch.missing.everything();
+                    return Err(Stop::Restart);
+                }
+                self.held.push(partition);
+            }
+            if self.shared.load_routing().version == version {
+                return Ok(());
             }
         }
     }

@@ -153,6 +153,9 @@ pub struct Txn<'w> {
     /// This is the commit or rollback of an interactive transaction, whose overlay entries it
     /// may touch.
     finishing: Option<TxnId>,
+    /// A look at reference tables for a prediction: partitions are not to be claimed.
+    holds_nothing: bool,
+    cancel: Option<Arc<std::sync::atomic::AtomicBool>>,
 }
 
 impl<'w> Txn<'w> {
@@ -184,6 +187,8 @@ impl<'w> Txn<'w> {
             waiting: None,
             woken: Vec::new(),
             finishing: None,
+            holds_nothing: false,
+            cancel: None,
         }
     }
 
@@ -229,6 +234,12 @@ impl<'w> Txn<'w> {
             return false;
         }
         now - self.started_nanos > self.shared.config.one_shot_budget_micros * 1_000
+    }
+
+    /// Whether somebody asked for this program's end: long loops look, and stop with
+    /// [`Stop::Cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|cancel| cancel.load(std::sync::atomic::Ordering::Relaxed))
     }
 
     /// The table as this transaction sees it (its own DDL included).

@@ -75,7 +75,7 @@ impl Sequence {
         self.state.lock().next
     }
 
-    fn take(&self, shared: &Arc<Shared>, worker: &mut Worker, count: i128) -> (NextValue, Epoch) {
+    pub(crate) fn take(&self, shared: &Arc<Shared>, worker: &mut Worker, count: i128) -> (NextValue, Epoch) {
         let mut state = self.state.lock();
         let def = &self.def;
         let step = i128::from(def.increment);
@@ -98,7 +98,7 @@ impl Sequence {
         (NextValue::Value(value as i64), state.bound_epoch)
     }
 
-    fn set(&self, shared: &Arc<Shared>, worker: &mut Worker, value: i64, called: bool) -> Epoch {
+    pub(crate) fn set(&self, shared: &Arc<Shared>, worker: &mut Worker, value: i64, called: bool) -> Epoch {
         let mut state = self.state.lock();
         let step = i128::from(self.def.increment);
         state.next = if called { i128::from(value) + step } else { i128::from(value) };
