@@ -27,7 +27,7 @@ use crate::table::TableMeta;
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
     Commit, Interactive, InteractiveSavepoint, InteractiveState, LockWait, NextValue, PreSplit, Rollback,
-    RollbackTo, Sequence, SplitPartition, Txn,
+    RollbackTo, Sequence, SplitPartition,
 };
 
 /// The engine. Cheap to clone; the last clone's end stops its threads.

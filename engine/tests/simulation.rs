@@ -885,6 +885,9 @@ fn the_invariants_hold_on_every_seed() {
         }
     }
     println!("{total:?}");
+    if seeds.is_some() {
+        return;
+    }
     for what in
         ["inline", "queued", "aborted", "cancelled", "read", "interactive", "snapshot", "checkpoint", "crash"]
     {

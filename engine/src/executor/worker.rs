@@ -239,7 +239,9 @@ pub(crate) fn with_worker<R>(shared: &Arc<Shared>, body: impl FnOnce(&Arc<Shared
 
 /// Takes the thread's worker out of its seat, or another one of this engine's.
 pub(crate) fn take(shared: &Arc<Shared>) -> Box<Worker> {
-    let pop = || SEATS.try_with(|seats| seats.try_borrow_mut().ok().and_then(|mut seats| seats.0.pop())).ok().flatten();
+    let pop = || {
+        SEATS.try_with(|seats| seats.try_borrow_mut().ok().and_then(|mut seats| seats.0.pop())).ok().flatten()
+    };
     while let Some(worker) = pop() {
         if std::ptr::eq(worker.shared.as_ptr(), Arc::as_ptr(shared)) {
             return worker;

@@ -137,6 +137,7 @@ pub(crate) fn glance<R>(
     body: impl FnOnce(&mut Txn<'_>) -> Result<R, Stop>,
 ) -> Result<R, Stop> {
     let mut txn = Txn::new(shared, worker, HeldList::new(), None, LockWait::NoWait, true, false);
+    txn.holds_nothing = true;
     let result = body(&mut txn);
     txn.undo_all();
     let (held, ..) = txn.into_parts();
