@@ -87,6 +87,9 @@ pub struct ExecContext<'a, 'e> {
     spare: Vec<Frame>,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
+    /// Whether `archipel.one_shot_budget` bounds the run. A batch of COPY rows is bounded by its
+    /// bytes instead: as an interactive transaction it would only take longer.
+    pub budgeted: bool,
 }
 
 thread_local! {
@@ -130,6 +133,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             frame: Frame::default(),
             spare: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
             ticks: 0,
+            budgeted: true,
         }
     }
 
@@ -146,7 +150,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if self.functions.session.interrupted() {
             return Err(Stop::Cancelled.into());
         }
-        if self.txn.budget_exceeded() {
+        if self.budgeted && self.txn.budget_exceeded() {
             return Err(Stop::Interactive.into());
         }
         Ok(())

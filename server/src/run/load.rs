@@ -43,6 +43,7 @@ impl LoadRun {
         let host = self.host.clone();
         let functions = FunctionContext { now, session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
+        context.budgeted = false;
         for (index, row) in self.rows.iter_mut().enumerate() {
             if index % 1024 == 1023 && functions.session.interrupted() {
                 return Err(Stop::Cancelled.into());
