@@ -1,1 +1,155 @@
-//! planner/analytics
+//! Analytical queries: the bound tree lowered to DataFusion, over a snapshot.
+//!
+//! A query that reads tables whole would hold every partition's claim if it ran natively. Here
+//! it runs over a snapshot, beside the transactions, on threads of its own:
+//!
+//! 1. [`subquery`] runs uncorrelated subqueries and puts their results into the tree;
+//! 2. [`lower`] turns operators into DataFusion's, and expressions into native ones where they
+//!    mean the same, else into row-wise [`function`]s over [`evaluate`]; aggregates keep
+//!    PostgreSQL's states ([`aggregate`]);
+//! 3. DataFusion optimises and executes; tables are read page by page ([`scan`]), values travel
+//!    in Arrow arrays as [`carrier`] says;
+//! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
+//!
+//! Invariant: the same statement gives the same result on both executors. What cannot be
+//! lowered with equal meaning is [`AnalyticsError::Unsupported`], and the caller runs it
+//! natively.
+
+pub mod aggregate;
+pub mod carrier;
+pub mod error;
+pub mod evaluate;
+pub mod function;
+pub mod lower;
+pub mod scan;
+pub mod subquery;
+
+use std::sync::Arc;
+
+use archipel_engine::{Engine, Snapshot};
+use archipel_planner::bound::{BoundQuery, Rel};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
+use archipel_sql::function::SessionHost;
+use archipel_sql::types::Type;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::prelude::{DataFrame, SessionConfig};
+use futures::StreamExt;
+
+use carrier::Reader;
+pub use error::AnalyticsError;
+use error::sql_error;
+use evaluate::Context;
+use lower::Lowerer;
+
+/// What one execution needs to know of its surroundings.
+#[derive(Clone)]
+pub struct Environment {
+    pub engine: Engine,
+    pub snapshot: Arc<Snapshot>,
+    pub session: Arc<dyn SessionHost + Send + Sync>,
+    /// Transaction start, microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    pub params: Vec<Datum>,
+}
+
+/// The analytical executor. One for the process; cheap to clone.
+#[derive(Clone)]
+pub struct Analytics {
+    state: SessionState,
+}
+
+impl Analytics {
+    /// An executor whose queries together may hold this much memory, beyond the tables' own.
+    pub fn new(memory_bytes: usize) -> Result<Analytics, SqlError> {
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_limit(memory_bytes, 1.0)
+            .build_arc()
+            .map_err(|error| SqlError::internal(error.to_string()))?;
+        // One partition: aggregates keep PostgreSQL's states, which do not merge; and the
+        // scan is done by the executors that own the data anyway.
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(8192);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .build();
+        Ok(Analytics { state })
+    }
+
+    /// Plans a query over the environment's snapshot and starts it. Run it, and read its rows,
+    /// on a runtime of its own: it computes on the thread that polls it.
+    pub async fn execute(
+        &self,
+        query: &BoundQuery,
+        environment: &Environment,
+    ) -> Result<Rows, AnalyticsError> {
+        self.execute_rel(&query.rel, environment).await
+    }
+
+    async fn execute_rel(&self, rel: &Rel, environment: &Environment) -> Result<Rows, AnalyticsError> {
+        let context = Arc::new(Context {
+            params: environment.params.clone(),
+            session: environment.session.clone(),
+            now: environment.now,
+        });
+        let rel = subquery::resolve(self, rel, environment).await?;
+        let mut lowerer = Lowerer::new(&environment.engine, environment.snapshot.clone(), context);
+        let lowered = lowerer.rel(&rel)?;
+        let types: Vec<Type> = lowered.columns.iter().map(|(_, ty)| *ty).collect();
+        let outputs: Vec<_> = lowered
+            .columns
+            .iter()
+            .map(|(column, _)| datafusion::logical_expr::Expr::Column(column.clone()))
+            .collect();
+        let plan = if outputs.is_empty() {
+            lowered.plan
+        } else {
+            lowered.plan.project(outputs).map_err(sql_error)?
+        };
+        let plan = plan.build().map_err(sql_error)?;
+        let frame = DataFrame::new(self.state.clone(), plan);
+        let stream = frame.execute_stream().await.map_err(sql_error)?;
+        Ok(Rows { stream, types, snapshot: environment.snapshot.clone() })
+    }
+}
+
+/// The rows of a running query, in batches. Dropping it stops the query.
+pub struct Rows {
+    stream: SendableRecordBatchStream,
+    types: Vec<Type>,
+    /// Kept until the last row is read.
+    snapshot: Arc<Snapshot>,
+}
+
+impl Rows {
+    /// The types of the columns.
+    pub fn types(&self) -> &[Type] {
+        &self.types
+    }
+
+    /// The snapshot the rows come from: a reply depends on its epoch.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The next rows; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<Vec<Datum>>>, SqlError> {
+        let Some(batch) = self.stream.next().await else { return Ok(None) };
+        let batch = batch.map_err(sql_error)?;
+        let readers = self
+            .types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| Reader::new(batch.column(i).as_ref(), *ty))
+            .collect::<Result<Vec<_>, _>>()?;
+        let rows =
+            (0..batch.num_rows()).map(|row| readers.iter().map(|reader| reader.get(row)).collect()).collect();
+        Ok(Some(rows))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -354,7 +354,8 @@ impl RowSink for FirstRow {
     }
 }
 
-pub(crate) type Values = SmallVec<[Datum; 4]>;
+/// Argument and element lists, mostly short.
+pub type Values = SmallVec<[Datum; 4]>;
 
 pub(crate) fn eval_all(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<Values> {
     let mut values = Values::with_capacity(sources.len());
@@ -410,7 +411,7 @@ fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
 }
 
 /// `ARRAY[…]`: of scalars, or of arrays of one shape, which gain a dimension.
-pub(crate) fn array_of(element: Oid, values: Values) -> Result<Datum> {
+pub fn array_of(element: Oid, values: Values) -> Result<Datum> {
     let nested = values.iter().any(|value| matches!(value, Datum::Array(_)));
     if !nested {
         let dimensions = match values.len() {
@@ -492,12 +493,7 @@ fn slice(array: &Array, lows: &[Option<i64>], highs: &[Option<i64>]) -> Datum {
 }
 
 /// The text form of one type read as another.
-pub(crate) fn convert_io(
-    value: &Datum,
-    from: Type,
-    to: Type,
-    functions: &FunctionContext<'_>,
-) -> Result<Datum> {
+pub fn convert_io(value: &Datum, from: Type, to: Type, functions: &FunctionContext<'_>) -> Result<Datum> {
     if value.is_null() {
         return Ok(Datum::Null);
     }

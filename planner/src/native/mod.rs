@@ -65,8 +65,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 pub use context::{ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
-pub(crate) use expression::array_of;
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression, element};
+pub use expression::{array_of, convert_io};
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use statement::{CompiledStatement, columns_of, compile_statement};
 pub use walk::{visit_expressions, visit_relations};

@@ -1,0 +1,325 @@
+//! Aggregates: PostgreSQL's own states behind DataFusion's interface.
+//!
+//! DISTINCT, ORDER BY and FILTER of a call are handled here, beside the state, so that they
+//! compare values as PostgreSQL does. States are not mergeable, which is why aggregation runs in
+//! one phase (one target partition).
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use archipel_planner::row::Codec;
+use archipel_sql::compare::compare;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
+use archipel_sql::function::{AggregateFunction, AggregateState};
+use archipel_sql::numeric::Numeric;
+use archipel_sql::types::Type;
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int64Array};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
+use datafusion::scalar::ScalarValue;
+
+use crate::carrier::{Reader, data_type, scalar};
+use crate::error::external;
+use crate::evaluate::Context;
+
+/// What an aggregate call does with its columns: first its arguments, then its sort keys, then
+/// its filter.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub function: &'static AggregateFunction,
+    pub args: Vec<Type>,
+    pub distinct: bool,
+    /// Type, descending, NULLs first.
+    pub order_by: Vec<(Type, bool, bool)>,
+    pub filter: bool,
+    pub result: Type,
+}
+
+/// One aggregate call of a plan.
+#[derive(Debug)]
+pub struct RowAggregate {
+    name: String,
+    call: Call,
+    context: Arc<Context>,
+    signature: Signature,
+}
+
+impl RowAggregate {
+    /// An aggregate with a name no other of the plan has.
+    pub fn new(name: String, call: Call, context: Arc<Context>) -> RowAggregate {
+        let mut types: Vec<DataType> = call.args.iter().map(|ty| data_type(*ty)).collect();
+        types.extend(call.order_by.iter().map(|(ty, ..)| data_type(*ty)));
+        if call.filter {
+            types.push(DataType::Boolean);
+        }
+        let signature = if types.is_empty() {
+            Signature::nullary(Volatility::Immutable)
+        } else {
+            Signature::exact(types, Volatility::Immutable)
+        };
+        RowAggregate { name, call, context, signature }
+    }
+}
+
+impl PartialEq for RowAggregate {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RowAggregate {}
+
+impl Hash for RowAggregate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl AggregateUDFImpl for RowAggregate {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(data_type(self.call.result))
+    }
+
+    fn state_fields(&self, _args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        Ok(vec![Arc::new(Field::new(format!("{}_state", self.name), DataType::Binary, true))])
+    }
+
+    fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if let ("sum", [ty], false, true, false) = (
+            self.call.function.name,
+            &self.call.args[..],
+            self.call.distinct,
+            self.call.order_by.is_empty(),
+            self.call.filter,
+        ) && let Codec::Scaled(scale) = Codec::of(*ty)
+        {
+            let sum = ScaledSum { scale, units: 0, seen: false, nan: false, result: self.call.result };
+            return Ok(Box::new(sum));
+        }
+        Ok(Box::new(RowAccumulator {
+            state: Mutex::new((self.call.function.state)(&self.call.args)),
+            held: Vec::new(),
+            call: self.call.clone(),
+            context: self.context.clone(),
+        }))
+    }
+}
+
+fn not_mergeable<T>() -> Result<T> {
+    Err(external(SqlError::internal("an aggregate was split over partitions")))
+}
+
+struct RowAccumulator {
+    /// Behind a mutex for DataFusion's Sync bound alone; it is only reached through `&mut`.
+    state: Mutex<Box<dyn AggregateState>>,
+    /// Rows kept back for DISTINCT or ORDER BY: arguments, then sort keys.
+    held: Vec<Vec<Datum>>,
+    call: Call,
+    context: Arc<Context>,
+}
+
+impl std::fmt::Debug for RowAccumulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.call)
+    }
+}
+
+impl RowAccumulator {
+    fn holds(&self) -> bool {
+        self.call.distinct || !self.call.order_by.is_empty()
+    }
+
+    fn take(&mut self, args: &[Datum]) -> Result<()> {
+        if self.call.function.strict && args.iter().any(Datum::is_null) {
+            return Ok(());
+        }
+        let state = self
+            .state
+            .get_mut()
+            .map_err(|_| external(SqlError::internal("an aggregate's state was lost")))?;
+        state.update(&self.context.functions(), args).map_err(external)
+    }
+
+    /// Feeds the held rows in order, without repetitions if DISTINCT.
+    fn feed(&mut self) -> Result<()> {
+        let mut held = std::mem::take(&mut self.held);
+        let width = self.call.args.len();
+        let order = self.call.order_by.clone();
+        held.sort_by(|a, b| {
+            let keys = order.iter().enumerate().map(|(i, (_, descending, nulls_first))| {
+                order_datums(&a[width + i], &b[width + i], *descending, *nulls_first)
+            });
+            // DISTINCT sorts by the arguments where ORDER BY leaves them unordered.
+            let args = a[..width].iter().zip(&b[..width]).map(|(a, b)| order_datums(a, b, false, false));
+            let all = keys.chain(args.take(if self.call.distinct { width } else { 0 }));
+            all.into_iter().find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+        });
+        if self.call.distinct {
+            held.dedup_by(|a, b| {
+                a[..width]
+                    .iter()
+                    .zip(&b[..width])
+                    .all(|(a, b)| order_datums(a, b, false, false) == Ordering::Equal)
+            });
+        }
+        for row in &held {
+            self.take(&row[..width])?;
+        }
+        Ok(())
+    }
+}
+
+fn order_datums(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => {
+            if nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, true) => {
+            if nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        (false, false) if descending => compare(b, a),
+        (false, false) => compare(a, b),
+    }
+}
+
+impl Accumulator for RowAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut types = self.call.args.clone();
+        types.extend(self.call.order_by.iter().map(|(ty, ..)| *ty));
+        let readers = values
+            .iter()
+            .zip(&types)
+            .map(|(array, ty)| Reader::new(array.as_ref(), *ty))
+            .collect::<archipel_sql::error::Result<Vec<_>>>()
+            .map_err(external)?;
+        let filter = match (self.call.filter, values.last()) {
+            (true, Some(last)) => last.as_any().downcast_ref::<BooleanArray>(),
+            _ => None,
+        };
+        let rows = values.first().map_or(0, |array| array.len());
+        let mut row: Vec<Datum> = Vec::with_capacity(readers.len());
+        for place in 0..rows {
+            if let Some(filter) = filter
+                && !(filter.is_valid(place) && filter.value(place))
+            {
+                continue;
+            }
+            row.clear();
+            row.extend(readers.iter().map(|reader| reader.get(place)));
+            if self.holds() {
+                self.held.push(row.clone());
+            } else {
+                self.take(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.feed()?;
+        let state = self
+            .state
+            .get_mut()
+            .map_err(|_| external(SqlError::internal("an aggregate's state was lost")))?;
+        let value = state.finish(&self.context.functions()).map_err(external)?;
+        scalar(&value, self.call.result).map_err(external)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.held.iter().map(|row| row.len() * size_of::<Datum>()).sum::<usize>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        not_mergeable()
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        not_mergeable()
+    }
+}
+
+/// The sum of `numeric(p, s)` values as units of 10⁻ˢ: exact in 128 bits for any table.
+#[derive(Debug)]
+struct ScaledSum {
+    scale: u16,
+    units: i128,
+    seen: bool,
+    nan: bool,
+    result: Type,
+}
+
+impl Accumulator for ScaledSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(array) = values.first().and_then(|array| array.as_any().downcast_ref::<Int64Array>()) else {
+            return Err(external(SqlError::internal("a scaled sum over another column")));
+        };
+        for units in array.iter().flatten() {
+            self.seen = true;
+            match Codec::Scaled(self.scale).decode(archipel_engine::cell::Cell::Int8(units)) {
+                Datum::Numeric(value) if units == i64::MAX && value.is_nan() => self.nan = true,
+                _ => self.units += i128::from(units),
+            }
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = if !self.seen {
+            Datum::Null
+        } else if self.nan {
+            Datum::Numeric(Numeric::NAN)
+        } else {
+            let number = match i64::try_from(self.units) {
+                Ok(units) => Numeric::from_scaled(units, self.scale),
+                Err(_) => scaled_text(self.units, self.scale)
+                    .parse()
+                    .map_err(|_| external(SqlError::internal("a sum that is no number")))?,
+            };
+            Datum::Numeric(number)
+        };
+        scalar(&value, self.result).map_err(external)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        not_mergeable()
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        not_mergeable()
+    }
+}
+
+/// Units of 10⁻ˢ as decimal text.
+fn scaled_text(units: i128, scale: u16) -> String {
+    let sign = if units < 0 { "-" } else { "" };
+    let scale = usize::from(scale);
+    let digits = format!("{:0>width$}", units.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}

@@ -1,0 +1,263 @@
+//! Row-wise evaluation of bound expressions without subqueries: the one meaning of an
+//! expression, for everything DataFusion has no equal of.
+
+use std::sync::Arc;
+
+use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
+use archipel_planner::native::{array_of, convert_io, element};
+use archipel_sql::datum::{Array, Datum};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
+
+use archipel_planner::bind::visit::visit_expr;
+
+/// What expressions read beside their row: fixed for one execution.
+pub struct Context {
+    pub params: Vec<Datum>,
+    pub session: Arc<dyn SessionHost + Send + Sync>,
+    /// Transaction start, microseconds since 2000-01-01 UTC.
+    pub now: i64,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Context")
+    }
+}
+
+impl Context {
+    /// For calls of scalar functions.
+    pub fn functions(&self) -> FunctionContext<'_> {
+        FunctionContext { now: self.now, session: &*self.session }
+    }
+}
+
+/// Whether [`evaluate`] understands all of an expression; the answer names what it does not.
+pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
+    let mut refused = None;
+    visit_expr(expr, 0, &mut |part, nesting| {
+        match &part.kind {
+            ExprKind::Subquery(_) => refused = Some("a subquery"),
+            ExprKind::Routine { .. } => refused = Some("a routine call"),
+            ExprKind::Variable(_) => refused = Some("a variable"),
+            ExprKind::Column { depth, .. } if *depth > nesting => refused = Some("an outer row"),
+            ExprKind::Subscript { subscripts, .. }
+                if subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. })) =>
+            {
+                refused = Some("an array slice");
+            }
+            // What changes or asks the session for more than its settings.
+            ExprKind::Call { function, .. }
+                if function.function.volatility == Volatility::Volatile
+                    && function.function.name != "random" =>
+            {
+                refused = Some("a volatile function");
+            }
+            _ => {}
+        }
+        refused.is_none()
+    });
+    refused
+}
+
+/// Whether an expression may answer differently for equal rows.
+pub fn is_volatile(expr: &BoundExpr) -> bool {
+    let mut volatile = false;
+    visit_expr(expr, 0, &mut |part, _| {
+        if let ExprKind::Call { function, .. } = &part.kind {
+            volatile |= function.function.volatility == Volatility::Volatile;
+        }
+        !volatile
+    });
+    volatile
+}
+
+fn call(function: &ResolvedFunction, args: &[Datum], context: &Context) -> Result<Datum> {
+    if function.function.strict && args.iter().any(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    (function.function.eval)(&context.functions(), args)
+}
+
+/// The truth of a condition: `None` is UNKNOWN.
+fn truth(value: &Datum) -> Option<bool> {
+    match value {
+        Datum::Bool(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn boolean(value: Option<bool>) -> Datum {
+    value.map_or(Datum::Null, Datum::Bool)
+}
+
+/// The value of an expression over a row.
+pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Datum> {
+    let eval = |expr: &BoundExpr| evaluate(expr, row, context);
+    Ok(match &expr.kind {
+        ExprKind::Const(value) => value.clone(),
+        ExprKind::Param(number) => context
+            .params
+            .get(usize::from(*number))
+            .cloned()
+            .ok_or_else(|| SqlError::internal("a parameter without a value"))?,
+        ExprKind::Column { index, .. } => row
+            .get(usize::from(*index))
+            .cloned()
+            .ok_or_else(|| SqlError::internal("a column beyond its row"))?,
+        ExprKind::Call { function, args } => match &args[..] {
+            [one] => call(function, &[eval(one)?], context)?,
+            [one, two] => call(function, &[eval(one)?, eval(two)?], context)?,
+            many => {
+                let values = many.iter().map(eval).collect::<Result<Vec<_>>>()?;
+                call(function, &values, context)?
+            }
+        },
+        ExprKind::And(list) => {
+            let mut unknown = false;
+            for item in list {
+                match truth(&eval(item)?) {
+                    Some(false) => return Ok(Datum::Bool(false)),
+                    Some(true) => {}
+                    None => unknown = true,
+                }
+            }
+            boolean((!unknown).then_some(true))
+        }
+        ExprKind::Or(list) => {
+            let mut unknown = false;
+            for item in list {
+                match truth(&eval(item)?) {
+                    Some(true) => return Ok(Datum::Bool(true)),
+                    Some(false) => {}
+                    None => unknown = true,
+                }
+            }
+            boolean((!unknown).then_some(false))
+        }
+        ExprKind::Not(inner) => boolean(truth(&eval(inner)?).map(|value| !value)),
+        ExprKind::IsNull(inner) => Datum::Bool(eval(inner)?.is_null()),
+        ExprKind::IsNotNull(inner) => Datum::Bool(!eval(inner)?.is_null()),
+        ExprKind::IsBool { expr, value, negated } => {
+            Datum::Bool((truth(&eval(expr)?) == Some(*value)) != *negated)
+        }
+        ExprKind::IsDistinctFrom { left, right, equality, negated } => {
+            let (left, right) = (eval(left)?, eval(right)?);
+            let distinct = match (left.is_null(), right.is_null()) {
+                (true, true) => false,
+                (true, false) | (false, true) => true,
+                (false, false) => truth(&call(equality, &[left, right], context)?) != Some(true),
+            };
+            Datum::Bool(distinct != *negated)
+        }
+        ExprKind::Case { arms, otherwise } => {
+            for (condition, result) in arms {
+                if truth(&eval(condition)?) == Some(true) {
+                    return eval(result);
+                }
+            }
+            match otherwise {
+                Some(otherwise) => eval(otherwise)?,
+                None => Datum::Null,
+            }
+        }
+        ExprKind::Coalesce(list) => {
+            for item in list {
+                let value = eval(item)?;
+                if !value.is_null() {
+                    return Ok(value);
+                }
+            }
+            Datum::Null
+        }
+        ExprKind::NullIf { left, right, equality } => {
+            let left = eval(left)?;
+            let right = eval(right)?;
+            if left.is_null() || right.is_null() {
+                return Ok(left);
+            }
+            let equal = call(equality, &[left.clone(), right], context)?;
+            if truth(&equal) == Some(true) { Datum::Null } else { left }
+        }
+        ExprKind::Extreme { greatest, args, less } => {
+            let mut best = Datum::Null;
+            for arg in args {
+                let value = eval(arg)?;
+                if value.is_null() {
+                    continue;
+                }
+                if best.is_null() {
+                    best = value;
+                    continue;
+                }
+                let pair = if *greatest { [best, value] } else { [value, best] };
+                let replace = truth(&call(less, &pair, context)?) == Some(true);
+                let [first, second] = pair;
+                best = if *greatest == replace { second } else { first };
+            }
+            best
+        }
+        ExprKind::ArrayOp { left, array, operator, all } => {
+            let left = eval(left)?;
+            let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };
+            let mut unknown = false;
+            for value in &array.values {
+                match truth(&call(operator, &[left.clone(), value.clone()], context)?) {
+                    Some(value) if value != *all => return Ok(Datum::Bool(value)),
+                    Some(_) => {}
+                    None => unknown = true,
+                }
+            }
+            boolean((!unknown).then_some(*all))
+        }
+        ExprKind::InList { left, list, equality, negated } => {
+            let left = eval(left)?;
+            let mut unknown = false;
+            for item in list {
+                match truth(&call(equality, &[left.clone(), eval(item)?], context)?) {
+                    Some(true) => return Ok(Datum::Bool(!negated)),
+                    Some(false) => {}
+                    None => unknown = true,
+                }
+            }
+            boolean((!unknown).then_some(*negated))
+        }
+        ExprKind::Array { element, items } => {
+            let values = items.iter().map(eval).collect::<Result<_>>()?;
+            array_of(*element, values)?
+        }
+        ExprKind::Row(items) => Datum::Record(items.iter().map(eval).collect::<Result<Vec<_>>>()?.into()),
+        ExprKind::Subscript { array, subscripts } => {
+            let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };
+            let mut indexes = Vec::with_capacity(subscripts.len());
+            for subscript in subscripts {
+                let Subscript::Index(index) = subscript else {
+                    return Err(SqlError::internal("a slice reached the row evaluator"));
+                };
+                match eval(index)? {
+                    Datum::Int4(index) => indexes.push(i64::from(index)),
+                    _ => return Ok(Datum::Null),
+                }
+            }
+            element(&array, &indexes)
+        }
+        ExprKind::Field { record, index } => match eval(record)? {
+            Datum::Record(fields) => fields.get(usize::from(*index)).cloned().unwrap_or(Datum::Null),
+            _ => Datum::Null,
+        },
+        ExprKind::Relabel(inner) => eval(inner)?,
+        ExprKind::ConvertIo(inner) => convert_io(&eval(inner)?, inner.ty, expr.ty, &context.functions())?,
+        ExprKind::ArrayConvert { array, element } => {
+            let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };
+            let mut values = Vec::with_capacity(array.values.len());
+            for value in &array.values {
+                values.push(evaluate(element, std::slice::from_ref(value), context)?);
+            }
+            let dimensions = array.dimensions.clone();
+            Datum::Array(Arc::new(Array { element: element.ty.oid, dimensions, values }))
+        }
+        ExprKind::Variable(_) | ExprKind::Routine { .. } | ExprKind::Subquery(_) => {
+            return Err(SqlError::internal("an expression that the row evaluator does not know"));
+        }
+    })
+}

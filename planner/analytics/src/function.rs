@@ -1,0 +1,89 @@
+//! A bound expression as a DataFusion function of the columns it reads.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use archipel_planner::bound::BoundExpr;
+use archipel_sql::datum::Datum;
+use archipel_sql::types::Type;
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+
+use crate::carrier::{Reader, Writer, data_type};
+use crate::error::external;
+use crate::evaluate::{Context, evaluate, is_volatile};
+
+/// Evaluates `expr` row by row; its columns are places in the argument list.
+#[derive(Debug)]
+pub struct RowFunction {
+    name: String,
+    expr: BoundExpr,
+    args: Vec<Type>,
+    context: Arc<Context>,
+    signature: Signature,
+}
+
+impl RowFunction {
+    /// A function with a name no other function of the plan has.
+    pub fn new(name: String, expr: BoundExpr, args: Vec<Type>, context: Arc<Context>) -> RowFunction {
+        let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
+        let signature = if args.is_empty() {
+            Signature::nullary(volatility)
+        } else {
+            Signature::exact(args.iter().map(|ty| data_type(*ty)).collect(), volatility)
+        };
+        RowFunction { name, expr, args, context, signature }
+    }
+}
+
+// The name is unique within a plan, and functions of different plans never meet.
+impl PartialEq for RowFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RowFunction {}
+
+impl Hash for RowFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for RowFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(data_type(self.expr.ty))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let arrays: Vec<ArrayRef> =
+            args.args.iter().map(|value| value.to_array(rows)).collect::<Result<_>>()?;
+        let readers = arrays
+            .iter()
+            .zip(&self.args)
+            .map(|(array, ty)| Reader::new(array.as_ref(), *ty))
+            .collect::<archipel_sql::error::Result<Vec<_>>>()
+            .map_err(external)?;
+        let mut writer = Writer::new(self.expr.ty, rows);
+        let mut row: Vec<Datum> = Vec::with_capacity(readers.len());
+        for place in 0..rows {
+            row.clear();
+            row.extend(readers.iter().map(|reader| reader.get(place)));
+            let value = evaluate(&self.expr, &row, &self.context).map_err(external)?;
+            writer.push(&value).map_err(external)?;
+        }
+        Ok(ColumnarValue::Array(writer.finish()))
+    }
+}

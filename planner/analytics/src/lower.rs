@@ -1,0 +1,624 @@
+//! From the bound tree to DataFusion's logical plan.
+//!
+//! Every operator's columns get names of their own (`x1`, `x2`, …), so that joins never see a
+//! name twice; positions are translated through [`Lowered::columns`]. An expression becomes a
+//! native one where carriers mean exactly what PostgreSQL means ([`native_operator`]), and a
+//! function of the columns it reads everywhere else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use archipel_engine::id::TreeId;
+use archipel_engine::{Engine, Snapshot};
+use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
+use archipel_planner::bound::*;
+use archipel_planner::row::Codec;
+use archipel_sql::catalog::TableKind;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::ResolvedFunction;
+use archipel_sql::types::{Oid, Type};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{Column, JoinType};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::functions_aggregate::expr_fn;
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr, cast, lit,
+};
+
+use crate::aggregate::{Call, RowAggregate};
+use crate::carrier::{Writer, comparable, data_type, scalar};
+use crate::error::{AnalyticsError, sql_error};
+use crate::evaluate::{Context, evaluate, refusal};
+use crate::function::RowFunction;
+use crate::scan::{SnapshotTable, column_name};
+
+type Lowering<T> = Result<T, AnalyticsError>;
+
+fn unsupported<T>(what: &str) -> Lowering<T> {
+    Err(AnalyticsError::Unsupported(what.to_owned()))
+}
+
+/// DataFusion's errors while a plan is built.
+fn planned<T>(result: datafusion::common::Result<T>) -> Lowering<T> {
+    result.map_err(|error| AnalyticsError::Sql(sql_error(error)))
+}
+
+/// A plan and where the operator's columns are in it.
+pub struct Lowered {
+    pub plan: LogicalPlanBuilder,
+    pub columns: Vec<(Column, Type)>,
+}
+
+/// The state of lowering one query.
+pub struct Lowerer<'a> {
+    pub engine: &'a Engine,
+    pub snapshot: Arc<Snapshot>,
+    pub context: Arc<Context>,
+    /// CTE bodies by id: lowered once for each place that reads them.
+    pub ctes: BTreeMap<u32, Rel>,
+    names: u32,
+}
+
+impl<'a> Lowerer<'a> {
+    pub fn new(engine: &'a Engine, snapshot: Arc<Snapshot>, context: Arc<Context>) -> Lowerer<'a> {
+        Lowerer { engine, snapshot, context, ctes: BTreeMap::new(), names: 0 }
+    }
+
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("x{}", self.names)
+    }
+
+    /// Lowers an operator and its inputs.
+    pub fn rel(&mut self, rel: &Rel) -> Lowering<Lowered> {
+        match rel {
+            Rel::Unit => Ok(Lowered { plan: LogicalPlanBuilder::empty(true), columns: Vec::new() }),
+            Rel::Values { rows, types } => {
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    values.push(row.iter().map(|expr| self.constant(expr)).collect::<Lowering<Vec<_>>>()?);
+                }
+                self.table_of(&values, types)
+            }
+            Rel::Scan { table, lock } => {
+                if lock.is_some() || table.kind != TableKind::Table {
+                    return unsupported("a row lock or a system view");
+                }
+                let Some(meta) = self.engine.table(TreeId(table.tree)) else {
+                    return unsupported("a table without rows of its own");
+                };
+                let types: Vec<Type> = table.columns.iter().map(|column| column.ty).collect();
+                let provider =
+                    SnapshotTable::new(meta, self.snapshot.clone(), types.clone(), self.context.clone());
+                let name = self.name();
+                let plan = planned(LogicalPlanBuilder::scan(
+                    name.as_str(),
+                    provider_as_source(Arc::new(provider)),
+                    None,
+                ))?;
+                let columns = types
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(i)), ty))
+                    .collect();
+                Ok(Lowered { plan, columns })
+            }
+            Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types } => {
+                let args = args.iter().map(|arg| self.constant(arg)).collect::<Lowering<Vec<_>>>()?;
+                let rows = if function.strict && args.iter().any(Datum::is_null) {
+                    Vec::new()
+                } else {
+                    (function.eval)(&self.context.functions(), &args)?
+                };
+                let mut types = types.clone();
+                let mut rows = rows;
+                if *ordinality {
+                    types.push(Type::INT8);
+                    for (row, number) in rows.iter_mut().zip(1i64..) {
+                        row.push(Datum::Int8(number));
+                    }
+                }
+                self.table_of(&rows, &types)
+            }
+            Rel::Filter { input, predicate } => {
+                let mut input = self.rel(input)?;
+                for conjunct in conjuncts(predicate) {
+                    let expr = self.expr(conjunct, &input.columns)?;
+                    input.plan = planned(input.plan.filter(expr))?;
+                }
+                Ok(input)
+            }
+            Rel::Project { input, exprs } => {
+                let input = self.rel(input)?;
+                self.project(input, exprs)
+            }
+            Rel::Join { kind, left, right, on, lateral } => {
+                if *lateral {
+                    return unsupported("a lateral join");
+                }
+                let left = self.rel(left)?;
+                let right = self.rel(right)?;
+                let mut columns = left.columns;
+                columns.extend(right.columns);
+                let kind = match kind {
+                    JoinKind::Inner => JoinType::Inner,
+                    JoinKind::Left => JoinType::Left,
+                    JoinKind::Right => JoinType::Right,
+                    JoinKind::Full => JoinType::Full,
+                };
+                let right = planned(right.plan.build())?;
+                let plan = match on {
+                    None if kind == JoinType::Inner => planned(left.plan.cross_join(right))?,
+                    None => planned(left.plan.join_on(right, kind, [lit(true)]))?,
+                    Some(on) => {
+                        let tests = conjuncts(on)
+                            .into_iter()
+                            .map(|conjunct| self.expr(conjunct, &columns))
+                            .collect::<Lowering<Vec<_>>>()?;
+                        planned(left.plan.join_on(right, kind, tests))?
+                    }
+                };
+                Ok(Lowered { plan, columns })
+            }
+            Rel::Aggregate { input, group_by, sets, aggregates, groupings } => {
+                let plain = matches!(&sets[..], [only] if only.len() == group_by.len());
+                if !plain || !groupings.is_empty() {
+                    return unsupported("grouping sets");
+                }
+                self.aggregate(input, group_by, aggregates)
+            }
+            Rel::Sort { input, keys } => {
+                let input = self.rel(input)?;
+                let mut sorts = Vec::with_capacity(keys.len());
+                for key in keys {
+                    if !comparable(key.expr.ty) {
+                        return unsupported("sorting by this type");
+                    }
+                    let expr = self.expr(&key.expr, &input.columns)?;
+                    sorts.push(expr.sort(!key.descending, key.nulls_first));
+                }
+                Ok(Lowered { plan: planned(input.plan.sort(sorts))?, columns: input.columns })
+            }
+            Rel::Distinct { input, on: None } => {
+                let input = self.rel(input)?;
+                require_comparable(input.columns.iter().map(|(_, ty)| *ty))?;
+                Ok(Lowered { plan: planned(input.plan.distinct())?, columns: input.columns })
+            }
+            Rel::Limit { input, limit, offset, with_ties: false } => {
+                let input = self.rel(input)?;
+                let skip = self.count(offset.as_ref(), "OFFSET")?.unwrap_or(0);
+                let fetch = self.count(limit.as_ref(), "LIMIT")?;
+                Ok(Lowered { plan: planned(input.plan.limit(skip, fetch))?, columns: input.columns })
+            }
+            Rel::SetOp { op, all, left, right } => self.set_operation(*op, *all, left, right),
+            Rel::With { ctes, body } => {
+                for cte in ctes {
+                    match &cte.body {
+                        CteBody::Query(rel) => self.ctes.insert(cte.id, rel.clone()),
+                        CteBody::Recursive { .. } => return unsupported("a recursive query"),
+                        CteBody::Modify(_) => return unsupported("a change of data"),
+                    };
+                }
+                self.rel(body)
+            }
+            Rel::CteScan { id, .. } => match self.ctes.get(id).cloned() {
+                Some(rel) => self.rel(&rel),
+                None => unsupported("a query name from further out"),
+            },
+            Rel::Function { .. } => unsupported("a routine in FROM"),
+            Rel::ProjectSet { .. } => unsupported("a set-returning function in a SELECT list"),
+            Rel::Window { .. } => unsupported("a window function"),
+            Rel::Distinct { .. } => unsupported("DISTINCT ON"),
+            Rel::Limit { .. } => unsupported("WITH TIES"),
+        }
+    }
+
+    fn project(&mut self, input: Lowered, exprs: &[BoundExpr]) -> Lowering<Lowered> {
+        let mut outputs = Vec::with_capacity(exprs.len());
+        let mut columns = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            let name = self.name();
+            outputs.push(self.expr(expr, &input.columns)?.alias(name.as_str()));
+            columns.push((Column::new_unqualified(name), expr.ty));
+        }
+        // A plan without columns loses its row count in some operators.
+        if outputs.is_empty() {
+            let name = self.name();
+            outputs.push(lit(true).alias(name.as_str()));
+        }
+        Ok(Lowered { plan: planned(input.plan.project(outputs))?, columns })
+    }
+
+    /// A condition-free count: LIMIT and OFFSET.
+    fn count(&mut self, expr: Option<&BoundExpr>, what: &str) -> Lowering<Option<usize>> {
+        let Some(expr) = expr else { return Ok(None) };
+        match self.constant(expr)? {
+            Datum::Null => Ok(None),
+            Datum::Int8(count) => match usize::try_from(count) {
+                Ok(count) => Ok(Some(count)),
+                Err(_) => {
+                    let state = match what {
+                        "LIMIT" => SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE,
+                        _ => SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE,
+                    };
+                    Err(SqlError::new(state, format!("{what} must not be negative")).into())
+                }
+            },
+            _ => unsupported("a count that is no bigint"),
+        }
+    }
+
+    /// The value of an expression that reads no row.
+    fn constant(&self, expr: &BoundExpr) -> Lowering<Datum> {
+        if let Some(what) = refusal(expr) {
+            return unsupported(what);
+        }
+        if !columns_of(expr).is_empty() {
+            return unsupported("a row where a constant is wanted");
+        }
+        Ok(evaluate(expr, &[], &self.context)?)
+    }
+
+    /// Rows at hand as a table.
+    fn table_of(&mut self, rows: &[Vec<Datum>], types: &[Type]) -> Lowering<Lowered> {
+        let fields: Vec<Field> = types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| Field::new(column_name(i), data_type(*ty), true))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        let mut arrays = Vec::with_capacity(types.len());
+        for (column, ty) in types.iter().enumerate() {
+            let mut writer = Writer::new(*ty, rows.len());
+            for row in rows {
+                writer.push(row.get(column).unwrap_or(&Datum::Null))?;
+            }
+            arrays.push(writer.finish());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+            .map_err(|error| SqlError::internal(error.to_string()))?;
+        let table = planned(MemTable::try_new(schema, vec![vec![batch]]))?;
+        let name = self.name();
+        let plan =
+            planned(LogicalPlanBuilder::scan(name.as_str(), provider_as_source(Arc::new(table)), None))?;
+        let columns = types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(i)), *ty))
+            .collect();
+        Ok(Lowered { plan, columns })
+    }
+
+    fn set_operation(&mut self, op: SetOp, all: bool, left: &Rel, right: &Rel) -> Lowering<Lowered> {
+        if op != SetOp::Union {
+            return unsupported("INTERSECT and EXCEPT");
+        }
+        let left = self.rel(left)?;
+        let right = self.rel(right)?;
+        // The union's columns are named by its left side: give those plain names first.
+        let types: Vec<Type> = left.columns.iter().map(|(_, ty)| *ty).collect();
+        let right_types: Vec<Type> = right.columns.iter().map(|(_, ty)| *ty).collect();
+        if types.iter().zip(&right_types).any(|(left, right)| Codec::of(*left) != Codec::of(*right)) {
+            return unsupported("a union of columns carried differently");
+        }
+        let plain = |types: &[Type]| -> Vec<BoundExpr> {
+            types.iter().enumerate().map(|(i, ty)| BoundExpr::column(i, *ty)).collect()
+        };
+        let left = self.project(left, &plain(&types))?;
+        let right = self.project(right, &plain(&right_types))?;
+        let mut plan = planned(left.plan.union(planned(right.plan.build())?))?;
+        if !all {
+            require_comparable(types.iter().copied())?;
+            plan = planned(plan.distinct())?;
+        }
+        Ok(Lowered { plan, columns: left.columns })
+    }
+
+    fn aggregate(
+        &mut self,
+        input: &Rel,
+        group_by: &[BoundExpr],
+        calls: &[AggregateCall],
+    ) -> Lowering<Lowered> {
+        require_comparable(group_by.iter().map(|expr| expr.ty))?;
+        let input = self.rel(input)?;
+        // First a projection that computes what is grouped by and aggregated.
+        let mut exprs: Vec<BoundExpr> = group_by.to_vec();
+        let mut places = Vec::with_capacity(calls.len());
+        for call in calls {
+            places.push(exprs.len());
+            exprs.extend(call.args.iter().cloned());
+            exprs.extend(call.order_by.iter().map(|key| key.expr.clone()));
+            exprs.extend(call.filter.iter().cloned());
+        }
+        let input = self.project(input, &exprs)?;
+        let groups: Vec<Expr> =
+            input.columns[..group_by.len()].iter().map(|(column, _)| Expr::Column(column.clone())).collect();
+        let mut columns: Vec<(Column, Type)> = input.columns[..group_by.len()].to_vec();
+        let mut outputs = Vec::with_capacity(calls.len());
+        for (call, place) in calls.iter().zip(places) {
+            let width = call.args.len() + call.order_by.len() + usize::from(call.filter.is_some());
+            let args: Vec<Expr> = input.columns[place..place + width]
+                .iter()
+                .map(|(column, _)| Expr::Column(column.clone()))
+                .collect();
+            let name = self.name();
+            outputs.push(self.aggregate_call(call, args).alias(name.as_str()));
+            columns.push((Column::new_unqualified(name), call.result));
+        }
+        Ok(Lowered { plan: planned(input.plan.aggregate(groups, outputs))?, columns })
+    }
+
+    /// DataFusion's own aggregate where it is the same function, else ours.
+    fn aggregate_call(&mut self, call: &AggregateCall, mut args: Vec<Expr>) -> Expr {
+        let plain = !call.distinct && call.order_by.is_empty() && call.filter.is_none();
+        if plain {
+            let integer = call.args.first().is_some_and(|arg| matches!(arg.ty.oid, Oid::INT2 | Oid::INT4));
+            match (call.function.name, &call.args[..]) {
+                ("count", []) => return expr_fn::count(lit(1i64)),
+                ("count", [_]) => return expr_fn::count(args.swap_remove(0)),
+                ("min", [arg]) if comparable(arg.ty) && arg.ty == call.result => {
+                    return expr_fn::min(args.swap_remove(0));
+                }
+                ("max", [arg]) if comparable(arg.ty) && arg.ty == call.result => {
+                    return expr_fn::max(args.swap_remove(0));
+                }
+                // A table of int4 values never overflows the bigint its sum is.
+                ("sum", [_]) if integer => return expr_fn::sum(cast(args.swap_remove(0), DataType::Int64)),
+                _ => {}
+            }
+        }
+        let call = Call {
+            function: call.function,
+            args: call.args.iter().map(|arg| arg.ty).collect(),
+            distinct: call.distinct,
+            order_by: call
+                .order_by
+                .iter()
+                .map(|key| (key.expr.ty, key.descending, key.nulls_first))
+                .collect(),
+            filter: call.filter.is_some(),
+            result: call.result,
+        };
+        // DataFusion does not tell an accumulator without arguments how many rows there are.
+        let call = if args.is_empty() {
+            args.push(lit(1i32));
+            Call { order_by: vec![(Type::INT4, false, false)], ..call }
+        } else {
+            call
+        };
+        let function = RowAggregate::new(self.name(), call, self.context.clone());
+        AggregateUDF::from(function).call(args)
+    }
+
+    /// Lowers an expression over the columns of an operator.
+    pub fn expr(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Expr> {
+        if let Some(native) = self.native(expr, columns)? {
+            return Ok(native);
+        }
+        if let Some(what) = refusal(expr) {
+            return unsupported(what);
+        }
+        let used = columns_of(expr);
+        if used.is_empty() && !crate::evaluate::is_volatile(expr) {
+            let value = evaluate(expr, &[], &self.context)?;
+            return Ok(Expr::Literal(scalar(&value, expr.ty)?, None));
+        }
+        let mut args = Vec::with_capacity(used.len());
+        let mut types = Vec::with_capacity(used.len());
+        for &index in &used {
+            let (column, ty) = columns
+                .get(usize::from(index))
+                .ok_or_else(|| SqlError::internal("a column beyond its row"))?;
+            args.push(Expr::Column(column.clone()));
+            types.push(*ty);
+        }
+        let mut own = expr.clone();
+        visit_expr_mut(&mut own, 0, &mut |part, nesting| {
+            if let ExprKind::Column { depth, index } = &mut part.kind
+                && *depth == nesting
+                && let Some(place) = used.iter().position(|known| known == index)
+            {
+                *index = place as u16;
+            }
+            true
+        });
+        let function = RowFunction::new(self.name(), own, types, self.context.clone());
+        Ok(ScalarUDF::from(function).call(args))
+    }
+
+    /// The native form of an expression that has one.
+    fn native(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Option<Expr>> {
+        Ok(match &expr.kind {
+            ExprKind::Column { depth: 0, index } => {
+                let (column, ty) = columns
+                    .get(usize::from(*index))
+                    .ok_or_else(|| SqlError::internal("a column beyond its row"))?;
+                // The same value under another modifier may be carried differently.
+                (Codec::of(*ty) == Codec::of(expr.ty)).then(|| Expr::Column(column.clone()))
+            }
+            ExprKind::Const(value) => Some(Expr::Literal(scalar(value, expr.ty)?, None)),
+            ExprKind::Param(_) => {
+                let value = evaluate(expr, &[], &self.context)?;
+                Some(Expr::Literal(scalar(&value, expr.ty)?, None))
+            }
+            ExprKind::Relabel(inner) if Codec::of(inner.ty) == Codec::of(expr.ty) => {
+                self.native(inner, columns)?
+            }
+            ExprKind::IsNull(inner) => self.native(inner, columns)?.map(Expr::is_null),
+            ExprKind::IsNotNull(inner) => self.native(inner, columns)?.map(Expr::is_not_null),
+            ExprKind::Not(inner) => self.native(inner, columns)?.map(|inner| !inner),
+            ExprKind::And(list) => {
+                self.native_all(list, columns)?.and_then(|list| list.into_iter().reduce(Expr::and))
+            }
+            ExprKind::Or(list) => {
+                self.native_all(list, columns)?.and_then(|list| list.into_iter().reduce(Expr::or))
+            }
+            ExprKind::InList { left, list, equality, negated }
+                if native_operator(equality) == Some(Operator::Eq) =>
+            {
+                let Some(left_native) = self.comparand(left, list.first(), columns)? else { return Ok(None) };
+                let mut items = Vec::with_capacity(list.len());
+                for item in list {
+                    let Some(item) = self.comparand(item, Some(left), columns)? else { return Ok(None) };
+                    items.push(item);
+                }
+                Some(left_native.in_list(items, *negated))
+            }
+            ExprKind::Call { function, args } => match (native_operator(function), &args[..]) {
+                (Some(operator), [left, right]) => {
+                    let Some(left_native) = self.comparand(left, Some(right), columns)? else {
+                        return Ok(None);
+                    };
+                    let Some(right_native) = self.comparand(right, Some(left), columns)? else {
+                        return Ok(None);
+                    };
+                    Some(binary_expr(left_native, operator, right_native))
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    fn native_all(&mut self, list: &[BoundExpr], columns: &[(Column, Type)]) -> Lowering<Option<Vec<Expr>>> {
+        let mut natives = Vec::with_capacity(list.len());
+        for item in list {
+            match self.native(item, columns)? {
+                Some(native) => natives.push(native),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(natives))
+    }
+
+    /// A side of a native comparison, in the carrier both sides share: integers of different
+    /// widths meet in the widest, a numeric constant in the scale of the column beside it.
+    fn comparand(
+        &mut self,
+        expr: &BoundExpr,
+        other: Option<&BoundExpr>,
+        columns: &[(Column, Type)],
+    ) -> Lowering<Option<Expr>> {
+        let Some(other) = other else { return Ok(None) };
+        let (own, their) = (stored_type(expr, columns), stored_type(other, columns));
+        if let (Codec::Numeric, Codec::Scaled(scale), ExprKind::Const(Datum::Numeric(value))) =
+            (Codec::of(own), Codec::of(their), &expr.kind)
+        {
+            return Ok(match value.to_scaled(scale) {
+                Some(units) if !value.is_nan() => Some(lit(units)),
+                _ => None,
+            });
+        }
+        let scaled_beside_constant =
+            matches!((Codec::of(own), Codec::of(their)), (Codec::Scaled(_), Codec::Numeric))
+                && matches!(other.kind, ExprKind::Const(_));
+        if scaled_beside_constant {
+            return self.native(expr, columns);
+        }
+        let width = |ty: Type| match Codec::of(ty) {
+            Codec::Int2 => Some(2),
+            Codec::Int4 => Some(4),
+            Codec::Int8 => Some(8),
+            _ => None,
+        };
+        match (width(own), width(their)) {
+            (Some(own_width), Some(their_width)) => {
+                let native = self.native(expr, columns)?;
+                Ok(match native {
+                    Some(native) if own_width < their_width => {
+                        let wide = if their_width == 8 { DataType::Int64 } else { DataType::Int32 };
+                        Some(cast(native, wide))
+                    }
+                    other => other,
+                })
+            }
+            (None, None) if Codec::of(own) == Codec::of(their) && comparable(own) => {
+                self.native(expr, columns)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The type an expression is carried by, looking through relabelling.
+fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
+    match &expr.kind {
+        ExprKind::Relabel(inner) if Codec::of(inner.ty) == Codec::of(expr.ty) => stored_type(inner, columns),
+        ExprKind::Column { depth: 0, index } => {
+            columns.get(usize::from(*index)).map_or(expr.ty, |(_, ty)| *ty)
+        }
+        _ => expr.ty,
+    }
+}
+
+/// The comparisons whose meaning on carriers is PostgreSQL's, by the name of their function.
+fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
+    let name = function.function.name;
+    let types = [
+        "int2",
+        "int4",
+        "int8",
+        "int24",
+        "int42",
+        "int28",
+        "int82",
+        "int48",
+        "int84",
+        "text",
+        "text_",
+        "bpchar",
+        "bool",
+        "oid",
+        "date_",
+        "timestamp_",
+        "timestamptz_",
+        "time_",
+        "uuid_",
+        "numeric_",
+        "bytea",
+        "name",
+    ];
+    let operators = [
+        ("eq", Operator::Eq),
+        ("ne", Operator::NotEq),
+        ("lt", Operator::Lt),
+        ("le", Operator::LtEq),
+        ("gt", Operator::Gt),
+        ("ge", Operator::GtEq),
+    ];
+    operators
+        .into_iter()
+        .find(|(suffix, _)| name.strip_suffix(suffix).is_some_and(|prefix| types.contains(&prefix)))
+        .map(|(_, operator)| operator)
+}
+
+fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
+    if types.into_iter().all(comparable) { Ok(()) } else { unsupported("grouping by this type") }
+}
+
+/// The parts of a condition that must all hold.
+fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
+    match &predicate.kind {
+        ExprKind::And(list) => list.iter().flat_map(conjuncts).collect(),
+        _ => vec![predicate],
+    }
+}
+
+/// The columns of the operator's row that an expression reads, each once.
+fn columns_of(expr: &BoundExpr) -> Vec<u16> {
+    let mut used = Vec::new();
+    visit_expr(expr, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = part.kind
+            && depth == nesting
+            && !used.contains(&index)
+        {
+            used.push(index);
+        }
+        true
+    });
+    used
+}

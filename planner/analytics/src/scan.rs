@@ -1,0 +1,263 @@
+//! Tables as DataFusion sees them: pages of a snapshot, as Arrow batches.
+
+use std::sync::Arc;
+
+use archipel_engine::storage::key::{KeyBuf, encode_cell, successor};
+use archipel_engine::{Snapshot, TableMeta};
+use archipel_planner::native::stop_error;
+use archipel_planner::row::Codec;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Type;
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::RecordBatchOptions;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
+use datafusion::scalar::ScalarValue;
+
+use crate::carrier::{Reader, Writer, comparable, data_type};
+use crate::error::external;
+use crate::evaluate::Context;
+
+/// Rows of a page, and so of a batch.
+const PAGE_ROWS: usize = 8192;
+
+/// One table at one snapshot.
+pub struct SnapshotTable {
+    meta: Arc<TableMeta>,
+    snapshot: Arc<Snapshot>,
+    types: Vec<Type>,
+    schema: SchemaRef,
+    context: Arc<Context>,
+}
+
+impl std::fmt::Debug for SnapshotTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SnapshotTable({})", self.meta.def.name)
+    }
+}
+
+/// The name of a scanned column.
+pub fn column_name(index: usize) -> String {
+    format!("c{index}")
+}
+
+impl SnapshotTable {
+    pub fn new(
+        meta: Arc<TableMeta>,
+        snapshot: Arc<Snapshot>,
+        types: Vec<Type>,
+        context: Arc<Context>,
+    ) -> SnapshotTable {
+        let fields: Vec<Field> = types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| Field::new(column_name(i), data_type(*ty), true))
+            .collect();
+        SnapshotTable { meta, snapshot, types, schema: Arc::new(Schema::new(fields)), context }
+    }
+
+    /// The part of the key space that a filter on the first key column leaves: `[low, high)`.
+    fn range(&self, filters: &[Expr]) -> (KeyBuf, Option<KeyBuf>) {
+        let (mut low, mut high) = (KeyBuf::new(), None::<KeyBuf>);
+        for (operator, value) in filters.iter().filter_map(|filter| self.key_condition(filter)) {
+            let Some(key) = self.key_of(&value) else { continue };
+            let mut after = key.clone();
+            let bounded = successor(&mut after);
+            let mut raise = |bound: KeyBuf| {
+                if bound > low {
+                    low = bound;
+                }
+            };
+            let mut lower = |bound: KeyBuf| {
+                if high.as_ref().is_none_or(|known| bound < *known) {
+                    high = Some(bound);
+                }
+            };
+            match operator {
+                Operator::Eq => {
+                    raise(key);
+                    if bounded {
+                        lower(after);
+                    }
+                }
+                Operator::GtEq | Operator::Gt => raise(key),
+                Operator::LtEq if bounded => lower(after),
+                Operator::Lt => lower(key),
+                _ => {}
+            }
+        }
+        (low, high)
+    }
+
+    /// A comparison of the first key column with a literal, the column on the left.
+    fn key_condition(&self, filter: &Expr) -> Option<(Operator, ScalarValue)> {
+        let key = self.meta.def.key.first()?;
+        if key.descending || key.nullable || !comparable(*self.types.get(usize::from(key.column))?) {
+            return None;
+        }
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
+        let name = column_name(usize::from(key.column));
+        match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), Expr::Literal(value, _)) if column.name == name => {
+                Some((*op, value.clone()))
+            }
+            (Expr::Literal(value, _), Expr::Column(column)) if column.name == name => {
+                Some((op.swap()?, value.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn key_of(&self, value: &ScalarValue) -> Option<KeyBuf> {
+        let key = self.meta.def.key.first()?;
+        let ty = *self.types.get(usize::from(key.column))?;
+        if value.is_null() || value.data_type() != data_type(ty) {
+            return None;
+        }
+        let array = value.to_array().ok()?;
+        let datum = Reader::new(array.as_ref(), ty).ok()?.get(0);
+        let mut space = Vec::new();
+        let cell = Codec::of(ty).encode(&datum, &mut space).ok()?;
+        let mut out = KeyBuf::new();
+        encode_cell(&mut out, cell, key, *self.meta.def.columns.get(usize::from(key.column))?);
+        Some(out)
+    }
+}
+
+#[async_trait]
+impl TableProvider for SnapshotTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.types.len()).collect(),
+        };
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let (low, high) = self.range(filters);
+        let pages = Pages {
+            meta: self.meta.clone(),
+            snapshot: self.snapshot.clone(),
+            types: columns.iter().map(|column| self.types[*column]).collect(),
+            columns,
+            low,
+            high,
+            schema: schema.clone(),
+            context: self.context.clone(),
+        };
+        let pages: Arc<dyn PartitionStream> = Arc::new(pages);
+        Ok(Arc::new(StreamingTableExec::try_new(schema, vec![pages], None, Vec::new(), false, limit)?))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        // A range narrows the scan; the filter above still decides.
+        Ok(filters
+            .iter()
+            .map(|filter| match self.key_condition(filter) {
+                Some(_) => TableProviderFilterPushDown::Inexact,
+                None => TableProviderFilterPushDown::Unsupported,
+            })
+            .collect())
+    }
+}
+
+/// The pages of one scan.
+struct Pages {
+    meta: Arc<TableMeta>,
+    snapshot: Arc<Snapshot>,
+    columns: Vec<usize>,
+    types: Vec<Type>,
+    low: KeyBuf,
+    high: Option<KeyBuf>,
+    schema: SchemaRef,
+    context: Arc<Context>,
+}
+
+impl std::fmt::Debug for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pages({})", self.meta.def.name)
+    }
+}
+
+/// What one scan carries from page to page.
+struct Cursor {
+    meta: Arc<TableMeta>,
+    snapshot: Arc<Snapshot>,
+    columns: Vec<usize>,
+    types: Vec<Type>,
+    next: Option<KeyBuf>,
+    high: Option<KeyBuf>,
+    schema: SchemaRef,
+    context: Arc<Context>,
+}
+
+impl Cursor {
+    async fn page(&mut self) -> archipel_sql::error::Result<Option<RecordBatch>> {
+        let Some(low) = self.next.take() else { return Ok(None) };
+        if self.context.session.interrupted() {
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+        }
+        let page = self.snapshot.scan(&self.meta, &low, self.high.as_deref(), PAGE_ROWS).await;
+        page.outcome.result.map_err(stop_error)?;
+        let page = page.program;
+        self.next = page.next;
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (column, ty) in self.columns.iter().zip(&self.types) {
+            let mut writer = Writer::new(*ty, page.rows.len());
+            for (_, row) in &page.rows {
+                writer.push_cell(self.meta.layout.get(row, *column))?;
+            }
+            arrays.push(writer.finish());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(page.rows.len()));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map(Some)
+            .map_err(|error| SqlError::internal(error.to_string()))
+    }
+}
+
+impl PartitionStream for Pages {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _ctx: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let cursor = Cursor {
+            meta: self.meta.clone(),
+            snapshot: self.snapshot.clone(),
+            columns: self.columns.clone(),
+            types: self.types.clone(),
+            next: Some(self.low.clone()),
+            high: self.high.clone(),
+            schema: self.schema.clone(),
+            context: self.context.clone(),
+        };
+        let batches = futures::stream::try_unfold(cursor, |mut cursor| async move {
+            match cursor.page().await {
+                Ok(Some(batch)) => Ok(Some((batch, cursor))),
+                Ok(None) => Ok(None),
+                Err(error) => Err(external(error)),
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
+    }
+}

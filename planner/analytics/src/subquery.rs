@@ -1,0 +1,134 @@
+//! Uncorrelated subqueries run first, once; what they answer takes their place in the tree.
+
+use std::collections::VecDeque;
+
+use archipel_planner::bind::visit::{visit_rel, visit_rel_mut};
+use archipel_planner::bound::*;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::array_of_values;
+use archipel_sql::type_table::array_of;
+use archipel_sql::types::Type;
+
+use crate::{Analytics, AnalyticsError, Environment};
+
+/// More values than this are searched row by row too slowly: the native executor hashes them.
+const VALUES_MAX: usize = 10_000;
+
+/// Answers the tree without subqueries.
+pub async fn resolve(
+    analytics: &Analytics,
+    rel: &Rel,
+    environment: &Environment,
+) -> Result<Rel, AnalyticsError> {
+    let mut found: Vec<Subquery> = Vec::new();
+    let mut ctes: Vec<Cte> = Vec::new();
+    collect_ctes(rel, &mut ctes);
+    visit_rel(rel, 0, &mut |expr, _| match &expr.kind {
+        ExprKind::Subquery(subquery) => {
+            found.push((**subquery).clone());
+            false
+        }
+        _ => true,
+    });
+    let mut rel = rel.clone();
+    if found.is_empty() {
+        return Ok(rel);
+    }
+    let mut answers: VecDeque<Answer> = VecDeque::with_capacity(found.len());
+    for subquery in found {
+        if subquery.correlated {
+            return Err(AnalyticsError::Unsupported("a correlated subquery".to_owned()));
+        }
+        // A subquery may read the query names of the query around it.
+        let inner = if ctes.is_empty() {
+            subquery.rel
+        } else {
+            Rel::With { ctes: ctes.clone(), body: Box::new(subquery.rel) }
+        };
+        answers.push_back(Box::pin(answer(analytics, subquery.kind, inner, environment)).await?);
+    }
+    visit_rel_mut(&mut rel, 0, &mut |expr, _| {
+        if let ExprKind::Subquery(_) = &expr.kind {
+            // Both walks meet the subqueries in the same order.
+            if let Some(answer) = answers.pop_front() {
+                expr.kind = answer;
+            }
+            return false;
+        }
+        true
+    });
+    Ok(rel)
+}
+
+/// What stands in a subquery's place.
+type Answer = ExprKind;
+
+fn collect_ctes(rel: &Rel, into: &mut Vec<Cte>) {
+    if let Rel::With { ctes, body } = rel {
+        into.extend(ctes.iter().cloned());
+        collect_ctes(body, into);
+    }
+}
+
+async fn answer(
+    analytics: &Analytics,
+    kind: SubqueryKind,
+    rel: Rel,
+    environment: &Environment,
+) -> Result<Answer, AnalyticsError> {
+    let limited = |rel: Rel, rows: i64| Rel::Limit {
+        input: Box::new(rel),
+        limit: Some(BoundExpr::constant(Datum::Int8(rows), Type::INT8)),
+        offset: None,
+        with_ties: false,
+    };
+    let rel = match kind {
+        SubqueryKind::Exists => limited(rel, 1),
+        SubqueryKind::Scalar => limited(rel, 2),
+        _ => limited(rel, VALUES_MAX as i64 + 1),
+    };
+    let ty = rel.types().first().copied().unwrap_or(Type::INT4);
+    let mut rows = analytics.execute_rel(&rel, environment).await?;
+    let mut values: Vec<Datum> = Vec::new();
+    let mut count = 0usize;
+    while let Some(batch) = rows.next().await? {
+        count += batch.len();
+        values.extend(batch.into_iter().filter_map(|row| row.into_iter().next()));
+    }
+    Ok(match kind {
+        SubqueryKind::Exists => ExprKind::Const(Datum::Bool(count > 0)),
+        SubqueryKind::Scalar => {
+            if count > 1 {
+                return Err(SqlError::new(
+                    SqlState::CARDINALITY_VIOLATION,
+                    "more than one row returned by a subquery used as an expression",
+                )
+                .into());
+            }
+            ExprKind::Const(values.pop().unwrap_or(Datum::Null))
+        }
+        _ if count > VALUES_MAX => {
+            return Err(AnalyticsError::Unsupported("a subquery of many rows".to_owned()));
+        }
+        SubqueryKind::Array { element } => ExprKind::Const(array_of_values(element, values)),
+        SubqueryKind::Any { left, operators } => quantified(left, operators, values, ty, false)?,
+        SubqueryKind::All { left, operators } => quantified(left, operators, values, ty, true)?,
+    })
+}
+
+fn quantified(
+    left: Vec<BoundExpr>,
+    operators: Vec<archipel_sql::function::ResolvedFunction>,
+    values: Vec<Datum>,
+    ty: Type,
+    all: bool,
+) -> Result<Answer, AnalyticsError> {
+    let (Ok([left]), [operator], Some(array)) =
+        (<[BoundExpr; 1]>::try_from(left), &operators[..], array_of(ty.oid))
+    else {
+        return Err(AnalyticsError::Unsupported("a subquery compared by rows".to_owned()));
+    };
+    let array = BoundExpr::constant(array_of_values(ty.oid, values), Type::of(array));
+    Ok(ExprKind::ArrayOp { left: Box::new(left), array: Box::new(array), operator: *operator, all })
+}

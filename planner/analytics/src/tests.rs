@@ -1,0 +1,265 @@
+//! Both executors on the same data: whatever runs here answers what the native one answers.
+
+use std::sync::Arc;
+
+use archipel_engine::log::MemoryStore;
+use archipel_engine::{
+    ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, Txn,
+};
+use archipel_planner::bind::{BindEnv, bind_statement};
+use archipel_planner::bound::BoundStatement;
+use archipel_planner::ddl;
+use archipel_planner::native::{
+    CompileEnv, NoRoutines, StatementProgram, SystemRows, compile_statement, stop_error,
+};
+use archipel_sql::ast::Statement;
+use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::SqlError;
+use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
+use archipel_sql::io;
+use archipel_sql::types::Type;
+
+use super::{Analytics, AnalyticsError, Environment};
+
+struct Host;
+impl SessionHost for Host {}
+impl SystemRows for Host {
+    fn rows(&self, table: &Table) -> archipel_sql::error::Result<Vec<Vec<Datum>>> {
+        Err(SqlError::unsupported(format_args!("{}", table.name)))
+    }
+}
+
+struct Define {
+    operations: Vec<DdlOp>,
+}
+
+impl Program for Define {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        claims.everything();
+    }
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        for operation in &self.operations {
+            let _ = txn.ddl(operation.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// A database in memory and an analytical executor over it.
+struct Database {
+    engine: Engine,
+    catalog: Catalog,
+    analytics: Analytics,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Database {
+    fn new(script: &str) -> Database {
+        let engine = Engine::open(EngineConfig::with_executors(1), Arc::new(MemoryStore::new())).unwrap();
+        let mut database = Database {
+            engine,
+            catalog: Catalog::initial(Vec::new()),
+            analytics: Analytics::new(64 << 20).unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
+        };
+        for parsed in archipel_sql::parser::parse(script).unwrap() {
+            if ddl::is_definition(&parsed.statement) {
+                database.define(&parsed.statement);
+            } else {
+                database.native(&parsed.statement).unwrap();
+            }
+        }
+        database
+    }
+
+    fn define(&mut self, statement: &Statement) {
+        let path = ["public".to_owned()];
+        let context = FunctionContext::detached();
+        let env =
+            ddl::DdlEnv { catalog: &self.catalog, search_path: &path, context: &context, system: false };
+        let plan = ddl::plan(statement, &env).unwrap();
+        let program = Define { operations: plan.operations.clone() };
+        self.engine
+            .submit(program, SubmitOptions::default())
+            .wait()
+            .outcome
+            .result
+            .map_err(stop_error)
+            .unwrap();
+        self.catalog = self.catalog.apply(&plan.changes);
+    }
+
+    fn bind(&self, statement: &Statement) -> Result<BoundStatement, SqlError> {
+        let path = ["public".to_owned()];
+        let context = FunctionContext::detached();
+        bind_statement(statement, &mut BindEnv::new(&self.catalog, &path, &context))
+    }
+
+    fn native(&self, statement: &Statement) -> Result<Vec<String>, SqlError> {
+        let bound = self.bind(statement)?;
+        let env = CompileEnv { tables: &self.engine, catalog: &self.catalog, routines: &NoRoutines };
+        let compiled = Arc::new(compile_statement(&bound, &env)?);
+        let types: Vec<Type> = compiled.columns.iter().map(|column| column.ty).collect();
+        let program = StatementProgram::new(compiled, Vec::new(), Arc::new(Host));
+        let completed = self.engine.submit(program, SubmitOptions::default()).wait();
+        let program = completed.program;
+        if let Err(stop) = completed.outcome.result {
+            return Err(program.error.unwrap_or_else(|| stop_error(stop)));
+        }
+        Ok(program.result_rows().map(|row| text(row, &types)).collect())
+    }
+
+    fn analytic(&self, statement: &Statement) -> Result<Vec<String>, AnalyticsError> {
+        let BoundStatement::Query(query) = self.bind(statement)? else {
+            return Err(AnalyticsError::Unsupported("a change".to_owned()));
+        };
+        let environment = Environment {
+            engine: self.engine.clone(),
+            snapshot: Arc::new(self.engine.snapshot()),
+            session: Arc::new(NoSession),
+            now: 0,
+            params: Vec::new(),
+        };
+        let types: Vec<Type> = query.columns.iter().map(|column| column.ty).collect();
+        self.runtime.block_on(async {
+            let mut rows = self.analytics.execute(&query, &environment).await?;
+            let mut out = Vec::new();
+            while let Some(batch) = rows.next().await? {
+                out.extend(batch.iter().map(|row| text(row, &types)));
+            }
+            Ok(out)
+        })
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.engine.close();
+    }
+}
+
+fn text(row: &[Datum], types: &[Type]) -> String {
+    let cells: Vec<String> = row
+        .iter()
+        .zip(types)
+        .map(|(value, ty)| match value {
+            Datum::Null => "NULL".to_owned(),
+            value => io::to_text(value, *ty, &FunctionContext::detached()),
+        })
+        .collect();
+    cells.join("|")
+}
+
+fn statement(sql: &str) -> Statement {
+    archipel_sql::parser::parse(sql).unwrap().swap_remove(0).statement
+}
+
+const SCHEMA: &str = "
+    create table item (id int primary key, name text, price numeric(8,2), kind varchar(10), made date, at timestamp,
+                       weight float8, tags int[], code char(4), big bigint, ok bool, free numeric);
+    create table sale (item_id int, line int, quantity int, amount numeric(12,2), note text, primary key (item_id, line));
+    insert into item select g, 'item ' || (g % 7), (g * 1.25)::numeric(8,2), case g % 3 when 0 then 'a' when 1 then 'b' end,
+                       date '2020-01-01' + g, timestamp '2020-01-01' + g * interval '1 hour', g / 4.0, array[g, g + 1],
+                       'c' || (g % 5), g::bigint * 1000000000, g % 2 = 0, g / 3.0 from generate_series(1, 200) g;
+    insert into sale select g % 50, g, g % 9, (g * 0.37)::numeric(12,2), case when g % 4 = 0 then null else 'n' || g % 11 end
+                       from generate_series(1, 1000) g;";
+
+/// Queries that must run here, with ordered answers unless they sort themselves.
+const QUERIES: &[&str] = &[
+    "select count(*), count(note), sum(quantity), min(amount), max(amount), sum(amount), avg(amount) from sale",
+    "select * from item",
+    "select id, price * 2, price + id, name || '!', id % 7, -id, id + big from item where id > 150",
+    "select kind, count(*), sum(price), avg(id), min(name), max(made), sum(big), bool_or(ok) from item group by kind",
+    "select s.item_id, i.name, sum(s.amount) from sale s join item i on i.id = s.item_id group by s.item_id, i.name",
+    "select i.id, s.line from item i left join sale s on s.item_id = i.id and s.quantity > 7 where i.id < 60",
+    "select i.id, s.line from sale s full join item i on s.item_id = i.id where s.line is null or s.line < 20",
+    "select a.id, b.id from item a, item b where a.id + 1 = b.id and a.price < 20",
+    "select id from item where made between '2020-02-01' and '2020-03-01' and kind = 'a'",
+    "select id from item where price > 100 and price <= 120.5 and at < '2020-01-05'",
+    "select id from item where name like 'item 3' or kind is null order by id desc limit 5 offset 2",
+    "select distinct kind, ok from item",
+    "select distinct price from item where id <= 10",
+    "select quantity, count(distinct note), string_agg(note, ',' order by line) from sale where line < 40 group by quantity",
+    "select count(*) filter (where quantity > 3), sum(amount) filter (where note is null) from sale",
+    "select case when price > 50 then 'high' when price is null then 'none' else 'low' end, count(*) from item group by 1",
+    "select coalesce(kind, 'none'), nullif(id, 3), greatest(id, 100), least(price, 10) from item where id < 10",
+    "select id in (1, 2, 3), kind in ('a', 'b'), id = any (array[1, 5]), tags[1], made + 1, extract(year from at) from item where id < 12",
+    "select id from item where id in (select item_id from sale where quantity = 8)",
+    "select id from item where price > (select avg(price) from item) and exists (select 1 from sale)",
+    "select id from item where id not in (select item_id from sale where item_id is not null)",
+    "with big as (select item_id, sum(amount) as total from sale group by item_id) select count(*), max(total) from big where total > 1000",
+    "select id from item where id < 5 union all select item_id from sale where line < 5",
+    "select id from item where id < 50 union select item_id from sale",
+    "select * from (values (1, 'x'), (2, null)) v(a, b) join item on item.id = v.a",
+    "select g, count(s.line) from generate_series(1, 5) g left join sale s on s.quantity = g group by g",
+    "select max(id), min(id) from item where id > 1000",
+    "select sum(weight), avg(weight), max(weight), min(weight) from item",
+    "select code, count(*) from item group by code having count(*) > 10 order by code",
+    "select free, free * 3 from item where id < 20",
+    "select array_agg(id order by id desc) from item where id < 6",
+    "select id, upper(name), length(name), substr(name, 1, 2) from item where upper(name) = 'ITEM 2'",
+    "select count(*) from item where not ok or ok is null",
+    "select item_id, sum(quantity) from sale where item_id >= 10 and item_id < 13 group by item_id",
+    "select 1 from item where id = 7",
+    "select count(*) from item, sale where item.id = sale.item_id and item.ok and sale.amount > item.price",
+    "select id from item order by kind nulls first, price desc limit 7",
+    "select i.id, i.big from item i join sale s on i.big = s.line::bigint * 1000000000 where s.line < 10",
+];
+
+#[test]
+fn both_executors_agree() {
+    let database = Database::new(SCHEMA);
+    for sql in QUERIES {
+        let parsed = statement(sql);
+        let mut native = database.native(&parsed).unwrap_or_else(|error| panic!("{sql}: natively {error}"));
+        let mut analytic = database.analytic(&parsed).unwrap_or_else(|error| panic!("{sql}: here {error}"));
+        if !sql.contains("order by") {
+            native.sort();
+            analytic.sort();
+        }
+        assert_eq!(native, analytic, "{sql}");
+    }
+}
+
+#[test]
+fn errors_pass_through_unchanged() {
+    let database = Database::new(SCHEMA);
+    for sql in [
+        "select 100 / (id - 7) from item",
+        "select id * 100000000 from item",
+        "select count(*) from item where (name || 'x')::int = 1",
+        "select id from item where id = (select item_id from sale)",
+        "select sum(big * big) from item",
+        "select id from item limit -1",
+    ] {
+        let parsed = statement(sql);
+        let native = database.native(&parsed).expect_err(sql);
+        match database.analytic(&parsed) {
+            Err(AnalyticsError::Sql(error)) => {
+                assert_eq!((error.state(), error.message()), (native.state(), native.message()), "{sql}");
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_lowered_is_left_to_the_native_executor() {
+    let database = Database::new(SCHEMA);
+    for sql in [
+        "select id from item where exists (select 1 from sale where sale.item_id = item.id)",
+        "select free, count(*) from item group by free",
+        "select row_number() over (order by id) from item",
+        "select id, generate_series(1, 2) from item",
+        "select id from item for update",
+        "select * from item, lateral (select sum(amount) from sale where item_id = id) s",
+        "select id from item intersect select item_id from sale",
+        "select distinct on (kind) kind, id from item order by kind, id",
+    ] {
+        match database.analytic(&statement(sql)) {
+            Err(AnalyticsError::Unsupported(_)) => {}
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+}
