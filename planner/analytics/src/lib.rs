@@ -150,6 +150,3 @@ impl Rows {
         Ok(Some(rows))
     }
 }
-
-#[cfg(test)]
-mod tests;

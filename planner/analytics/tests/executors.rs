@@ -20,7 +20,7 @@ use archipel_sql::function::{FunctionContext, NoSession, SessionHost};
 use archipel_sql::io;
 use archipel_sql::types::Type;
 
-use super::{Analytics, AnalyticsError, Environment};
+use archipel_analytics::{Analytics, AnalyticsError, Environment};
 
 struct Host;
 impl SessionHost for Host {}
