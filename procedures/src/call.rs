@@ -122,11 +122,11 @@ impl Program {
     ) {
         if self.reference_reads.is_empty() {
             let inputs = RouteInputs { params: args, variables: &[], functions };
-            return route::predict(&self.accesses, &inputs, routing, claims);
+            return route::predict(&self.routes, &inputs, routing, claims);
         }
         let params = self.with_reference_reads(args, functions, system, engine);
         let inputs = RouteInputs { params: &params, variables: &[], functions };
-        route::predict(&self.accesses, &inputs, routing, claims);
+        route::predict(&self.routes, &inputs, routing, claims);
     }
 
     /// The arguments, and behind them what keys depend on in reference tables. What cannot be

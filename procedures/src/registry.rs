@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
-use archipel_planner::route::Access;
+use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{Catalog, Language, Routine, RoutineKind, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -83,9 +83,19 @@ impl Registry {
         environment: &Environment,
         compiling: &[Oid],
     ) -> Result<Program> {
+        let outermost = compiling.is_empty();
         let mut compiling = compiling.to_vec();
         compiling.push(routine.oid);
-        compile::compile(routine, environment, &self.linker_within(environment, compiling))
+        let mut program =
+            compile::compile(routine, environment, &self.linker_within(environment, compiling))?;
+        let recursive =
+            |access: &Access| matches!(&access.key, RouteKey::Unknown(reason) if reason == RECURSION);
+        if outermost && program.accesses.iter().all(|a| recursive(a) && a.table == routine.name) {
+            // It calls itself and touches nothing.
+            program.accesses.clear();
+            program.routes.clear();
+        }
+        Ok(program)
     }
 
     /// Compiles a routine that is being created, and keeps nothing: the errors PostgreSQL
@@ -151,6 +161,7 @@ impl RoutineLinker for Linker {
                 registry: self.registry.clone(),
                 environment: self.environment.clone(),
                 routine: routine.clone(),
+                accesses: [compile::unknown_access(&routine.name, RECURSION)],
             };
             return Ok(Arc::new(late));
         }
@@ -162,13 +173,15 @@ fn gone() -> archipel_sql::error::SqlError {
     archipel_sql::error::SqlError::internal("the registry of routines is gone")
 }
 
-/// A routine that was being compiled when it was linked. What it touches is what the outer
-/// call of it touches: that is noted already, as far as its arguments are the same; otherwise
-/// the engine finds it out.
+/// What is known of a recursive call beforehand.
+const RECURSION: &str = "called again with arguments found while it runs";
+
+/// A routine that was being compiled when it was linked: it is looked up when it is called.
 struct Late {
     registry: Weak<Registry>,
     environment: Environment,
     routine: RoutineRef,
+    accesses: [Access; 1],
 }
 
 impl CompiledRoutine for Late {
@@ -179,7 +192,7 @@ impl CompiledRoutine for Late {
     }
 
     fn accesses(&self) -> &[Access] {
-        &[]
+        &self.accesses
     }
 }
 

@@ -439,3 +439,28 @@ fn context_lines_tell_the_way() {
         )
     );
 }
+
+#[test]
+fn strict_functions_and_fresh_variables() {
+    let mut db = Database::with(
+        "CREATE FUNCTION s(a integer, b integer) RETURNS integer STRICT LANGUAGE plpgsql AS $$ BEGIN RETURN a + b; END $$;
+         CREATE FUNCTION fresh() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN FOUND; END $$;
+         CREATE FUNCTION again() RETURNS text LANGUAGE plpgsql AS $$
+         DECLARE out text := '';
+         BEGIN
+           FOR i IN 1..3 LOOP
+             DECLARE x integer; y integer := 5;
+             BEGIN
+               out := out || coalesce(x, 0) || y || ' ';
+               x := i; y := i;
+             END;
+           END LOOP;
+           RETURN out;
+         END $$;
+         CREATE FUNCTION chars(OUT a char, OUT b varchar) LANGUAGE plpgsql AS $$ BEGIN a := 'abc'; b := 'defg'; END $$;",
+    );
+    assert_eq!(db.lines("SELECT s(1, 2), s(1, NULL)"), ["3|NULL"]);
+    assert_eq!(db.lines("SELECT fresh()"), ["f"]);
+    assert_eq!(db.lines("SELECT again()"), ["05 05 05 "]);
+    assert_eq!(db.lines("SELECT * FROM chars()"), ["abc|defg"]);
+}

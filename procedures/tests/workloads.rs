@@ -56,3 +56,17 @@ fn tatp_is_routed_by_subscriber() {
         assert!(c.routing.contains("p_sub_nbr"), "{routine}: {}", c.routing);
     }
 }
+
+#[test]
+fn stock_level_joins_by_key() {
+    let db = load("tpcc");
+    let plan = db
+        .plan(
+            "SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = 1 AND s_i_id = ol_i_id
+              WHERE ol_w_id = 1 AND ol_d_id = 2 AND ol_o_id >= 10 AND ol_o_id < 30 AND s_quantity < 15",
+        )
+        .expect("a plan")
+        .join("\n");
+    assert!(!plan.contains("Hash"), "{plan}");
+    assert!(plan.contains("stock_pkey"), "{plan}");
+}

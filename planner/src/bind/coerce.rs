@@ -256,6 +256,10 @@ impl Binder<'_, '_> {
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
                 && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
         {
+            if self.env.late_literals {
+                let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
+                return Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
+            }
             self.env.session_dependent = true;
         }
         let value =

@@ -74,6 +74,9 @@ pub struct BindEnv<'a> {
     /// Set when the tree holds what only this session may use: literals read with its time
     /// zone, names looked up in its search path as values. Such a plan is not shared.
     pub session_dependent: bool,
+    /// Literals whose meaning depends on the session are read when the plan runs: routines are
+    /// compiled once for all sessions.
+    pub late_literals: bool,
 }
 
 impl<'a> BindEnv<'a> {
@@ -92,6 +95,7 @@ impl<'a> BindEnv<'a> {
             params_fixed: false,
             variables: None,
             session_dependent: false,
+            late_literals: false,
         }
     }
 

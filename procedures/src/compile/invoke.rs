@@ -250,7 +250,7 @@ impl DynamicBinder for TextBinder {
 }
 
 /// An access of which nothing is known beforehand.
-fn unknown_access(what: &str, reason: &str) -> Access {
+pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
     Access {
         group: None,
         table: what.to_string(),

@@ -38,6 +38,7 @@ use archipel_sql::types::Type;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
 use crate::run::operation::*;
+pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};
 use storage::Storage;
 use trace::Trace;
@@ -111,6 +112,7 @@ fn plpgsql(
         columns,
         width: width as u32,
         at_end,
+        routes: trace::routes(&compiler.accesses),
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: compiler.failures,
@@ -319,6 +321,7 @@ pub(crate) fn bind_env<'b>(
 ) -> BindEnv<'b> {
     let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
     env.text = text;
+    env.late_literals = true;
     env
 }
 

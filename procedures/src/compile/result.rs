@@ -52,7 +52,9 @@ pub fn result_columns(routine: &Routine, catalog: &Catalog) -> Result<Columns> {
         .iter()
         .filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
         .enumerate()
-        .map(|(index, arg)| (arg.name.clone().unwrap_or_else(|| format!("column{}", index + 1)), arg.ty))
+        .map(|(index, arg)| {
+            (arg.name.clone().unwrap_or_else(|| format!("column{}", index + 1)), Type::of(arg.ty.oid))
+        })
         .collect();
     if !outs.is_empty() {
         return Ok(Columns::Row(outs));
@@ -66,7 +68,7 @@ pub fn result_columns(routine: &Routine, catalog: &Catalog) -> Result<Columns> {
     if let Some(table) = catalog.table_of_row_type(routine.result.oid) {
         return Ok(Columns::Row(table_columns(&table)));
     }
-    Ok(Columns::Scalar { name: routine.name.clone(), ty: routine.result })
+    Ok(Columns::Scalar { name: routine.name.clone(), ty: Type::of(routine.result.oid) })
 }
 
 impl Compiler<'_> {

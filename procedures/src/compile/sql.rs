@@ -77,6 +77,7 @@ pub fn compile(
         columns: Vec::new(),
         width,
         at_end,
+        routes: super::trace::routes(&compiler.accesses),
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: Vec::new(),
@@ -128,7 +129,7 @@ fn body_of(routine: &RoutineRef) -> Body {
             Some(name) if super::is_input(arg.mode) => name.clone(),
             _ => format!("${}", index + 1),
         };
-        parameters.push(add(name, arg.ty, &mut head, &mut names));
+        parameters.push(add(name, Type::of(arg.ty.oid), &mut head, &mut names));
     }
     // A name no SQL can spell.
     let found = add("\0found".to_string(), Type::BOOL, &mut head, &mut names);

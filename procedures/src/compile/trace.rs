@@ -453,6 +453,24 @@ pub(crate) fn same_key(left: &RouteKey, right: &RouteKey) -> bool {
     format!("{left:?}") == format!("{right:?}")
 }
 
+/// One access for each different key of a group; those that predict nothing are left out.
+pub(crate) fn routes(accesses: &[Access]) -> Vec<Access> {
+    let mut routes: Vec<Access> = Vec::new();
+    for access in accesses {
+        let predicts = match access.group {
+            None => access.write && !matches!(access.key, RouteKey::Unknown(_)),
+            Some(_) => !matches!(access.key, RouteKey::Unknown(_)),
+        };
+        let known = routes.iter().any(|route| {
+            route.group == access.group && route.kind == access.kind && same_key(&route.key, &access.key)
+        });
+        if predicts && !known {
+            routes.push(access.clone());
+        }
+    }
+    routes
+}
+
 fn either(left: &Symbol, right: &Symbol) -> Symbol {
     match (left, right) {
         (Symbol::Unknown(reason), _) | (_, Symbol::Unknown(reason)) => Symbol::Unknown(reason.clone()),

@@ -9,7 +9,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::operation::*;
-use super::rows::{Gathered, Row, store_row};
+use super::rows::{Gathered, store_row};
 use super::{Flow, Invocation, is_true};
 
 /// How often a loop comes round between two looks at the clock.
@@ -169,10 +169,10 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<Flow> {
         let mut budget = Budget(0);
         let count = rows.rows as u64;
-        let mut values = rows.values.into_iter();
+        let mut values = rows.values;
         let mut end = Flow::Next;
-        for _ in 0..count {
-            let row: Row = values.by_ref().take(width).collect();
+        for at in 0..rows.rows {
+            let row = &mut values[at * width..(at + 1) * width];
             store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
             if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                 end = flow;
@@ -181,11 +181,9 @@ impl Invocation<'_, '_> {
             budget.round(ctx)?;
         }
         if count == 0 {
-            store_row(
-                ctx,
-                &Targets { registers: targets.registers.clone(), not_null: Vec::new() },
-                Row::new(),
-            )?;
+            for register in &targets.registers {
+                ctx.variables[*register as usize] = Datum::Null;
+            }
         }
         self.loop_found(ctx, count);
         Ok(end)
@@ -223,7 +221,7 @@ impl Invocation<'_, '_> {
                     values: values.to_vec(),
                 })),
             };
-            store_row(ctx, targets, std::iter::once(value).collect()).map_err(|e| self.at(e, site))?;
+            store_row(ctx, targets, &mut [value]).map_err(|e| self.at(e, site))?;
             if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                 end = flow;
                 break;

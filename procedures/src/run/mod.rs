@@ -53,6 +53,8 @@ pub(crate) struct Invocation<'p, 's> {
     pub errors: Vec<SqlError>,
     /// Rows sent to the sink.
     pub sent: u64,
+    /// Lent to statements with INTO.
+    pub buffer: Vec<Datum>,
 }
 
 impl Program {
@@ -69,12 +71,22 @@ impl Program {
                     .with_detail(format!("Routines may call each other {DEPTH_MAX} levels deep.")),
             ));
         }
+        if self.routine.strict && args.iter().any(Datum::is_null) {
+            // Not called at all: NULL, or no rows.
+            if !self.routine.returns_set {
+                let row: Row = std::iter::repeat_n(Datum::Null, self.width.max(1) as usize).collect();
+                let _: ControlFlow<()> = sink.row(&row)?;
+            }
+            return Ok(());
+        }
         let mut frame = Vec::with_capacity(self.registers as usize);
         self.store_arguments(args, &mut frame);
         frame.resize(self.registers as usize, Datum::Null);
+        frame[self.found as usize] = Datum::Bool(false);
         let outer = std::mem::replace(&mut ctx.variables, frame);
         ctx.depth += 1;
-        let mut invocation = Invocation { program: self, sink, row_count: 0, errors: Vec::new(), sent: 0 };
+        let mut invocation =
+            Invocation { program: self, sink, row_count: 0, errors: Vec::new(), sent: 0, buffer: Vec::new() };
         let result = invocation.routine(ctx);
         ctx.depth -= 1;
         ctx.variables = outer;
@@ -171,14 +183,14 @@ impl Invocation<'_, '_> {
                 for value in values {
                     row.push(value(ctx).map_err(|e| self.at(e, site))?);
                 }
-                rows::store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+                rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
             }
             OperationKind::AssignRecord { targets, value } => {
-                let row = match value(ctx).map_err(|e| self.at(e, site))? {
+                let mut row: Row = match value(ctx).map_err(|e| self.at(e, site))? {
                     Datum::Record(fields) => fields.iter().cloned().collect(),
                     _ => Row::new(),
                 };
-                rows::store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+                rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
             }
             OperationKind::AssignElement { register, element, subscripts, value } => {
                 self.assign_element(ctx, *register, *element, subscripts, value)
@@ -226,7 +238,7 @@ impl Invocation<'_, '_> {
                 self.set_found(ctx, sent);
             }
             OperationKind::FirstRow { statement } => {
-                let mut first = rows::FirstRow::new(1);
+                let mut first = rows::FirstRow::new(1, std::mem::take(&mut self.buffer));
                 self.run_statement(ctx, statement, &mut first, site)?;
                 if first.count == 0 {
                     first.row.resize(self.program.width.max(1) as usize, Datum::Null);

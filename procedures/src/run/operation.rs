@@ -33,6 +33,8 @@ pub struct Program {
     pub at_end: AtEnd,
     /// What it will touch, over its arguments and, behind them, `reference_reads`.
     pub accesses: Vec<Access>,
+    /// One access for each different key of a group: what predictions evaluate.
+    pub routes: Vec<Access>,
     /// Values read from reference tables that keys depend on, over the arguments.
     pub reference_reads: Vec<ReferenceRead>,
     /// Statements that could not be bound, by line, and why: they fail when they are reached, and

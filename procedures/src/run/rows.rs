@@ -14,23 +14,25 @@ use super::{Invocation, null_refused};
 /// A row on its way between a statement and registers.
 pub type Row = SmallVec<[Datum; 8]>;
 
-/// Keeps the first row and counts up to a limit.
+/// Keeps the first row, in a buffer the invocation lends, and counts up to a limit.
 pub(super) struct FirstRow {
-    pub row: Row,
+    pub row: Vec<Datum>,
     pub count: u64,
     limit: u64,
 }
 
 impl FirstRow {
-    pub fn new(limit: u64) -> FirstRow {
-        FirstRow { row: Row::new(), count: 0, limit }
+    pub fn new(limit: u64, mut row: Vec<Datum>) -> FirstRow {
+        row.clear();
+        FirstRow { row, count: 0, limit }
     }
 }
 
 impl RowSink for FirstRow {
+    #[inline]
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
         if self.count == 0 {
-            self.row.extend(row.iter().cloned());
+            self.row.extend_from_slice(row);
         }
         self.count += 1;
         Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -57,7 +59,7 @@ pub(super) struct Gathered {
 
 impl RowSink for Gathered {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.values.extend(row.iter().cloned());
+        self.values.extend_from_slice(row);
         self.rows += 1;
         Ok(ControlFlow::Continue(()))
     }
@@ -77,16 +79,24 @@ impl RowSink for Through<'_> {
     }
 }
 
-/// Stores the columns of a row; missing ones are NULL, surplus ones dropped.
-pub(super) fn store_row(ctx: &mut ExecContext<'_, '_>, targets: &Targets, row: Row) -> ExecResult<()> {
+/// Stores the columns of a row, taking them out of it; missing ones are NULL, surplus ones stay.
+#[inline]
+pub(super) fn store_row(
+    ctx: &mut ExecContext<'_, '_>,
+    targets: &Targets,
+    row: &mut [Datum],
+) -> ExecResult<()> {
     for (position, name) in &targets.not_null {
         if row.get(*position as usize).is_none_or(Datum::is_null) {
             return Err(ExecError::Sql(null_refused(name)));
         }
     }
-    let mut values = row.into_iter();
-    for register in &targets.registers {
-        ctx.variables[*register as usize] = values.next().unwrap_or(Datum::Null);
+    for (position, register) in targets.registers.iter().enumerate() {
+        let variable = &mut ctx.variables[*register as usize];
+        match row.get_mut(position) {
+            Some(value) => std::mem::swap(variable, value),
+            None => *variable = Datum::Null,
+        }
     }
     Ok(())
 }
@@ -158,7 +168,7 @@ impl Invocation<'_, '_> {
             (false, true) => 2,
             (false, false) => 1,
         };
-        let mut first = FirstRow::new(limit);
+        let mut first = FirstRow::new(limit, std::mem::take(&mut self.buffer));
         self.run_statement(ctx, statement, &mut first, site)?;
         self.store_first(ctx, into, first, site)
     }
@@ -168,7 +178,7 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         into: &IntoPlan,
-        first: FirstRow,
+        mut first: FirstRow,
         site: Site,
     ) -> ExecResult<()> {
         if first.count == 0 && into.strict {
@@ -181,7 +191,8 @@ impl Invocation<'_, '_> {
             return Err(self.at(error.into(), site));
         }
         let rows = first.count.min(1);
-        store_row(ctx, &into.targets, first.row).map_err(|e| self.at(e, site))?;
+        store_row(ctx, &into.targets, &mut first.row).map_err(|e| self.at(e, site))?;
+        self.buffer = first.row;
         self.set_found(ctx, rows);
         Ok(())
     }
@@ -199,10 +210,10 @@ impl Invocation<'_, '_> {
         for arg in args {
             values.push(arg(ctx).map_err(|e| self.at(e, site))?);
         }
-        let mut first = FirstRow::new(u64::MAX);
+        let mut first = FirstRow::new(u64::MAX, Vec::new());
         routine.call(ctx, &values, &mut first).map_err(|e| self.at(e, site))?;
         if let Some(targets) = targets {
-            store_row(ctx, targets, first.row).map_err(|e| self.at(e, site))?;
+            store_row(ctx, targets, &mut first.row).map_err(|e| self.at(e, site))?;
         }
         Ok(())
     }
@@ -216,7 +227,7 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<()> {
         match (&plan.into, plan.returns) {
             (Some(into), _) => {
-                let mut first = FirstRow::new(if into.strict { 2 } else { 1 });
+                let mut first = FirstRow::new(if into.strict { 2 } else { 1 }, Vec::new());
                 self.run_dynamic(ctx, plan, &mut first, site)?;
                 let found = ctx.variables[self.program.found as usize].clone();
                 self.store_first(ctx, into, first, site)?;

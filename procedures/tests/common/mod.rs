@@ -129,6 +129,23 @@ impl Database {
         self.statement(&statement, text)
     }
 
+    /// The plan of a statement.
+    pub fn plan(&self, text: &str) -> Result<Vec<String>> {
+        let statement = parser::parse_statement(text)?;
+        let context = FunctionContext::detached();
+        let mut env = BindEnv::new(&self.catalog, &self.search_path, &context);
+        let bound = bind::bind_statement(&statement, &mut env)?;
+        let environment = self.environment();
+        let linker = self.registry.linker(&environment);
+        let compile = CompileEnv {
+            tables: environment.tables.as_ref(),
+            catalog: &self.catalog,
+            routines: linker.as_ref(),
+        };
+        let compiled = native::compile_statement(&bound, &compile)?;
+        Ok(archipel_planner::explain::statement(&compiled))
+    }
+
     /// Rows as `a|b` lines.
     #[track_caller]
     pub fn lines(&mut self, text: &str) -> Vec<String> {

@@ -41,9 +41,10 @@ impl Signature {
     pub fn of(routine: &Routine) -> Signature {
         Signature {
             name: routine.name.clone(),
-            args: routine.args.iter().map(|a| (a.name.clone(), a.mode, a.ty)).collect(),
+            // Arguments and results carry no type modifiers.
+            args: routine.args.iter().map(|a| (a.name.clone(), a.mode, Type::of(a.ty.oid))).collect(),
             procedure: routine.kind == RoutineKind::Procedure,
-            result: routine.result,
+            result: Type::of(routine.result.oid),
             returns_set: routine.returns_set,
             anonymous: false,
         }
