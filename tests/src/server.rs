@@ -157,13 +157,17 @@ fn signal(child: &Child, signal: i32) {
 fn ready(port: u16) -> bool {
     let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     drop(stream);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel?connect_timeout=5");
-    runtime.block_on(async {
-        let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else { return false };
-        tokio::spawn(connection);
-        client.simple_query("SELECT 1").await.is_ok()
-    })
+    // On a thread of its own: the caller may be inside a runtime, where none can be started.
+    let asked = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        runtime.block_on(async {
+            let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else { return false };
+            tokio::spawn(connection);
+            client.simple_query("SELECT 1").await.is_ok()
+        })
+    });
+    asked.join().expect("asking does not panic")
 }
 
 /// A connection whose I/O runs as a task of the current runtime.

@@ -25,8 +25,8 @@ CREATE TABLE department (id integer PRIMARY KEY, name text NOT NULL UNIQUE);
 CREATE TABLE account (
     id integer PRIMARY KEY,
     owner varchar(10) NOT NULL,
-    balance numeric(12,2) NOT NULL DEFAULT 0 CHECK (balance >= 0),
-    department_id integer REFERENCES department (id),
+    balance numeric(12,2) NOT NULL DEFAULT 0,
+    department_id integer CHECK (department_id > 0) REFERENCES department (id),
     opened timestamptz DEFAULT now()
 );
 CREATE INDEX account_owner ON account (owner, balance DESC);
@@ -48,7 +48,6 @@ fn a_session_in_psql_looks_as_on_postgresql() {
         "\\di\n",
         "\\ds\n",
         "\\df\n",
-        "\\dn\n",
         "\\d\n",
         "\\sf add\n",
         "SELECT * FROM account;\nINSERT INTO department VALUES (1, 'x');\nTABLE department;\n",
