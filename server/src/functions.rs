@@ -21,7 +21,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     Ok(match name {
-        "currval_oid" => return current_value(host, args),
+        "currval" | "currval_oid" => return current_value(host, args),
         "lastval" => return last_value(host),
         "current_database" => Datum::text(&host.entry.database),
         "current_user" | "session_user" => Datum::text(&host.entry.user),
