@@ -18,6 +18,7 @@ pub enum CancelReason {
     User = 1,
     StatementTimeout = 2,
     Shutdown = 3,
+    LockTimeout = 4,
 }
 
 /// What a session is doing, as `pg_stat_activity` shows it. Times are microseconds since
@@ -97,6 +98,8 @@ impl SessionEntry {
             (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
         } else if reason == CancelReason::Shutdown as u8 {
             (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        } else if reason == CancelReason::LockTimeout as u8 {
+            (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
         } else {
             (SqlState::QUERY_CANCELED, "canceling statement due to user request")
         };

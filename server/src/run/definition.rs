@@ -125,6 +125,7 @@ impl Program for DefinitionRun {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.error = None;
+        txn.lift_budget();
         match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),

@@ -174,6 +174,7 @@ impl Session {
             copy_in: None,
             host: None,
             memory: Arc::default(),
+            timer: None,
         })
     }
 
@@ -315,11 +316,6 @@ impl Session {
                     self.skip_until_sync = true;
                 } else if self.copy_in.is_some() {
                     // The client waits to be asked for the data before it sends any.
-                    self.flush().await;
-                }
-                if self.copy_in.is_some() {
-                    // The client waits for the go-ahead; the Sync it has sent already means
-                    // nothing until its data is over.
                     self.flush().await;
                 }
             }

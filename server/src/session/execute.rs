@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use archipel_engine::txn::Interactive;
 use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions};
@@ -15,6 +16,7 @@ use super::host::Host;
 use super::portal::PendingRows;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::StatementRun;
+use crate::sessions::CancelReason;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
@@ -270,14 +272,17 @@ impl Session {
             return completed;
         }
         let Some(canceller) = submission.canceller() else { return submission.await };
+        let lock_timeout = Duration::from_millis(self.settings.effective().lock_timeout_ms);
         tokio::select! {
             biased;
-            completed = &mut submission => completed,
-            () = self.entry().cancel_asked() => {
-                canceller.cancel(Stop::Cancelled);
-                submission.await
+            completed = &mut submission => return completed,
+            () = self.entry().cancel_asked() => {}
+            () = tokio::time::sleep(lock_timeout), if !lock_timeout.is_zero() => {
+                self.entry().cancel(CancelReason::LockTimeout);
             }
         }
+        canceller.cancel(Stop::Cancelled);
+        submission.await
     }
 
     /// Takes rows, notices and effects of a finished run.

@@ -38,7 +38,7 @@ use rustc_hash::FxHashMap;
 use crate::executor::Executor;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
-use crate::sessions::{Registered, SessionEntry};
+use crate::sessions::{CancelReason, Registered, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
@@ -70,6 +70,17 @@ pub struct Session {
     host: Option<Arc<Host>>,
     /// What functions keep for the session: last values of sequences, the random seed.
     memory: Arc<host::Memory>,
+    /// Cancels the running statement at its `statement_timeout`.
+    timer: Option<Timer>,
+}
+
+/// A task of the front thread that ends when dropped.
+struct Timer(tokio::task::JoinHandle<()>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Session {
@@ -131,8 +142,20 @@ impl Session {
 
     /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
     fn begin_statement(&mut self, text: &Arc<str>) {
+        self.timer = None;
+        let timeout = self.settings.effective().statement_timeout_ms;
         let entry = self.entry();
         entry.begin_statement();
+        if timeout > 0 {
+            let entry = entry.clone();
+            // On another thread, so that it fires while this one computes.
+            let timer = self.server.front.spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(timeout)).await;
+                entry.cancel(CancelReason::StatementTimeout);
+            });
+            self.timer = Some(Timer(timer));
+        }
+        let entry = self.entry();
         let mut activity = entry.activity.lock();
         activity.query = text.clone();
         activity.active = true;
@@ -142,6 +165,7 @@ impl Session {
 
     /// The session waits for its client again.
     fn become_idle(&mut self) {
+        self.timer = None;
         let transaction = self.transaction.activity();
         let entry = self.entry();
         entry.end_statement();

@@ -58,7 +58,6 @@ const fn setting(
 }
 
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: i32::MAX as i64, unit: Unit::Milliseconds };
-const SECONDS: Kind = Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds };
 const ON_ONLY: Kind = Kind::Enum(&["on"]);
 const OFF_ONLY: Kind = Kind::Enum(&["off"]);
 const MESSAGE_LEVELS: Kind = Kind::Enum(&[
@@ -89,22 +88,21 @@ pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERS
 pub static SETTINGS: &[Setting] = &[
     setting("application_name", Kind::Text, User, "", "Reporting and Logging", "Sets the application name to be reported in statistics and logs."),
     setting("archipel.auto_design", OFF_ONLY, User, "off", OURS, "Applies design advice online (not available yet)."),
+    setting("archipel.checkpoint_bytes", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "256MB", OURS, "A checkpoint begins when the log has grown by this since the last one."),
     setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
     setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
-    setting("archipel.partition_size_max", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "256MB", OURS, "A partition beyond this size is split."),
+    setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
     setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
     setting("backslash_quote", Kind::Enum(&["safe_encoding"]), User, "safe_encoding", COMPATIBILITY, "Sets whether \"\\'\" is allowed in string literals."),
     setting("block_size", count(8192, 8192), Internal, "8192", PRESET, "Shows the size of a disk block."),
     setting("bytea_output", Kind::Enum(&["hex", "escape"]), User, "hex", CLIENT, "Sets the output format for bytea."),
     setting("check_function_bodies", Kind::Bool, User, "on", CLIENT, "Checks routine bodies during CREATE FUNCTION and CREATE PROCEDURE."),
-    setting("checkpoint_timeout", SECONDS, Server, "30s", LOG, "Sets the time between automatic checkpoints."),
     setting("client_encoding", Kind::Text, User, "UTF8", CLIENT, "Sets the client's character set encoding."),
     setting("client_min_messages", MESSAGE_LEVELS, User, "notice", CLIENT, "Sets the message levels that are sent to the client."),
     setting("data_directory", Kind::Text, Server, "", "File Locations", "Sets the server's data directory."),
     setting("DateStyle", Kind::Text, User, "ISO, MDY", CLIENT, "Sets the display format for date and time values."),
-    setting("deadlock_timeout", Kind::Integer { min: 1, max: i32::MAX as i64, unit: Unit::Milliseconds }, Server, "1s", "Lock Management", "Sets the time to wait on a lock before checking for deadlock."),
     setting("default_table_access_method", Kind::Enum(&["heap"]), User, "heap", CLIENT, "Sets the default table access method for new tables."),
     setting("default_tablespace", Kind::Enum(&[""]), User, "", CLIENT, "Sets the default tablespace to create tables and indexes in."),
     setting("default_transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the default deferrable status of new transactions."),

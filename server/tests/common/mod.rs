@@ -1,0 +1,171 @@
+//! A server process on a directory of its own, and a raw client that speaks bytes.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A data directory, and the process that serves it.
+pub struct Server {
+    pub directory: tempfile::TempDir,
+    pub port: u16,
+    child: Option<Child>,
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("a bound socket has an address").port()
+}
+
+impl Server {
+    pub fn start(settings: &[&str]) -> Server {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let mut server = Server { directory, port: free_port(), child: None };
+        server.launch(settings);
+        server
+    }
+
+    pub fn command(&self, port: u16) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archipel"));
+        command.args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]);
+        command.arg(self.directory.path().join("data"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn launch(&mut self, settings: &[&str]) {
+        let mut command = self.command(self.port);
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        command.stderr(Stdio::null());
+        self.child = Some(command.spawn().expect("the binary runs"));
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+    }
+
+    /// SIGTERM; answers the exit code.
+    pub fn stop(&mut self) -> Option<i32> {
+        let mut child = self.child.take().expect("it runs");
+        let told = Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
+        assert!(told.success());
+        child.wait().expect("a child ends").code()
+    }
+
+    pub async fn client(&self) -> tokio_postgres::Client {
+        let config = format!("host=127.0.0.1 port={} user=archipel dbname=archipel", self.port);
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls)
+            .await
+            .expect("the server takes connections");
+        tokio::spawn(connection);
+        client
+    }
+
+    /// A raw connection, greeted and ready.
+    pub fn raw(&self) -> Raw {
+        let mut raw = self.unopened();
+        let mut body = vec![0, 3, 0, 0];
+        body.extend_from_slice(b"user\0archipel\0database\0archipel\0\0");
+        raw.send_untyped(&body);
+        let messages = raw.until(b'Z');
+        assert_eq!(messages[0].0, b'R');
+        raw
+    }
+
+    pub fn unopened(&self) -> Raw {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout can be set");
+        Raw { stream }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // Whatever the verdict was, the process goes.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A client that sends and sees bytes.
+pub struct Raw {
+    pub stream: TcpStream,
+}
+
+impl Raw {
+    pub fn send_untyped(&mut self, body: &[u8]) {
+        let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
+        packet.extend_from_slice(body);
+        self.stream.write_all(&packet).expect("the server reads");
+    }
+
+    pub fn send(&mut self, kind: u8, body: &[u8]) {
+        self.stream.write_all(&framed(kind, body)).expect("the server reads");
+    }
+
+    /// The next message, `None` when the server has closed the connection.
+    pub fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 5];
+        self.stream.read_exact(&mut head).ok()?;
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let mut body = vec![0; length - 4];
+        self.stream.read_exact(&mut body).ok()?;
+        Some((head[0], body))
+    }
+
+    /// Messages up to and including one of this kind.
+    pub fn until(&mut self, kind: u8) -> Vec<(u8, Vec<u8>)> {
+        let mut messages = Vec::new();
+        loop {
+            let message = self.receive().expect("the server goes on talking");
+            let done = message.0 == kind;
+            messages.push(message);
+            if done {
+                return messages;
+            }
+        }
+    }
+
+    /// Runs a simple query; answers the messages up to ReadyForQuery.
+    pub fn query(&mut self, text: &str) -> Vec<(u8, Vec<u8>)> {
+        let mut body = text.as_bytes().to_vec();
+        body.push(0);
+        self.send(b'Q', &body);
+        self.until(b'Z')
+    }
+}
+
+pub fn framed(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// The SQLSTATE of the first ErrorResponse.
+pub fn state(messages: &[(u8, Vec<u8>)]) -> Option<String> {
+    let (_, body) = messages.iter().find(|(kind, _)| *kind == b'E')?;
+    let fields = body.split(|byte| *byte == 0);
+    fields
+        .filter_map(|field| field.strip_prefix(b"C"))
+        .next()
+        .map(|code| String::from_utf8_lossy(code).into_owned())
+}
+
+/// The kinds of messages, in order.
+pub fn kinds(messages: &[(u8, Vec<u8>)]) -> String {
+    messages.iter().map(|(kind, _)| *kind as char).collect()
+}

@@ -1,0 +1,123 @@
+//! Sessions through a driver: formats, errors, transactions, and clients that vanish.
+
+mod common;
+
+use std::time::Duration;
+
+use common::Server;
+use futures::SinkExt;
+use tokio_postgres::error::SqlState;
+
+#[tokio::test]
+async fn binary_parameters_and_results_keep_their_values() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let row = client
+        .query_one(
+            "SELECT $1::int4, $2::text, $3::float8, $4::bool, $5::int8, $6::bytea, $7::int4[]",
+            &[&7i32, &"déjà", &1.5f64, &true, &(1i64 << 40), &vec![0u8, 255], &vec![1i32, 2]],
+        )
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, i32>(0), 7);
+    assert_eq!(row.get::<_, &str>(1), "déjà");
+    assert_eq!(row.get::<_, f64>(2), 1.5);
+    assert!(row.get::<_, bool>(3));
+    assert_eq!(row.get::<_, i64>(4), 1 << 40);
+    assert_eq!(row.get::<_, Vec<u8>>(5), vec![0, 255]);
+    assert_eq!(row.get::<_, Vec<i32>>(6), vec![1, 2]);
+}
+
+#[tokio::test]
+async fn errors_carry_their_states_and_a_failed_block_takes_only_rollback() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v varchar(3) NOT NULL)").await.unwrap();
+    for (text, code) in [
+        ("SELECT * FROM missing", SqlState::UNDEFINED_TABLE),
+        ("SELECT 1/0", SqlState::DIVISION_BY_ZERO),
+        ("INSERT INTO t VALUES (1, 'abcd')", SqlState::STRING_DATA_RIGHT_TRUNCATION),
+        ("INSERT INTO t VALUES (1, NULL)", SqlState::NOT_NULL_VIOLATION),
+        ("SELEC 1", SqlState::SYNTAX_ERROR),
+        ("SET nonsense = 1", SqlState::UNDEFINED_OBJECT),
+    ] {
+        let error = client.batch_execute(text).await.unwrap_err();
+        assert_eq!(error.code(), Some(&code), "{text}");
+    }
+    client.batch_execute("BEGIN; INSERT INTO t VALUES (1, 'a')").await.unwrap();
+    client.batch_execute("SELECT 1/0").await.unwrap_err();
+    let refused = client.batch_execute("SELECT 1").await.unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::IN_FAILED_SQL_TRANSACTION));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let rows = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(rows.get::<_, i64>(0), 0);
+}
+
+#[tokio::test]
+async fn several_statements_in_one_text_are_one_transaction() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)").await.unwrap_err();
+    client.batch_execute("INSERT INTO t VALUES (2); INSERT INTO t VALUES (3)").await.unwrap();
+    let rows = client.query("SELECT id FROM t ORDER BY id", &[]).await.unwrap();
+    let ids: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(ids, [2, 3]);
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_leaves_no_locks_and_no_rows() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+    {
+        let mut raw = server.raw();
+        raw.query("BEGIN");
+        raw.query("DELETE FROM t WHERE id = 1");
+        raw.query("INSERT INTO t VALUES (2)");
+    }
+    {
+        let mut raw = server.raw();
+        raw.send(b'Q', b"COPY t FROM STDIN\0");
+        raw.until(b'G');
+        raw.send(b'd', b"7\n8\n");
+    }
+    let waiting = client.execute("UPDATE t SET id = id WHERE id = 1", &[]);
+    let updated =
+        tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("no lock stays").unwrap();
+    assert_eq!(updated, 1);
+    let rows = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+    assert_eq!(rows.get::<_, i64>(0), 1);
+}
+
+#[tokio::test]
+async fn copy_takes_rows_and_names_the_line_of_an_error() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let sink = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN WITH (FORMAT csv)").await.unwrap();
+    let mut sink = std::pin::pin!(sink);
+    sink.send(bytes::Bytes::from_static(b"1,\"a,b\"\n2,")).await.unwrap();
+    sink.send(bytes::Bytes::from_static(b"\n3,x\n")).await.unwrap();
+    assert_eq!(sink.finish().await.unwrap(), 3);
+    let row = client.query_one("SELECT count(*), count(v) FROM t", &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (3, 2));
+    let sink = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap();
+    let mut sink = std::pin::pin!(sink);
+    sink.send(bytes::Bytes::from_static(b"4\ta\nfive\tb\n")).await.unwrap();
+    let error = sink.finish().await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::INVALID_TEXT_REPRESENTATION));
+    let context = error.as_db_error().and_then(|error| error.where_()).unwrap_or_default().to_owned();
+    assert!(context.contains("line 2") && context.contains("column id"), "{context}");
+    assert_eq!(client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0), 3);
+}
+
+#[tokio::test]
+async fn too_many_clients_are_53300() {
+    let server = Server::start(&["max_connections=1"]);
+    let _first = server.client().await;
+    let config = format!("host=127.0.0.1 port={} user=archipel dbname=archipel", server.port);
+    let error =
+        tokio_postgres::connect(&config, tokio_postgres::NoTls).await.err().expect("no place is left");
+    assert_eq!(error.code(), Some(&SqlState::TOO_MANY_CONNECTIONS));
+}
