@@ -166,7 +166,7 @@ impl RowSink for Sink<'_> {
 }
 
 /// Appends one row as a CopyData message.
-fn copy_row(
+pub fn copy_row(
     encoder: &CopyEncoder,
     columns: &[OutputColumn],
     row: &[Datum],

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use archipel_analytics::Analytics;
 use archipel_engine::id::{Epoch, ExecutorId};
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
@@ -75,6 +76,9 @@ pub struct Server {
     pub closing: Arc<AtomicBool>,
     /// The thread of the front door: timers and whatever may wait without an executor.
     pub front: tokio::runtime::Handle,
+    pub analytics: Analytics,
+    /// Niced threads: analytical queries take what transactions leave.
+    pub analytical_threads: tokio::runtime::Handle,
 }
 
 /// One executor's counters, on cache lines of their own.
@@ -210,6 +214,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
     let executors = engine.executors();
+    let analytical_threads = start_analytical_threads(executors.len())?;
+    let analytics = Analytics::new(analytical_memory_bytes(&config))
+        .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
         sessions: Sessions::new(config.integer("max_connections") as usize),
         engine: engine.clone(),
@@ -221,6 +228,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         counters: executors.iter().map(|_| Counters::default()).collect(),
         closing: Arc::default(),
         front: front.handle().clone(),
+        analytics,
+        analytical_threads: analytical_threads.handle().clone(),
         config,
     });
     let (stop, stopped) = watch::channel(false);
@@ -259,6 +268,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
             tracing::error!("an executor thread ended by a panic");
         }
     }
+    analytical_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     if let Err(error) = engine.checkpoint() {
         tracing::warn!(%error, "no checkpoint was taken at shutdown; the next start reads more log");
@@ -266,6 +276,26 @@ pub fn run(config: Config) -> Result<(), StartError> {
     engine.close();
     tracing::info!("the database is shut down");
     Ok(())
+}
+
+/// A sixteenth of what rows may take, at least 64 MiB.
+fn analytical_memory_bytes(config: &Config) -> usize {
+    (config.integer("max_memory") as usize / 16).max(64 << 20)
+}
+
+fn start_analytical_threads(executors: usize) -> Result<tokio::runtime::Runtime, StartError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(executors.clamp(1, 8))
+        .thread_name("analytics")
+        .on_thread_start(|| {
+            const NICENESS: i32 = 10;
+            // SAFETY: setpriority takes integers and touches no memory; zero is this thread.
+            // A refusal leaves the thread at its old priority, which is no error.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+        })
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))
 }
 
 fn cannot_serve(error: std::io::Error) -> StartError {

@@ -140,7 +140,6 @@ pub struct Txn<'w> {
     depends_on: Epoch,
     started_at: Option<i64>,
     started_nanos: u64,
-    budget_lifted: bool,
     /// The reference tables as of the first access to one.
     references: Option<Arc<ReferenceVector>>,
     references_read: smallvec::SmallVec<[TreeId; 4]>,
@@ -181,7 +180,6 @@ impl<'w> Txn<'w> {
             depends_on: Epoch(0),
             started_at: None,
             started_nanos: 0,
-            budget_lifted: false,
             references: None,
             references_read: smallvec::SmallVec::new(),
             reference_writes: Vec::new(),
@@ -227,7 +225,7 @@ impl<'w> Txn<'w> {
     /// ask once per loop of some size. Always false for a statement of an interactive
     /// transaction.
     pub fn budget_exceeded(&mut self) -> bool {
-        if self.interactive.is_some() || self.budget_lifted {
+        if self.interactive.is_some() {
             return false;
         }
         let now = self.shared.clock.monotonic_nanos();
@@ -242,12 +240,6 @@ impl<'w> Txn<'w> {
     /// [`Stop::Cancelled`].
     pub fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(|cancel| cancel.load(std::sync::atomic::Ordering::Relaxed))
-    }
-
-    /// Lets the program run as long as it takes: loads and definitions, which gain nothing from
-    /// becoming interactive.
-    pub fn lift_budget(&mut self) {
-        self.budget_lifted = true;
     }
 
     /// The table as this transaction sees it (its own DDL included).

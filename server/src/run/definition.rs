@@ -60,6 +60,7 @@ impl DefinitionRun {
             let functions = FunctionContext { now: txn.started_at(), session: &**host };
             for (query, error) in &self.validations {
                 let mut context = ExecContext::new(txn, functions, &**host);
+                context.budgeted = false;
                 let mut found = FoundRow(false);
                 query.run(&mut context, &mut found)?;
                 if found.0 {
@@ -125,7 +126,6 @@ impl Program for DefinitionRun {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.error = None;
-        txn.lift_budget();
         match catch_unwind(AssertUnwindSafe(|| self.define(txn))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),

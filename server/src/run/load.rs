@@ -80,7 +80,6 @@ impl Program for LoadRun {
         self.error = None;
         self.failed_row = None;
         self.host.begin_run();
-        txn.lift_budget();
         match catch_unwind(AssertUnwindSafe(|| self.insert_all(txn))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),

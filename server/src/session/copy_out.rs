@@ -8,6 +8,7 @@ use archipel_sql::copy::{CopyEncoder, CopyFormat};
 use archipel_sql::error::{Result, SqlError};
 
 use super::Session;
+use super::analytic::Analytic;
 use super::copy_in::column_positions;
 use crate::encode::RowsTo;
 use crate::statement::{Body, Prepared};
@@ -59,8 +60,22 @@ impl Session {
             });
         }
         let rows_to = RowsTo::Copy { encoder, columns: columns.clone() };
-        let run = self.statement_run(plan.clone(), Vec::new(), rows_to);
-        match self.run_to_end(&prepared, run).await {
+        let analytic = match self.is_analytic(plan) {
+            true => match self.run_analytic(plan, Vec::new(), &rows_to, true).await {
+                Ok(Analytic::Native(_)) => None,
+                Ok(Analytic::Ran(ran, kept)) => Some(Ok((ran, kept))),
+                Err(error) => Some(Err(error)),
+            },
+            false => None,
+        };
+        let done = match analytic {
+            Some(done) => done,
+            None => {
+                let run = self.statement_run(plan.clone(), Vec::new(), rows_to);
+                self.run_to_end(&prepared, run).await
+            }
+        };
+        match done {
             Ok((ran, _)) => {
                 self.output.copy_done();
                 self.output.command_complete_count("COPY", ran.rows);

@@ -12,6 +12,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 
 use super::Session;
+use super::analytic::Analytic;
 use super::host::Host;
 use super::portal::PendingRows;
 use crate::encode::{Formats, RowEncoder, RowsTo};
@@ -71,7 +72,7 @@ impl Session {
                 self.utility(&statement, prepared, params, formats, alone).await
             }
             Body::Rows(plan) => {
-                let ran = self.run_rows(prepared, plan.clone(), params, formats, alone).await?;
+                let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
                 self.complete(prepared, &ran);
                 Ok(())
             }
@@ -101,9 +102,10 @@ impl Session {
         let before = std::mem::take(&mut self.output);
         let depends_before = std::mem::replace(&mut self.depends_on, archipel_engine::id::Epoch(0));
         let result = match &prepared.body {
-            Body::Rows(plan) => {
-                self.run_rows(prepared, plan.clone(), params, formats, alone).await.map(|_| prepared.tag)
-            }
+            Body::Rows(plan) => self
+                .run_rows(prepared, plan.clone(), params, formats, alone, false)
+                .await
+                .map(|_| prepared.tag),
             Body::Utility(statement) => {
                 let statement = statement.clone();
                 self.utility_rows(&statement, prepared, params, formats, alone).await.map(|()| prepared.tag)
@@ -128,6 +130,7 @@ impl Session {
         params: Vec<Datum>,
         formats: &Formats,
         alone: bool,
+        streaming: bool,
     ) -> Result<Ran> {
         if !plan.read_only && self.transaction.is_read_only() {
             return Err(SqlError::new(
@@ -141,10 +144,17 @@ impl Session {
         if !(plan.read_only && !self.transaction.is_open()) {
             self.enter_transaction(alone);
         }
+        let mut params = params;
         let rows_to = match &prepared.columns {
             Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
             None => RowsTo::Nowhere,
         };
+        if self.is_analytic(&plan) {
+            match self.run_analytic(&plan, params, &rows_to, streaming).await? {
+                Analytic::Ran(ran, _) => return Ok(ran),
+                Analytic::Native(back) => params = back,
+            }
+        }
         let run = self.statement_run(plan, params, rows_to);
         self.run_to_end(prepared, run).await.map(|(ran, _)| ran)
     }
@@ -260,7 +270,12 @@ impl Session {
         own: Option<&Interactive>,
     ) -> (StatementRun, Outcome) {
         let transaction = own.or(self.transaction.interactive());
-        let options = SubmitOptions { transaction, read_only, ..SubmitOptions::default() };
+        let options = SubmitOptions {
+            transaction,
+            read_only,
+            cancel: Some(&self.entry().cancel),
+            ..SubmitOptions::default()
+        };
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         (completed.program, completed.outcome)

@@ -33,6 +33,12 @@ impl Session {
             Code::Native(compiled) => archipel_planner::explain::statement(compiled),
             Code::Call(call) => archipel_procedures::explain(&call.program),
         };
+        if plan.analytic {
+            lines.insert(
+                0,
+                "Analytic: DataFusion over a snapshot; natively, if it cannot be lowered:".to_owned(),
+            );
+        }
         if explain.options.analyze {
             if !plan.read_only || self.transaction.is_open() {
                 self.enter_transaction(alone);
@@ -64,7 +70,12 @@ impl Session {
         let program = self.server.routines.block(&block.body, &environment)?;
         let call = CallPlan::of_block(program);
         self.enter_transaction(alone);
-        let plan = Arc::new(RowPlan { bound: empty_query(), code: Code::Call(call), read_only: false });
+        let plan = Arc::new(RowPlan {
+            bound: empty_query(),
+            code: Code::Call(call),
+            read_only: false,
+            analytic: false,
+        });
         let prepared = Arc::new(Prepared {
             text: block.body.as_str().into(),
             tag: "DO",

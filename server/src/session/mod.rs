@@ -7,6 +7,7 @@
 //! - [`execute`]     one prepared statement, whatever it is
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`utility`]     statements that neither read nor write rows
+//! - [`analytic`]    queries for DataFusion
 //! - [`definition`]  DDL
 //! - [`copy_in`], [`copy_out`] COPY
 //! - [`host`]        what SQL functions may ask of the session
@@ -14,6 +15,7 @@
 //! Invariant: a session lives on one executor thread; whatever travels to other threads (a
 //! program, the host) owns its data.
 
+mod analytic;
 pub mod connection;
 mod copy_in;
 mod copy_out;

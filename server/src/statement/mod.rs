@@ -47,6 +47,8 @@ pub struct RowPlan {
     pub code: Code,
     /// Neither writes rows nor calls anything that might.
     pub read_only: bool,
+    /// Reads tables whole: better over a snapshot than under claims.
+    pub analytic: bool,
 }
 
 /// How a row statement runs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archipel_planner::bind::{BindEnv, bind_statement};
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::{CompileEnv, compile_statement};
+use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -179,7 +180,11 @@ impl Session {
                 Code::Native(compiled) => !compiled.accesses.iter().any(|access| access.write),
                 Code::Call(_) => false,
             };
-        Ok(RowPlan { bound, code, read_only })
+        let analytic = match &code {
+            Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),
+            _ => false,
+        };
+        Ok(RowPlan { bound, code, read_only, analytic })
     }
 }
 

@@ -1,0 +1,133 @@
+//! Analytical queries: planned and computed by DataFusion over a snapshot, on the niced threads
+//! of a runtime of their own, and streamed to the client batch by batch.
+//!
+//! What cannot be lowered runs natively like any other statement, and so does a query inside a
+//! transaction that has written: only native execution sees those writes.
+
+use std::sync::Arc;
+
+use archipel_analytics::{AnalyticsError, Environment};
+use archipel_engine::id::Epoch;
+use archipel_planner::bound::BoundStatement;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use tokio::sync::mpsc;
+
+use super::Session;
+use super::execute::Ran;
+use crate::encode::{RowsTo, copy_row};
+use crate::statement::RowPlan;
+use crate::wire::output::Output;
+
+/// Batches underway between the analytical threads and the session.
+const BATCHES_UNDERWAY: usize = 4;
+/// Encoded rows are handed over in portions of this size.
+const PORTION_BYTES: usize = 64 * 1024;
+
+enum Event {
+    /// The query runs over the snapshot of this epoch.
+    Started(Epoch),
+    Rows(Vec<Vec<Datum>>),
+    /// It ended, or did not begin.
+    Ended(std::result::Result<(), AnalyticsError>),
+}
+
+/// How an analytical query went.
+pub(super) enum Analytic {
+    Ran(Ran, Vec<Vec<Datum>>),
+    /// It runs natively, with its parameters back.
+    Native(Vec<Datum>),
+}
+
+impl Session {
+    /// Whether a plan is for the analytical executor, here and now.
+    pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
+        plan.analytic && self.transaction.interactive().is_none_or(archipel_engine::Interactive::is_empty)
+    }
+
+    /// Runs an analytical query; `streaming` lets rows leave before the last one is known.
+    pub(super) async fn run_analytic(
+        &mut self,
+        plan: &Arc<RowPlan>,
+        params: Vec<Datum>,
+        rows_to: &RowsTo,
+        streaming: bool,
+    ) -> Result<Analytic> {
+        let mut events = self.start_analytic(plan, params.clone());
+        let entry = self.entry().clone();
+        let (mut rows, mut kept) = (0, Vec::new());
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                () = entry.cancel_asked() => return Err(entry.cancel_error()),
+            };
+            match event {
+                Some(Event::Started(epoch)) => self.depend_on(epoch),
+                Some(Event::Rows(batch)) => {
+                    rows += batch.len() as u64;
+                    self.take_batch(batch, rows_to, &mut kept);
+                    if streaming && self.output.len() > PORTION_BYTES {
+                        let depends_on = self.depends_on;
+                        self.flush().await;
+                        self.depends_on = depends_on;
+                    }
+                }
+                Some(Event::Ended(Ok(()))) => return Ok(Analytic::Ran(Ran { rows }, kept)),
+                Some(Event::Ended(Err(AnalyticsError::Unsupported(reason)))) => {
+                    tracing::debug!("an analytical query runs natively: {reason}");
+                    return Ok(Analytic::Native(params));
+                }
+                Some(Event::Ended(Err(AnalyticsError::Sql(error)))) => return Err(error),
+                None => {
+                    return Err(archipel_sql::error::SqlError::internal(
+                        "the analytical query failed by a bug in the server",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn start_analytic(&mut self, plan: &Arc<RowPlan>, params: Vec<Datum>) -> mpsc::Receiver<Event> {
+        let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
+        let host = self.host();
+        let now = self.transaction.start().unwrap_or_else(crate::server::now);
+        let (server, plan) = (self.server.clone(), plan.clone());
+        let analytics = server.analytics.clone();
+        self.server.analytical_threads.spawn(async move {
+            let snapshot = Arc::new(server.engine.snapshot());
+            // The session may be gone: then nobody wants the rows.
+            let _ = sender.send(Event::Started(snapshot.epoch())).await;
+            let environment =
+                Environment { engine: server.engine.clone(), snapshot, session: host, now, params };
+            let BoundStatement::Query(query) = &plan.bound else { return };
+            let ended = async {
+                let mut rows = analytics.execute(query, &environment).await?;
+                while let Some(batch) = rows.next().await? {
+                    if sender.send(Event::Rows(batch)).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let ended = ended.await;
+            let _ = sender.send(Event::Ended(ended)).await;
+        });
+        events
+    }
+
+    fn take_batch(&mut self, batch: Vec<Vec<Datum>>, rows_to: &RowsTo, kept: &mut Vec<Vec<Datum>>) {
+        let host = self.host();
+        let context = host.context();
+        let mut out = self.output.take();
+        match rows_to {
+            RowsTo::Nowhere => {}
+            RowsTo::Wire(encoder) => batch.iter().for_each(|row| encoder.encode(row, &context, &mut out)),
+            RowsTo::Copy { encoder, columns } => {
+                batch.iter().for_each(|row| copy_row(encoder, columns, row, &context, &mut out));
+            }
+            RowsTo::Kept => kept.extend(batch),
+        }
+        self.output = Output::from_messages(out);
+    }
+}
