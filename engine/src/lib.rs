@@ -7,13 +7,22 @@
 //!
 //! The life of a transaction, module by module:
 //!
-//! - [`topology`]  which cores, islands and memory nodes there are
-//! - [`executor`]  one pinned thread per core; drains the queues of its partitions
-//! - [`partition`] the routing table, the state word, claims, queues and lending
-//! - [`txn`]       what a claimed program may do: read, scan, write, undo, commit point
-//! - [`storage`]   rows, memcomparable keys, the B+tree, reference tables, old versions
-//! - [`log`]       redo, group commit, checkpoints, recovery
-//! - [`monitor`]   counters
+//! - [`program`]    what a caller submits, and why it may be stopped; [`submission`] what it gets
+//! - [`engine`]     the front: open, submit, begin, snapshot, views; recovery and checkpoints
+//! - [`partition`]  the routing table, the state word, claims, queues and lending
+//! - [`executor`]   one pinned thread per core; drains the queues of its partitions
+//! - [`txn`]        what a claimed program may do: read, scan, write, undo, commit point;
+//!   interactive transactions, sequences, definitions, splits
+//! - [`snapshot`]   the past, read in pages
+//! - [`table`]      definitions as the running engine knows them
+//! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
+//! - [`log`]        redo, group commit, checkpoints, recovery
+//! - [`topology`]   which cores, islands and memory nodes there are
+//! - [`clock`], [`random`], [`spawn`], [`Interleave`]  the seams of the simulator
+//!
+//! Counters for the views are kept where they are counted: in partitions and executors, on
+//! their owner's cache lines.
+
 pub mod cell;
 pub mod clock;
 pub mod engine;

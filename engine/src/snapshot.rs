@@ -134,6 +134,9 @@ impl Drop for Snapshot {
     }
 }
 
+/// A storage key and its row.
+pub type PageRow = (Box<[u8]>, Box<[u8]>);
+
 /// One page of a snapshot's scan.
 pub struct ScanPage {
     table: Arc<TableMeta>,
@@ -142,7 +145,7 @@ pub struct ScanPage {
     high: Option<KeyBuf>,
     limit: usize,
     /// Storage keys and rows, ascending.
-    pub rows: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub rows: Vec<PageRow>,
     /// Where the next page starts; `None`: this was the last one.
     pub next: Option<KeyBuf>,
 }

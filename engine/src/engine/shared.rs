@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     next_table_version: AtomicU32,
     meta_sequence: AtomicU64,
     next_transaction: AtomicU64,
+    // Boxed, because they move between threads' seats and here all the time.
+    #[allow(clippy::vec_box)]
     idle_workers: Mutex<Vec<Box<Worker>>>,
     /// Replies of threads that are no executors.
     durable_waiters: Mutex<Vec<(Epoch, Waker)>>,

@@ -52,8 +52,11 @@ pub(crate) struct Scratch {
     pub arena: Vec<u8>,
     pub redo: Vec<u8>,
     /// Set by COMMIT and ROLLBACK: the locks to drop after the commit point.
-    pub finish: Option<(Arc<InteractiveState>, Vec<(Place, Box<[u8]>)>)>,
+    pub finish: Option<Finish>,
 }
+
+/// An interactive transaction that ends, and the rows it holds locks on.
+pub(crate) type Finish = (Arc<InteractiveState>, Vec<(Place, Box<[u8]>)>);
 
 /// Scratch space beyond this is given back after a transaction.
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
@@ -210,6 +213,8 @@ thread_local! {
 
 /// The workers a thread keeps between calls, the last one on top: one, and one more for every
 /// depth it ever nested calls to. Given back when the thread ends.
+// Boxed, because they move in and out with every call.
+#[allow(clippy::vec_box)]
 struct Seats(Vec<Box<Worker>>);
 
 /// Calls nest two deep in practice: a prediction that looks at reference tables.

@@ -1,8 +1,8 @@
 //! Reads at a snapshot's epoch.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 
-use super::{Place, Txn};
+use super::{Place, Txn, Visit};
 use crate::id::Epoch;
 use crate::program::Stop;
 use crate::storage::KeyBuf;
@@ -17,7 +17,7 @@ impl Txn<'_> {
         epoch: Epoch,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: &mut Visit<'_>,
     ) -> Result<Option<KeyBuf>, Stop> {
         let place = Place::of(table);
         if place.is_reference() {

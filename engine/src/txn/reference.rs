@@ -43,13 +43,16 @@ pub(crate) struct ReferenceVector {
     pub tables: FxHashMap<TreeId, Arc<ReferenceTable>>,
 }
 
+/// A table as it was before a commit of this epoch; `None`: it was not there.
+type Past = (TreeId, Epoch, Option<Arc<ReferenceTable>>);
+
 /// The current vector and, for registered snapshots, past tables.
 pub(crate) struct References {
     /// The current vector's version, plus one while a writer is between marking and publishing.
     version: CachePadded<AtomicU64>,
     current: ArcSwap<ReferenceVector>,
     /// Tables as they were before a commit of the given epoch, oldest first.
-    past: Mutex<Vec<(TreeId, Epoch, Option<Arc<ReferenceTable>>)>>,
+    past: Mutex<Vec<Past>>,
 }
 
 impl References {
@@ -107,7 +110,7 @@ impl References {
     pub fn at(&self, id: TreeId, epoch: Epoch) -> Option<Arc<ReferenceTable>> {
         // The past is read before the present: a publication between the two is then missed in
         // neither, for it adds to the past first.
-        let find = |past: &[(TreeId, Epoch, Option<Arc<ReferenceTable>>)]| {
+        let find = |past: &[Past]| {
             past.iter()
                 .find(|(table, until, _)| *table == id && *until > epoch)
                 .map(|(_, _, before)| before.clone())

@@ -372,7 +372,7 @@ fn cuts_stay_shallow_after_many() {
 #[test]
 fn memory_counted_in_is_counted_out() {
     let mut tree: Tree = Tree::new();
-    let key = |n: u64| [&number(n)[..], &[b'k'; 40][..usize::from(n % 2 == 0) * 40]].concat();
+    let key = |n: u64| [&number(n)[..], &[b'k'; 40][..usize::from(n.is_multiple_of(2)) * 40]].concat();
     for n in 0..2_000u64 {
         tree.insert(&key(n * 7 % 2_000), vec![0; n as usize % 50].into(), 1);
     }

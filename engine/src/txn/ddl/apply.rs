@@ -53,7 +53,7 @@ impl Txn<'_> {
             return Ok(());
         }
         let mut data = PartitionData::new(KeyBuf::new(), None);
-        data.sequence = self.held.iter().map(|held| sequence(held)).max().unwrap_or(0);
+        data.sequence = self.held.iter().map(sequence).max().unwrap_or(0);
         let partition = self.shared.new_partition(group, data);
         self.held.push(partition);
         let work = self.work()?;
