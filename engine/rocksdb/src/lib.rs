@@ -7,6 +7,7 @@
 //! DIR/checkpoint/     RocksDB: checkpoint rows
 //! ```
 //!
+//! - [`allocator`] freed memory goes back
 //! - [`directory`] the directory: lock, format, refusals
 //! - [`store`]     the databases and the trait
 //! - [`wal`]       whether the write-ahead log is damaged in the middle, which RocksDB alone
@@ -20,6 +21,7 @@
 //!
 //! Invariant: nothing is read of a directory before its format is known and its lock is held.
 
+mod allocator;
 mod directory;
 mod space;
 mod store;

@@ -15,7 +15,7 @@ use rocksdb::{
 };
 
 use crate::directory::Directory;
-use crate::{space, wal};
+use crate::{allocator, space, wal};
 
 const LOG: &str = "log";
 const CHECKPOINT: &str = "checkpoint";
@@ -37,8 +37,8 @@ impl Default for RocksOptions {
     fn default() -> Self {
         RocksOptions {
             space_reserve_bytes: 64 << 20,
-            log_buffer_bytes: 32 << 20,
-            checkpoint_buffer_bytes: 32 << 20,
+            log_buffer_bytes: 16 << 20,
+            checkpoint_buffer_bytes: 16 << 20,
         }
     }
 }
@@ -114,7 +114,7 @@ impl Databases {
         let mut database = database_options().map_err(store_error)?;
         database.set_recycle_log_file_num(4);
         database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-        database.set_max_total_wal_size(8 * options.log_buffer_bytes as u64);
+        database.set_max_total_wal_size(16 * options.log_buffer_bytes as u64);
         let families = [
             ColumnFamilyDescriptor::new(
                 LOG,
@@ -175,6 +175,7 @@ fn parse_checkpoint_key(key: &[u8]) -> Result<(TreeId, &[u8]), StoreError> {
 impl RocksLogStore {
     /// Opens or creates the store of a data directory.
     pub fn open(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
+        allocator::give_back_what_is_freed();
         let directory = Directory::open(path)?;
         let databases = Databases::open(&directory, &options)?;
         Ok(RocksLogStore { directory, options, databases: RwLock::new(Some(databases)) })
