@@ -68,7 +68,7 @@ pub fn subtract_timestamps(a: i64, b: i64) -> Result<Interval> {
         return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite timestamps"));
     }
     let span = a.checked_sub(b).ok_or_else(interval_out_of_range)?;
-    Ok(justify_hours(Interval { months: 0, days: 0, microseconds: span }))
+    justify_hours(Interval { months: 0, days: 0, microseconds: span })
 }
 
 /// Negates all three parts.
@@ -130,52 +130,86 @@ pub fn divide(i: Interval, divisor: f64) -> Result<Interval> {
     )
 }
 
-/// 24 hours become a day; signs are brought together.
-pub fn justify_hours(mut i: Interval) -> Interval {
-    i.days = i.days.saturating_add((i.microseconds / MICROS_PER_DAY) as i32);
-    i.microseconds %= MICROS_PER_DAY;
-    if i.days > 0 && i.microseconds < 0 {
-        i.microseconds += MICROS_PER_DAY;
-        i.days -= 1;
-    } else if i.days < 0 && i.microseconds > 0 {
-        i.microseconds -= MICROS_PER_DAY;
-        i.days += 1;
+/// Parts of an interval, wide enough that moving between them cannot overflow on the way.
+#[derive(Clone, Copy)]
+struct WideParts {
+    months: i64,
+    days: i64,
+    micros: i64,
+}
+
+impl WideParts {
+    fn of(i: Interval) -> WideParts {
+        WideParts { months: i.months.into(), days: i.days.into(), micros: i.microseconds }
     }
-    i
+
+    fn narrow(self) -> Result<Interval> {
+        Ok(Interval {
+            months: i32::try_from(self.months).map_err(|_| interval_out_of_range())?,
+            days: i32::try_from(self.days).map_err(|_| interval_out_of_range())?,
+            microseconds: self.micros,
+        })
+    }
+
+    fn hours_to_days(&mut self) {
+        self.days += self.micros / MICROS_PER_DAY;
+        self.micros %= MICROS_PER_DAY;
+        self.align_time();
+    }
+
+    /// Brings days and time to one sign.
+    fn align_time(&mut self) {
+        if self.days > 0 && self.micros < 0 {
+            self.micros += MICROS_PER_DAY;
+            self.days -= 1;
+        } else if self.days < 0 && self.micros > 0 {
+            self.micros -= MICROS_PER_DAY;
+            self.days += 1;
+        }
+    }
+
+    fn days_to_months(&mut self) {
+        self.months += self.days / 30;
+        self.days %= 30;
+    }
+
+    /// Brings months and days to one sign; `borrow` looks at the time too where days are 0.
+    fn align_days(&mut self, borrow: bool) {
+        let micros = if borrow { self.micros } else { 0 };
+        if self.months > 0 && (self.days < 0 || self.days == 0 && micros < 0) {
+            self.days += 30;
+            self.months -= 1;
+        } else if self.months < 0 && (self.days > 0 || self.days == 0 && micros > 0) {
+            self.days -= 30;
+            self.months += 1;
+        }
+    }
+}
+
+/// 24 hours become a day; signs are brought together.
+pub fn justify_hours(i: Interval) -> Result<Interval> {
+    let mut parts = WideParts::of(i);
+    parts.hours_to_days();
+    parts.narrow()
 }
 
 /// 30 days become a month.
-pub fn justify_days(mut i: Interval) -> Interval {
-    i.months = i.months.saturating_add(i.days / 30);
-    i.days %= 30;
-    if i.months > 0 && i.days < 0 {
-        i.days += 30;
-        i.months -= 1;
-    } else if i.months < 0 && i.days > 0 {
-        i.days -= 30;
-        i.months += 1;
-    }
-    i
+pub fn justify_days(i: Interval) -> Result<Interval> {
+    let mut parts = WideParts::of(i);
+    parts.days_to_months();
+    parts.align_days(false);
+    parts.narrow()
 }
 
 /// Both, with one sign throughout.
-pub fn justify(i: Interval) -> Interval {
-    let mut i = justify_days(justify_hours(i));
-    if i.months > 0 && (i.days < 0 || i.days == 0 && i.microseconds < 0) {
-        i.days += 30;
-        i.months -= 1;
-    } else if i.months < 0 && (i.days > 0 || i.days == 0 && i.microseconds > 0) {
-        i.days -= 30;
-        i.months += 1;
-    }
-    if i.days > 0 && i.microseconds < 0 {
-        i.microseconds += MICROS_PER_DAY;
-        i.days -= 1;
-    } else if i.days < 0 && i.microseconds > 0 {
-        i.microseconds -= MICROS_PER_DAY;
-        i.days += 1;
-    }
-    i
+pub fn justify(i: Interval) -> Result<Interval> {
+    let mut parts = WideParts::of(i);
+    parts.days += parts.micros / MICROS_PER_DAY;
+    parts.micros %= MICROS_PER_DAY;
+    parts.days_to_months();
+    parts.align_days(true);
+    parts.align_time();
+    parts.narrow()
 }
 
 /// `age(a, b)`: years, months and days as people count them.

@@ -50,6 +50,7 @@ fn unit(word: &str) -> Option<Unit> {
         "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecond" | "microseconds" | "microsecon" => {
             Unit::Micros(1)
         }
+        "millenniums" | "milleniums" => Unit::Months(12_000),
         "decade" | "decades" | "dec" | "decs" => Unit::Months(120),
         "century" | "centuries" | "c" | "cent" => Unit::Months(1200),
         "millennium" | "millennia" | "mil" | "mils" => Unit::Months(12_000),
@@ -108,10 +109,16 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
     }
     let mut parts = Parts::default();
     let mut pending: Option<(i128, f64, bool)> = None;
+    let mut seen: Vec<Unit> = Vec::new();
+    let mut clock_seen = false;
     let mut ago = false;
     let mut any = false;
     let mut rest = trimmed.strip_prefix('@').unwrap_or(trimmed).trim_start();
     while !rest.is_empty() {
+        if let Some(tail) = rest.strip_prefix('@') {
+            rest = tail.trim_start();
+            continue;
+        }
         let bytes = rest.as_bytes();
         let length = if bytes[0].is_ascii_alphabetic() {
             bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count()
@@ -129,7 +136,16 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
                 continue;
             }
             let (whole, fraction, _) = pending.take().ok_or_else(|| invalid(text))?;
-            parts.add(whole, fraction, unit(token).ok_or_else(|| invalid(text))?);
+            let unit = unit(token).ok_or_else(|| invalid(text))?;
+            // A field may be given once.
+            if seen.contains(&unit) || (clock_seen && matches!(unit, Unit::Micros(_))) {
+                return Err(invalid(text));
+            }
+            if matches!(unit, Unit::Micros(MICROS_PER_SECOND)) && fraction != 0.0 {
+                seen.extend([Unit::Micros(1000), Unit::Micros(1)]);
+            }
+            seen.push(unit);
+            parts.add(whole, fraction, unit);
             any = true;
             continue;
         }
@@ -138,7 +154,8 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
         }
         // A number before another bare number counts days: '1 04:05:06'.
         if let Some((whole, fraction, _)) = pending.take() {
-            if !token.contains(':') {
+            // `1 2` of an `interval day to hour` is days and hours.
+            if !token.contains(':') && !matches!(fields, 0x408 | 0xc08 | 0x1c08) {
                 return Err(invalid(text));
             }
             parts.add(whole, fraction, Unit::Days(1));
@@ -147,6 +164,10 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
         let negative = token.starts_with('-');
         let body = token.trim_start_matches(['+', '-']);
         if body.contains(':') {
+            if clock_seen {
+                return Err(invalid(text));
+            }
+            clock_seen = true;
             let micros = parse_clock(body, fields).ok_or_else(|| invalid(text))?;
             parts.micros += if negative { -micros } else { micros };
         } else if let Some((years, months)) = body.split_once('-') {
@@ -224,6 +245,9 @@ fn parse_iso(body: &str, text: &str) -> Result<Interval> {
     if rest.is_empty() {
         return Err(invalid(text));
     }
+    if !body.bytes().any(|b| matches!(b, b'Y' | b'M' | b'W' | b'D' | b'H' | b'S')) {
+        return parse_iso_alternative(body, text);
+    }
     while !rest.is_empty() {
         if let Some(tail) = rest.strip_prefix('T') {
             time = true;
@@ -247,6 +271,41 @@ fn parse_iso(body: &str, text: &str) -> Result<Interval> {
         };
         parts.add(whole, fraction, unit);
         rest = &tail[1..];
+    }
+    parts.finish(text)
+}
+
+/// ISO 8601's alternative form: `0002-10-15T10:30:20`, `00021015T103020`.
+fn parse_iso_alternative(body: &str, text: &str) -> Result<Interval> {
+    let mut parts = Parts::default();
+    let (date, time) = body.split_once('T').unwrap_or((body, ""));
+    let cut =
+        |text: &str, at: usize| text.get(..at).zip(text.get(at..)).map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let fields = |text: &str, separator: char, widths: [usize; 3]| -> Vec<String> {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        if digits && text.len() == widths.iter().sum::<usize>() {
+            let (first, rest) = cut(text, widths[0]).unwrap_or_default();
+            let (second, third) = cut(&rest, widths[1]).unwrap_or_default();
+            return vec![first, second, third];
+        }
+        text.split(separator).map(str::to_owned).collect()
+    };
+    let units = [Unit::Months(12), Unit::Months(1), Unit::Days(1)];
+    let clock =
+        [Unit::Micros(MICROS_PER_HOUR), Unit::Micros(MICROS_PER_MINUTE), Unit::Micros(MICROS_PER_SECOND)];
+    for (part, separator, widths, units) in [(date, '-', [4, 2, 2], units), (time, ':', [2, 2, 2], clock)] {
+        if part.is_empty() {
+            continue;
+        }
+        let (negative, part) = part.strip_prefix('-').map_or((false, part), |p| (true, p));
+        let list = fields(part, separator, widths);
+        if list.len() > 3 {
+            return Err(invalid(text));
+        }
+        for (i, (field, unit)) in list.iter().zip(units).enumerate() {
+            let (whole, fraction, _) = number(field, negative && i == 0).ok_or_else(|| invalid(text))?;
+            parts.add(whole, fraction, unit);
+        }
     }
     parts.finish(text)
 }

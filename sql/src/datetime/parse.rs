@@ -128,6 +128,14 @@ fn tokens(text: &str) -> std::result::Result<Vec<Token<'_>>, Trouble> {
                     list.push(Token::Date(&text[start..at]));
                     continue;
                 }
+                // A name with an offset at once after it is POSIX's: `GMT-4`, `PST+03:00`.
+                if at - start >= 3
+                    && matches!(bytes.get(at), Some(b'+' | b'-'))
+                    && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)
+                    && month(&text[start..at]).is_none()
+                {
+                    at = run(at + 1, &|b| b.is_ascii_digit() || b == b':');
+                }
                 list.push(Token::Word(&text[start..at]));
                 if bytes.get(at) == Some(&b'.') {
                     at += 1;
@@ -297,7 +305,9 @@ fn clock(text: &str) -> std::result::Result<i64, Trouble> {
     if minute > 59 || second > 60 || hour > 24 || (hour == 24 && (minute > 0 || second > 0 || micros > 0)) {
         return Err(Trouble::Range);
     }
-    Ok(hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + second * MICROS_PER_SECOND + micros)
+    let total = hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + second * MICROS_PER_SECOND + micros;
+    // Second 60 carries over, but not past midnight, and takes no fraction.
+    if total > MICROS_PER_DAY || (second == 60 && micros > 0) { Err(Trouble::Range) } else { Ok(total) }
 }
 
 fn fraction_micros(digits: &str) -> std::result::Result<i64, Trouble> {
@@ -325,8 +335,22 @@ fn scan(text: &str, style: &Style) -> std::result::Result<Fields, Trouble> {
     let mut day = Day::default();
     let mut afternoon: Option<bool> = None;
     let mut julian = false;
+    let mut named_month = false;
     let mut time_marker = false;
-    for token in tokens(text)? {
+    let list = tokens(text)?;
+    // Three numbers between blanks are a date in the session's order: `08 01 1999`.
+    let joined = match list[..] {
+        [Token::Number(a), Token::Number(b), Token::Number(c), ..]
+            if b.len() <= 2 && !a.contains('.') && !c.contains('.') =>
+        {
+            Some(format!("{a}-{b}-{c}"))
+        }
+        _ => None,
+    };
+    if let Some(date) = &joined {
+        day.separated(date, style.date_order)?;
+    }
+    for token in list.into_iter().skip(if joined.is_some() { 3 } else { 0 }) {
         match token {
             Token::Date(_) if day.seen() => return Err(Trouble::Syntax),
             Token::Date(date) => day.separated(date, style.date_order)?,
@@ -349,6 +373,10 @@ fn scan(text: &str, style: &Style) -> std::result::Result<Fields, Trouble> {
             {
                 fields.clock = Some(packed_clock(digits)?);
                 time_marker = false;
+            }
+            Token::Number(digits) if digits.len() == 8 && digits.as_bytes()[4] == b'.' && !day.seen() => {
+                // `1999.008`: year and day of the year.
+                day.separated(digits, style.date_order)?;
             }
             Token::Number(digits) if digits.contains('.') => return Err(Trouble::Syntax),
             Token::Number(digits)
@@ -408,10 +436,14 @@ fn scan(text: &str, style: &Style) -> std::result::Result<Fields, Trouble> {
                     "yesterday" => fields.special = Some(Special::Yesterday),
                     _ => {
                         if let Some(month) = month(word) {
-                            // In `8 January` the number came first; in `1999 Jan 8` it was the year.
+                            // In `1999 08 Jan` the number taken for a month was the day.
                             if day.month.is_some() {
-                                return Err(Trouble::Syntax);
+                                if day.day.is_some() || named_month {
+                                    return Err(Trouble::Syntax);
+                                }
+                                day.day = day.month;
                             }
+                            named_month = true;
                             day.month = Some(month);
                         } else if is_day_name(word) {
                             // Days of the week are noise.

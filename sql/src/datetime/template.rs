@@ -15,7 +15,7 @@ const PATTERNS: &[&str] = &[
     "mon", "MM", "MI", "MS", "DAY", "Day", "day", "DDD", "DD", "DY", "Dy", "dy", "D", "IDDD", "ID", "IW",
     "WW", "W", "HH24", "HH12", "HH", "SSSSS", "SSSS", "SS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
     "A.M.", "a.m.", "P.M.", "p.m.", "AM", "am", "PM", "pm", "B.C.", "b.c.", "A.D.", "a.d.", "BC", "bc", "AD",
-    "ad", "CC", "J", "Q", "RM", "rm", "TZH", "TZM", "TZ", "tz", "OF",
+    "ad", "CC", "J", "Q", "RM", "rm", "TZH", "TZM", "TZ", "tz", "OF", "of", "tzh", "tzm",
 ];
 
 #[derive(Debug, PartialEq)]
@@ -231,14 +231,14 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
                 };
                 out.push_str(&if name.starts_with(['a', 'b']) { text.to_ascii_lowercase() } else { text });
             }
-            "TZ" | "tz" | "OF" | "TZH" | "TZM" => {
+            "TZ" | "tz" | "OF" | "of" | "TZH" | "TZM" | "tzh" | "tzm" => {
                 let Some((offset, abbreviation)) = &shown.zone else { continue };
                 let (sign, magnitude) = (if *offset < 0 { '-' } else { '+' }, offset.abs());
                 match name {
                     "TZ" => out.push_str(abbreviation),
                     "tz" => out.push_str(&abbreviation.to_ascii_lowercase()),
-                    "TZH" => out.push_str(&format!("{sign}{:02}", magnitude / 3600)),
-                    "TZM" => out.push_str(&format!("{:02}", magnitude / 60 % 60)),
+                    "TZH" | "tzh" => out.push_str(&format!("{sign}{:02}", magnitude / 3600)),
+                    "TZM" | "tzm" => out.push_str(&format!("{:02}", magnitude / 60 % 60)),
                     _ => {
                         out.push_str(&format!("{sign}{:02}", magnitude / 3600));
                         if magnitude / 60 % 60 != 0 {
@@ -451,7 +451,7 @@ pub fn parse(text: &str, template: &str) -> Result<Parsed> {
                 bc = rest.to_ascii_lowercase().starts_with('b');
                 rest = &rest[name.len().min(rest.len())..];
             }
-            "TZH" => {
+            "TZH" | "tzh" => {
                 let negative = start.starts_with('-');
                 let hours = number(3)?;
                 offset = Some(hours * 3600);
@@ -459,7 +459,7 @@ pub fn parse(text: &str, template: &str) -> Result<Parsed> {
                     offset = Some(0);
                 }
             }
-            "TZM" => {
+            "TZM" | "tzm" => {
                 let minutes = number(2)?;
                 offset = offset.map(|o| if o < 0 { o - minutes * 60 } else { o + minutes * 60 });
             }

@@ -87,6 +87,11 @@ fn full_name(name: &str) -> Option<TimeZone> {
     }
     // POSIX: a name of letters, then hours to the west.
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
+    if letters >= 3
+        && let Ok(zone) = TimeZone::posix(name)
+    {
+        return Some(zone);
+    }
     let west = if letters >= 3 {
         parse_offset(&name[letters..]).or_else(|| parse_offset(&format!("+{}", &name[letters..])))
     } else {

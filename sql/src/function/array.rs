@@ -26,8 +26,8 @@ fn element_type(value: &Datum, fallback: Oid) -> Oid {
     }
 }
 
-fn one_dimensional(array: &Array, message: &str) -> Result<()> {
-    if array.dimensions.len() > 1 { Err(SqlError::new(SqlState::DATA_EXCEPTION, message)) } else { Ok(()) }
+fn one_dimensional(array: &Array, message: &str, state: SqlState) -> Result<()> {
+    if array.dimensions.len() > 1 { Err(SqlError::new(state, message)) } else { Ok(()) }
 }
 
 fn dimension(array: &Array, n: i32) -> Option<&Dimension> {
@@ -88,7 +88,7 @@ fn append(v: &[Datum]) -> Result<Datum> {
         return Ok(from_values(element_type(value, Oid::TEXT), vec![value.clone()]));
     }
     let base = array(v, 0)?;
-    one_dimensional(base, "argument must be empty or one-dimensional array")?;
+    one_dimensional(base, "argument must be empty or one-dimensional array", SqlState::DATA_EXCEPTION)?;
     let mut grown = (**base).clone();
     grown.values.push(value.clone());
     match grown.dimensions.first_mut() {
@@ -104,7 +104,7 @@ fn prepend(v: &[Datum]) -> Result<Datum> {
         return Ok(from_values(element_type(value, Oid::TEXT), vec![value.clone()]));
     }
     let base = array(v, 1)?;
-    one_dimensional(base, "argument must be empty or one-dimensional array")?;
+    one_dimensional(base, "argument must be empty or one-dimensional array", SqlState::DATA_EXCEPTION)?;
     let mut grown = (**base).clone();
     grown.values.insert(0, value.clone());
     match grown.dimensions.first_mut() {
@@ -119,7 +119,11 @@ fn position(v: &[Datum], start: Option<i32>) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let base = array(v, 0)?;
-    one_dimensional(base, "searching for elements in multidimensional arrays is not supported")?;
+    one_dimensional(
+        base,
+        "searching for elements in multidimensional arrays is not supported",
+        SqlState::FEATURE_NOT_SUPPORTED,
+    )?;
     let lower = base.dimensions.first().map_or(1, |d| d.lower_bound);
     let skip = start.map_or(0, |s| (i64::from(s) - i64::from(lower)).max(0) as usize);
     let wanted = any(v, 1)?;
@@ -137,7 +141,11 @@ fn positions(v: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let base = array(v, 0)?;
-    one_dimensional(base, "searching for elements in multidimensional arrays is not supported")?;
+    one_dimensional(
+        base,
+        "searching for elements in multidimensional arrays is not supported",
+        SqlState::FEATURE_NOT_SUPPORTED,
+    )?;
     let lower = base.dimensions.first().map_or(1, |d| d.lower_bound);
     let wanted = any(v, 1)?;
     let found = base
@@ -245,6 +253,10 @@ fn fill(v: &[Datum]) -> Result<Datum> {
                 "dimension array or low bound array cannot be null",
             ));
         }
+        if array(v, index)?.dimensions.len() > 1 {
+            return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts")
+                .with_detail("Dimension array must be one dimensional."));
+        }
         array(v, index)?
             .values
             .iter()
@@ -300,7 +312,11 @@ fn trim(base: &Array, n: i32) -> Result<Datum> {
     let row = base.values.len().checked_div(length).unwrap_or(0);
     trimmed.values.truncate((length - cut) * row);
     match trimmed.dimensions.first_mut() {
-        Some(d) if length > cut => d.length = length - cut,
+        Some(d) if length > cut => {
+            d.length = length - cut;
+            // The result is a slice, and slices count from 1.
+            trimmed.dimensions.iter_mut().for_each(|d| d.lower_bound = 1);
+        }
         _ => trimmed.dimensions.clear(),
     }
     Ok(Datum::Array(Arc::new(trimmed)))
@@ -364,6 +380,18 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("trim_array", |_, v| trim(array(v, 0)?, int4(v, 1)?)),
     ("width_bucket_array", |_, v| {
         let (wanted, bounds) = (any(v, 0)?, array(v, 1)?);
+        if bounds.dimensions.len() > 1 {
+            return Err(SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                "thresholds must be one-dimensional array",
+            ));
+        }
+        if bounds.values.iter().any(Datum::is_null) {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "thresholds array must not contain NULLs",
+            ));
+        }
         Ok(Datum::Int4(bounds.values.partition_point(|bound| compare(bound, wanted).is_le()) as i32))
     }),
     ("pg_num_nulls", |_, v| Ok(Datum::Int4(v.iter().filter(|d| d.is_null()).count() as i32))),

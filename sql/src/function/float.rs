@@ -135,6 +135,12 @@ fn within_one(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     if (-1.0..=1.0).contains(&x) { Ok(f(x)) } else { Err(out_of_domain()) }
 }
 
+/// An angle that can only be a multiple of 30 degrees, made exactly that.
+fn exact_angle(degrees: f64) -> f64 {
+    let nearest = (degrees / 30.0).round() * 30.0;
+    if nearest != 0.0 && (degrees - nearest).abs() < 1e-12 { nearest } else { degrees }
+}
+
 /// `x` in degrees through a function of radians, exact at the multiples of 30 that matter.
 fn degrees(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     if x.is_infinite() {
@@ -143,7 +149,7 @@ fn degrees(x: f64, f: fn(f64) -> f64) -> Result<f64> {
     let value = f((x % 360.0).to_radians());
     // Values PostgreSQL guarantees exact: 0, ±0.5, ±1.
     let doubled = value * 2.0;
-    Ok(if (doubled - doubled.round()).abs() < 1e-15 { doubled.round() / 2.0 } else { value })
+    Ok(if (doubled - doubled.round()).abs() < 1e-15 { doubled.round() / 2.0 + 0.0 } else { value })
 }
 
 pub(super) const MATHEMATICS: &[(&str, Eval)] = unary! {
@@ -170,8 +176,8 @@ pub(super) const MATHEMATICS: &[(&str, Eval)] = unary! {
     "dsind" = |x| degrees(x, f64::sin);
     "dcosd" = |x| degrees(x, f64::cos);
     "dtand" = |x| degrees(x, f64::tan);
-    "dasind" = |x| within_one(x, |x| x.asin().to_degrees());
-    "dacosd" = |x| within_one(x, |x| x.acos().to_degrees());
+    "dasind" = |x| within_one(x, |x| exact_angle(x.asin().to_degrees()));
+    "dacosd" = |x| within_one(x, |x| exact_angle(x.acos().to_degrees()));
     "datand" = |x| Ok(x.atan().to_degrees());
     "dsinh" = |x| Ok(x.sinh());
     "dcosh" = |x| Ok(x.cosh());

@@ -15,6 +15,7 @@ struct Template {
     fraction_digits: usize,
     /// Whether a `0` stands before the point, and how many positions follow it.
     zero_from: Option<usize>,
+    zero_in_fraction: bool,
     fill: bool,
     sign: Sign,
     roman: bool,
@@ -93,6 +94,7 @@ fn read(template: &str) -> Result<Template> {
                 '9' | '0' => {
                     if after_point {
                         t.fraction_digits += 1;
+                        t.zero_in_fraction |= c == '0';
                     } else {
                         t.integer_digits += 1;
                         if c == '0' && t.zero_from.is_none() {
@@ -116,10 +118,20 @@ fn read(template: &str) -> Result<Template> {
                 'L' | 'l' => t.items.push(Item::Currency),
                 'V' | 'v' => shifting = true,
                 '"' => {
-                    let body = &rest[1..];
-                    let end = body.find('"').unwrap_or(body.len());
-                    t.items.extend(body[..end].chars().map(Item::Literal));
-                    length = (end + 2).min(rest.len());
+                    // A backslash inside quotes takes the next character as it is.
+                    let mut chars = rest[1..].chars();
+                    while let Some(inner) = chars.next() {
+                        match inner {
+                            '"' => break,
+                            '\\' => t.items.extend(chars.next().map(Item::Literal)),
+                            other => t.items.push(Item::Literal(other)),
+                        }
+                    }
+                    length = rest.len() - chars.as_str().len();
+                }
+                '\\' if rest[1..].starts_with('"') => {
+                    t.items.push(Item::Literal('"'));
+                    length = 2;
                 }
                 other => t.items.push(Item::Literal(other)),
             }
@@ -161,6 +173,27 @@ fn roman(value: &Numeric, fill: bool) -> String {
     if fill { format!("{text:>15}") } else { text }
 }
 
+/// EEEE: one digit, the template's decimals, an exponent.
+fn scientific(value: &Numeric, decimals: usize) -> Result<String> {
+    if !value.is_finite() {
+        return Ok(format!(" #.{}", "#".repeat(decimals + 4)));
+    }
+    let mut exponent = value.leading_exponent().unwrap_or(0);
+    let mantissa_at = |exponent: i64| -> Result<Numeric> {
+        // Rounds at the digit shown last, then moves the point.
+        let rounded = value.round(decimals as i32 - exponent as i32)?;
+        rounded.shift_point(-exponent).round(decimals as i32)
+    };
+    let mut mantissa = mantissa_at(exponent)?;
+    if mantissa.leading_exponent() == Some(1) {
+        exponent += 1;
+        mantissa = mantissa_at(exponent)?;
+    }
+    let mark = if exponent < 0 { '-' } else { '+' };
+    let blank = if mantissa.signum() >= 0 { " " } else { "" };
+    Ok(format!("{blank}{mantissa}e{mark}{:02}", exponent.abs()))
+}
+
 /// Lays a number out by a template.
 fn format(value: &Numeric, template: &str) -> Result<String> {
     let t = read(template)?;
@@ -168,13 +201,7 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
         return Ok(roman(&value.round(0)?, t.fill));
     }
     if t.exponent {
-        let scale = t.fraction_digits;
-        let text = if value.is_finite() { format!("{:.scale$e}", value.to_f64()) } else { value.to_string() };
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
-        let mark = if exponent < 0 { '-' } else { '+' };
-        let blank = if value.signum() >= 0 { " " } else { "" };
-        return Ok(format!("{blank}{mantissa}e{mark}{:02}", exponent.abs()));
+        return scientific(value, t.fraction_digits);
     }
     let value = if t.shift > 0 {
         value.mul(&Numeric::from(10i64.pow(t.shift.min(18) as u32)))?
@@ -193,7 +220,7 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     let hide_zero = t.integer_digits > 0
         && t.fraction_digits > 0
         && t.zero_from.is_none()
-        && (t.fill || !rounded.is_zero());
+        && (t.fill || t.zero_in_fraction || !rounded.is_zero());
     let whole = if whole == "0" && hide_zero { "" } else { whole };
     let overflow = whole.len() > t.integer_digits || !value.is_finite();
     // Digits aligned to the template's positions; blanks where the number is shorter.
@@ -288,7 +315,7 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
                 }
             }
             Item::Group => {
-                if position > first || overflow {
+                if position > first || overflow || after_point {
                     out.push(',');
                 } else if t.fill {
                     out.push(' ');
@@ -300,13 +327,16 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
                     shown_sign = true;
                 }
                 after_point = true;
-                out.push('.');
+                // FM drops a point that nothing follows in the template.
+                if t.fill || t.fraction_digits > 0 {
+                    out.push('.');
+                }
             }
             Item::Literal(c) => out.push(*c),
             Item::Currency => out.push(' '),
             Item::Ordinal { upper } => {
                 let suffix = ordinal(whole);
-                if !negative && !overflow {
+                if !negative && !overflow && t.fraction_digits == 0 {
                     out.push_str(&if *upper { suffix.to_ascii_uppercase() } else { suffix.to_owned() });
                 }
             }

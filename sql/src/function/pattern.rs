@@ -354,6 +354,15 @@ fn groups(captures: &regex::Captures<'_>) -> Datum {
     text_array(values)
 }
 
+/// Flags of a function that has no use for "global".
+fn single_flags(v: &[Datum], index: usize, function: &str) -> Result<Flags> {
+    let flags = optional_flags(v, index)?;
+    if flags.global {
+        return Err(invalid_parameter(format!("{function}() does not support the \"global\" option")));
+    }
+    Ok(flags)
+}
+
 fn optional_flags(v: &[Datum], index: usize) -> Result<Flags> {
     if v.len() > index { parse_flags(text(v, index)?) } else { Ok(Flags::default()) }
 }
@@ -424,8 +433,8 @@ fn replace(source: &str, regex: &Regex, replacement: &str, start: i32, n: i32) -
     Ok(out)
 }
 
-fn split(v: &[Datum]) -> Result<Vec<Datum>> {
-    let flags = optional_flags(v, 2)?;
+fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
+    let flags = single_flags(v, 2, function)?;
     let source = text(v, 0)?;
     let regex = compile(text(v, 1)?, flags)?;
     let mut pieces = Vec::new();
@@ -448,7 +457,7 @@ fn regexp_substr(v: &[Datum]) -> Result<Datum> {
     let source = text(v, 0)?;
     let start = if v.len() > 2 { int4(v, 2)? } else { 1 };
     let n = if v.len() > 3 { int4(v, 3)? } else { 1 };
-    let flags = optional_flags(v, 4)?;
+    let flags = single_flags(v, 4, "regexp_substr")?;
     let group = if v.len() > 5 { int4(v, 5)? } else { 0 };
     if start <= 0 || n <= 0 || group < 0 {
         return Err(invalid_parameter("invalid value for a parameter of regexp_substr()"));
@@ -468,7 +477,7 @@ fn regexp_count(v: &[Datum]) -> Result<Datum> {
     if start <= 0 {
         return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
     }
-    let flags = optional_flags(v, 3)?;
+    let flags = single_flags(v, 3, "regexp_count")?;
     let regex = compile(text(v, 1)?, flags)?;
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     if source.chars().count() < start as usize - 1 {
@@ -511,7 +520,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("regexp_match", |_, v| regexp_match(v)),
     ("regexp_match_no_flags", |_, v| regexp_match(v)),
     ("regexp_like", |_, v| {
-        Ok(Datum::Bool(compile(text(v, 1)?, optional_flags(v, 2)?)?.is_match(text(v, 0)?)))
+        Ok(Datum::Bool(compile(text(v, 1)?, single_flags(v, 2, "regexp_like")?)?.is_match(text(v, 0)?)))
     }),
     ("regexp_like_no_flags", |_, v| Ok(Datum::Bool(matches(v, false)?))),
     ("regexp_count", |_, v| regexp_count(v)),
@@ -558,15 +567,19 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             1,
         )?))
     }),
-    ("regexp_split_to_array", |_, v| Ok(text_array(split(v)?))),
-    ("regexp_split_to_array_no_flags", |_, v| Ok(text_array(split(v)?))),
+    ("regexp_split_to_array", |_, v| Ok(text_array(split(v, "regexp_split_to_array")?))),
+    ("regexp_split_to_array_no_flags", |_, v| Ok(text_array(split(v, "regexp_split_to_array")?))),
 ];
 
 pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
     ("regexp_matches", regexp_matches),
     ("regexp_matches_no_flags", regexp_matches),
-    ("regexp_split_to_table", |_, v| Ok(split(v)?.into_iter().map(|d| vec![d]).collect())),
-    ("regexp_split_to_table_no_flags", |_, v| Ok(split(v)?.into_iter().map(|d| vec![d]).collect())),
+    ("regexp_split_to_table", |_, v| {
+        Ok(split(v, "regexp_split_to_table")?.into_iter().map(|d| vec![d]).collect())
+    }),
+    ("regexp_split_to_table_no_flags", |_, v| {
+        Ok(split(v, "regexp_split_to_table")?.into_iter().map(|d| vec![d]).collect())
+    }),
 ];
 
 #[cfg(test)]

@@ -5,6 +5,17 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::numeric::Numeric;
 
+/// A series answers all its rows at once; one that could not be held is refused instead.
+pub(super) const ROWS_MAX: usize = 20_000_000;
+
+#[cold]
+pub(super) fn too_many_rows() -> crate::error::SqlError {
+    crate::error::SqlError::new(
+        crate::error::SqlState::PROGRAM_LIMIT_EXCEEDED,
+        format!("a set-returning function would return more than {ROWS_MAX} rows"),
+    )
+}
+
 fn zero_step() -> crate::error::SqlError {
     invalid_parameter("step size cannot equal zero")
 }
@@ -24,6 +35,9 @@ fn integers(
     let mut rows = Vec::new();
     let mut at = from;
     while (step > 0 && at <= to) || (step < 0 && at >= to) {
+        if rows.len() == ROWS_MAX {
+            return Err(too_many_rows());
+        }
         rows.push(vec![wrap(at)]);
         match at.checked_add(step) {
             Some(next) if (low..=high).contains(&next) => at = next,
@@ -60,6 +74,9 @@ fn numeric_series(v: &[Datum], step: &Numeric) -> Result<Vec<Vec<Datum>>> {
     let mut rows = Vec::new();
     let mut at = from.clone();
     while (step.signum() > 0 && at <= *to) || (step.signum() < 0 && at >= *to) {
+        if rows.len() == ROWS_MAX {
+            return Err(too_many_rows());
+        }
         rows.push(vec![Datum::Numeric(at.clone())]);
         at = at.add(step)?;
     }

@@ -387,11 +387,17 @@ fn format(ctx: &FunctionContext<'_>, template: &str, args: &[Datum]) -> Result<S
                     chars
                         .next_if_eq(&'$')
                         .ok_or_else(|| invalid_parameter("width argument position must be ended by \"$\""))?;
-                    digits
+                    let at = digits
                         .parse::<usize>()
-                        .ok()
-                        .and_then(|n| n.checked_sub(1))
-                        .ok_or_else(|| out_of_range("number"))?
+                        .map_err(|_| out_of_range("number"))?
+                        .checked_sub(1)
+                        .ok_or_else(|| {
+                            invalid_parameter(
+                                "format specifies argument 0, but arguments are numbered from 1",
+                            )
+                        })?;
+                    next = at + 1;
+                    at
                 };
                 width = match argument(at)? {
                     Datum::Null => 0,

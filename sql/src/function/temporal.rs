@@ -142,6 +142,37 @@ fn in_zone(zone: &jiff::tz::TimeZone, value: &Datum) -> Result<Datum> {
     })
 }
 
+/// `date_bin`: the start of the stride that holds `at`, counted from `origin`.
+fn bin(stride: Interval, at: i64, origin: i64) -> Result<i64> {
+    if datetime::is_infinite(at) {
+        return Ok(at);
+    }
+    if datetime::is_infinite(origin) {
+        return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "origin out of range"));
+    }
+    if stride.months != 0 {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "timestamps cannot be binned into intervals containing months or years",
+        ));
+    }
+    let out = calendar::interval_out_of_range;
+    let width = i64::from(stride.days)
+        .checked_mul(MICROS_PER_DAY)
+        .and_then(|d| d.checked_add(stride.microseconds))
+        .ok_or_else(out)?;
+    if width <= 0 {
+        return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "stride must be greater than zero"));
+    }
+    let offset = at.checked_sub(origin).ok_or_else(out)?;
+    let start = offset
+        .div_euclid(width)
+        .checked_mul(width)
+        .and_then(|steps| origin.checked_add(steps))
+        .ok_or_else(out)?;
+    if datetime::in_range(start) { Ok(start) } else { Err(datetime::timestamp_out_of_range()) }
+}
+
 /// An infinite timestamp is answered before the zone is looked at.
 fn in_named_zone(v: &[Datum]) -> Result<Datum> {
     match any(v, 1)? {
@@ -211,6 +242,9 @@ fn generate(
     let mut rows = Vec::new();
     let mut at = from;
     while (direction > 0 && at <= to) || (direction < 0 && at >= to) {
+        if rows.len() == super::series::ROWS_MAX {
+            return Err(super::series::too_many_rows());
+        }
         rows.push(vec![wrap(at)]);
         at = add(at, step)?;
     }
@@ -338,9 +372,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("interval_mul", |_, v| Ok(interval_datum(calendar::multiply(interval(v, 0)?, float8(v, 1)?)?))),
     ("mul_d_interval", |_, v| Ok(interval_datum(calendar::multiply(interval(v, 1)?, float8(v, 0)?)?))),
     ("interval_div", |_, v| Ok(interval_datum(calendar::divide(interval(v, 0)?, float8(v, 1)?)?))),
-    ("interval_justify_hours", |_, v| Ok(interval_datum(calendar::justify_hours(interval(v, 0)?)))),
-    ("interval_justify_days", |_, v| Ok(interval_datum(calendar::justify_days(interval(v, 0)?)))),
-    ("interval_justify_interval", |_, v| Ok(interval_datum(calendar::justify(interval(v, 0)?)))),
+    ("interval_justify_hours", |_, v| Ok(interval_datum(calendar::justify_hours(interval(v, 0)?)?))),
+    ("interval_justify_days", |_, v| Ok(interval_datum(calendar::justify_days(interval(v, 0)?)?))),
+    ("interval_justify_interval", |_, v| Ok(interval_datum(calendar::justify(interval(v, 0)?)?))),
     ("extract_date", |_, v| Ok(optional(calendar::extract_date(text(v, 0)?, date(v, 1)?)?))),
     ("extract_time", |_, v| Ok(Datum::Numeric(calendar::extract_time(text(v, 0)?, time(v, 1)?)?))),
     ("extract_timestamp", |_, v| {
@@ -372,6 +406,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         truncate_in(text(v, 0)?, timestamptz(v, 1)?, &zone::lookup(text(v, 2)?)?)
     }),
     ("interval_trunc", |_, v| Ok(interval_datum(calendar::truncate_interval(text(v, 0)?, interval(v, 1)?)?))),
+    ("timestamp_bin", |_, v| Ok(Datum::Timestamp(bin(interval(v, 0)?, timestamp(v, 1)?, timestamp(v, 2)?)?))),
+    ("timestamptz_bin", |_, v| {
+        Ok(Datum::TimestampTz(bin(interval(v, 0)?, timestamptz(v, 1)?, timestamptz(v, 2)?)?))
+    }),
     ("date_finite", |_, v| Ok(Datum::Bool(!matches!(date(v, 0)?, i32::MAX | i32::MIN)))),
     ("timestamp_finite", |_, v| match any(v, 0)? {
         Datum::Timestamp(t) | Datum::TimestampTz(t) => Ok(Datum::Bool(!datetime::is_infinite(*t))),
@@ -384,7 +422,15 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("make_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, make_timestamp(v)?)?))),
     ("make_timestamptz_at_timezone", |_, v| {
         let local = make_timestamp(v)?;
-        Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(text(v, 6)?)?, local)))
+        let name = text(v, 6)?;
+        // Here a bare offset counts to the east, unlike in AT TIME ZONE.
+        if name.starts_with(['+', '-']) {
+            let seconds = zone::parse_offset(name).ok_or_else(|| {
+                invalid_parameter(format!("invalid input syntax for type numeric time zone: \"{name}\""))
+            })?;
+            return Ok(Datum::TimestampTz(local - i64::from(seconds) * datetime::MICROS_PER_SECOND));
+        }
+        Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(name)?, local)))
     }),
     ("make_interval", |_, v| Ok(interval_datum(make_interval(v)?))),
     ("timestamp_zone", |_, v| in_named_zone(v)),

@@ -233,6 +233,23 @@ impl Numeric {
         (digits > 0).then(|| digits as i64 - i64::from(scale) - 1)
     }
 
+    /// The exponent of the first nonzero decimal digit; `None` for zero and special values.
+    pub fn leading_exponent(&self) -> Option<i64> {
+        self.exponent()
+    }
+
+    /// `self · 10^by`, exactly, at whatever scale that takes.
+    pub fn shift_point(&self, by: i64) -> Numeric {
+        let Some((mantissa, scale)) = self.parts() else { return self.clone() };
+        let scale = i64::from(scale) - by;
+        if scale >= 0 {
+            // The caller rounds: a scale beyond the format's is only on the way there.
+            let excess = (scale - i64::from(SCALE_MAX)).max(0) as u32;
+            return Numeric::from_big(mantissa / pow10(excess), scale.min(i64::from(SCALE_MAX)) as u16);
+        }
+        Numeric::from_big(mantissa * pow10((-scale) as u32), 0)
+    }
+
     /// The value rounded half away from zero to an integer, if that fits.
     fn to_integer(&self) -> Option<i64> {
         self.round(0).ok()?.as_small().map(|(mantissa, _)| mantissa)

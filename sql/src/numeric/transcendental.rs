@@ -187,6 +187,12 @@ impl Numeric {
         if self.is_zero() {
             return Ok(Numeric::from_scaled(0, SIGNIFICANT_DIGITS_MIN as u16));
         }
+        if self.abs() == Numeric::ONE {
+            // ln 1 is 0 whatever the exponent: only the sign is left to find.
+            let odd = whole.rem(&Numeric::from(2))? != Numeric::ZERO;
+            let one = Numeric::ONE.round(self.result_scale(0).max(SIGNIFICANT_DIGITS_MIN) as i32)?;
+            return Ok(if self.signum() < 0 && odd { one.neg() } else { one });
+        }
         let ln_weight = self.ln_weight();
         let rough = self.abs().ln_at((8 - ln_weight).max(0) as u32)?.mul(exponent)?.to_f64();
         if rough.abs() > 2000.0 * 3.01 {
@@ -215,13 +221,16 @@ impl Numeric {
         }
         let Some((mantissa, own)) = self.parts() else { return Ok(Numeric::NAN) };
         // Decimal magnitude of the result, to refuse what cannot be held before computing it.
-        let leading = (mantissa.magnitude().bits() as f64) * std::f64::consts::LOG10_2 - f64::from(own);
-        let magnitude = f64::from(n) * leading;
-        if n > 0 && magnitude > 131_100.0 + f64::from(n) * std::f64::consts::LOG10_2 {
+        let magnitude = f64::from(n) * self.log10_estimate();
+        if magnitude > 131_072.0 {
             return Err(overflow());
         }
-        if magnitude + f64::from(n.unsigned_abs()) < -f64::from(scale) - 2.0 {
+        if magnitude + 1.0 < -(RESULT_SCALE_MAX as f64) {
             return Ok(Numeric::from_scaled(0, scale as u16));
+        }
+        if self.abs() == Numeric::ONE {
+            let one = Numeric::ONE.round(scale as i32)?;
+            return Ok(if self.signum() < 0 && n % 2 != 0 { one.neg() } else { one });
         }
         let count = n.unsigned_abs();
         let result_digits = (f64::from(scale) + magnitude.max(0.0)) as u64 + 20;
@@ -242,6 +251,15 @@ impl Numeric {
         let product = self.abs().ln_at(ln_scale.max(0) as u32)?.mul(&Numeric::from(n))?;
         let result = product.exp_at(scale)?;
         Ok(if self.signum() < 0 && n % 2 != 0 { result.neg() } else { result })
+    }
+
+    /// log10 of the magnitude, from its first digits; finite values but zero.
+    fn log10_estimate(&self) -> f64 {
+        let double = self.abs().to_f64();
+        if double.is_normal() {
+            return double.log10();
+        }
+        self.exponent().unwrap_or(0) as f64
     }
 
     fn power_special(&self, exponent: &Numeric) -> Result<Numeric> {
