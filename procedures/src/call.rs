@@ -30,7 +30,7 @@ pub struct Rows {
 impl Rows {
     /// Columns of a row; zero without rows.
     pub fn width(&self) -> usize {
-        if self.count == 0 { 0 } else { self.values.len() / self.count }
+        self.values.len().checked_div(self.count).unwrap_or(0)
     }
 
     /// The rows in order.

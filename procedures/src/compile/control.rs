@@ -406,7 +406,7 @@ impl Compiler<'_> {
                     "cannot open a query that returns no columns as cursor",
                 ));
             }
-            let places = self.into_targets(targets, &mut bound)?;
+            let places = self.row_targets(targets, &mut bound)?;
             let compiled = self.plan(&bound)?;
             Ok((SqlStatement { compiled, text: None }, places))
         })();
@@ -425,7 +425,7 @@ impl Compiler<'_> {
         for register in &registers {
             self.trace.forget(*register, "read from a table");
         }
-        let kind = LoopKind::Rows { statement, targets: places };
+        let kind = LoopKind::Rows { statement: Box::new(statement), targets: places };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 
@@ -469,11 +469,8 @@ impl Compiler<'_> {
         query: &Dynamic,
         body: &[Statement],
     ) -> Result<Compiled2> {
-        let prepared = (|| {
-            let into = Into { strict: false, targets: targets.to_vec() };
-            self.dynamic_plan(query, Some(&into), false)
-        })();
-        let plan = match prepared {
+        let into = Into { strict: false, targets: targets.to_vec() };
+        let plan = match self.dynamic_plan(query, Some(&into), false) {
             Ok(plan) => plan,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };

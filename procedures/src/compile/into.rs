@@ -41,7 +41,7 @@ pub(crate) fn modifies(bound: &BoundStatement) -> bool {
 
 impl Compiler<'_> {
     /// Registers for the columns of a statement; the statement gets the casts they need.
-    pub(super) fn into_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
+    pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
         let columns: Vec<(String, Type)> =
             output_columns(bound).iter().map(|c| (c.name.clone(), c.ty)).collect();
         let (targets, types) = self.places(targets, &columns)?;

@@ -125,13 +125,13 @@ impl VariableScope for Scope<'_, '_> {
 /// An expression fragment, parsed: PL/pgSQL's expressions are SELECT lists, so `count(*) FROM t`
 /// is one.
 pub(crate) enum ParsedExpression {
-    Plain(Expr),
+    Plain(Box<Expr>),
     Query(Box<sqlparser::ast::Query>),
 }
 
 pub(crate) fn parse_fragment_expression(text: &str) -> Result<ParsedExpression> {
     match parser::parse_expression(text) {
-        Ok(expr) => Ok(ParsedExpression::Plain(expr)),
+        Ok(expr) => Ok(ParsedExpression::Plain(Box::new(expr))),
         Err(error) => match parser::parse_query(&format!("SELECT {text}")) {
             Ok(query) => Ok(ParsedExpression::Query(query)),
             Err(_) => Err(error),

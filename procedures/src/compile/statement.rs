@@ -382,7 +382,7 @@ impl Compiler<'_> {
             ));
         }
         let modifies = super::into::modifies(&bound);
-        let targets = self.into_targets(&into.targets, &mut bound)?;
+        let targets = self.row_targets(&into.targets, &mut bound)?;
         let compiled = self.plan(&bound)?;
         for register in &targets.registers {
             self.trace.forget(*register, "read from a table");

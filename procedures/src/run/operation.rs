@@ -272,7 +272,7 @@ pub enum LoopKind {
     Forever,
     While { condition: Compiled },
     Integer { register: u32, lower: Compiled, upper: Compiled, step: Option<Compiled>, reverse: bool },
-    Rows { statement: SqlStatement, targets: Targets },
+    Rows { statement: Box<SqlStatement>, targets: Targets },
     DynamicRows { plan: Box<DynamicPlan> },
     Array { array: Compiled, slice: u32, targets: Targets },
 }

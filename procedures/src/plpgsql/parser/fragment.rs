@@ -212,7 +212,7 @@ impl Parser<'_> {
     }
 
     /// `[STRICT] target [, target …]`, after INTO.
-    pub(super) fn into_targets(&mut self) -> Result<Into> {
+    pub(super) fn target_list(&mut self) -> Result<Into> {
         let strict = self.accept_word("strict");
         let mut targets = vec![self.target()?];
         while self.accept_symbol(',') {
@@ -242,7 +242,7 @@ impl Parser<'_> {
                 }
                 let start = token.start;
                 self.at += 1;
-                let clause = self.into_targets()?;
+                let clause = self.target_list()?;
                 into = Some((clause, start, self.tokens[self.at - 1].end));
                 continue;
             }

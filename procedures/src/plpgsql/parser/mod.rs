@@ -62,6 +62,9 @@ const RESERVED: &[&str] = &[
     "into", "loop", "not", "null", "or", "strict", "then", "to", "using", "when", "while",
 ];
 
+/// Statements may nest this deep: bounded stack use, here and in whatever walks the tree later.
+const NESTING_MAX: u32 = 150;
+
 /// Parses a body. Positions in errors count characters of `source` from one.
 pub fn parse(source: &str, signature: &Signature) -> Result<Body> {
     let tokens = lexer::scan(source)?;
@@ -74,6 +77,7 @@ pub fn parse(source: &str, signature: &Signature) -> Result<Body> {
         names: Names::default(),
         head: 0,
         conflict: Conflict::Error,
+        depth: 0,
     };
     parser.function()
 }
@@ -87,6 +91,8 @@ struct Parser<'s> {
     names: Names,
     head: NamesId,
     conflict: Conflict,
+    /// How deep statements are nested here.
+    depth: u32,
 }
 
 impl Parser<'_> {

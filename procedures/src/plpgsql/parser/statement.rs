@@ -7,6 +7,20 @@ const ENDS: &[&str] = &["end", "exception", "else", "elsif", "elseif", "when"];
 
 impl Parser<'_> {
     pub(super) fn statements(&mut self) -> Result<Vec<Statement>> {
+        self.depth += 1;
+        if self.depth > NESTING_MAX {
+            return Err(self.error_at(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+                self.token().start,
+            ));
+        }
+        let statements = self.statement_list();
+        self.depth -= 1;
+        statements
+    }
+
+    fn statement_list(&mut self) -> Result<Vec<Statement>> {
         let mut statements = Vec::new();
         loop {
             let ends = matches!(&self.token().kind, TokenKind::Word { text, quoted: false } if ENDS.contains(&text.as_str()));
@@ -534,7 +548,7 @@ impl Parser<'_> {
         loop {
             if self.is_word("into") && into.is_none() && allow_into {
                 self.at += 1;
-                into = Some(self.into_targets()?);
+                into = Some(self.target_list()?);
             } else if self.is_word("using") && using.is_empty() {
                 self.at += 1;
                 loop {
@@ -605,7 +619,7 @@ impl Parser<'_> {
         let cursor = self.cursor_variable()?;
         let into = if fetches {
             self.expect_word("into")?;
-            Some(self.into_targets()?)
+            Some(self.target_list()?)
         } else {
             None
         };

@@ -172,3 +172,12 @@ fn sql_inside_is_checked_where_it_stands() {
         "RETURN QUE",
     );
 }
+
+#[test]
+fn nesting_is_bounded() {
+    let source = |depth: usize| {
+        format!("BEGIN {} NULL; {} RETURN 1; END", "IF true THEN ".repeat(depth), "END IF; ".repeat(depth))
+    };
+    body(&source(100));
+    refuses(&source(100_000), "stack depth limit exceeded", "IF true");
+}
