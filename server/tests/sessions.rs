@@ -121,3 +121,41 @@ async fn too_many_clients_are_53300() {
         tokio_postgres::connect(&config, tokio_postgres::NoTls).await.err().expect("no place is left");
     assert_eq!(error.code(), Some(&SqlState::TOO_MANY_CONNECTIONS));
 }
+
+#[tokio::test]
+async fn definitions_in_a_block_happen_together_or_not_at_all() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client
+        .batch_execute(
+            "BEGIN; CREATE TABLE a (id int PRIMARY KEY); CREATE INDEX ON a (id);
+             CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM a'; ROLLBACK",
+        )
+        .await
+        .unwrap();
+    let error = client.batch_execute("SELECT * FROM a").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_TABLE));
+    client
+        .batch_execute(
+            "BEGIN; CREATE TABLE a (id int PRIMARY KEY); SAVEPOINT s; CREATE TABLE b (id int PRIMARY KEY)",
+        )
+        .await
+        .unwrap();
+    client.batch_execute("ROLLBACK TO s; CREATE TABLE c (id int REFERENCES a); COMMIT").await.unwrap();
+    client.batch_execute("INSERT INTO a VALUES (1); INSERT INTO c VALUES (1)").await.unwrap();
+    client.batch_execute("SELECT * FROM b").await.unwrap_err();
+    client.batch_execute("BEGIN; INSERT INTO a VALUES (2)").await.unwrap();
+    let mixed = client.batch_execute("CREATE TABLE d (id int PRIMARY KEY)").await.unwrap_err();
+    assert_eq!(mixed.code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+    client.batch_execute("ROLLBACK").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_timeout_stops_a_loop() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("SET statement_timeout = '200ms'").await.unwrap();
+    let error = client.batch_execute("DO $$ BEGIN LOOP END LOOP; END $$").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
+    client.batch_execute("SELECT 1").await.unwrap();
+}

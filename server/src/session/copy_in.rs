@@ -74,6 +74,7 @@ impl Session {
                         "cannot execute COPY FROM in a read-only transaction",
                     ));
                 }
+                self.no_definitions_staged()?;
                 let host = self.host();
                 let path = self.settings.effective().search_path.clone();
                 let table = host.catalog.catalog.require_table(name, &path)?;

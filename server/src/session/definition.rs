@@ -1,8 +1,8 @@
 //! DDL: plan on the newest catalog, run as one program, publish.
 //!
-//! Definitions run one at a time. One commits on its own: in a text of several statements, what
-//! came before it is committed first, and inside BEGIN … COMMIT it is refused rather than
-//! committed behind the client's back.
+//! Definitions run one at a time. Outside a block one commits on its own: in a text of several
+//! statements, what came before it is committed first. Inside BEGIN … COMMIT they wait for the
+//! COMMIT ([`super::staging`]).
 
 use std::sync::Arc;
 
@@ -36,9 +36,8 @@ impl Session {
             Statement::CreateTableAs(_) => return Err(SqlError::unsupported("CREATE TABLE AS")),
             _ => {}
         }
-        self.outside_block(prepared.tag).await?;
         let source = Source::Statement(statement.clone(), prepared.text.clone());
-        self.run_definition(source).await
+        self.run_or_stage(source, prepared.tag).await
     }
 
     /// There is nothing to vacuum and there are no statistics to gather: rows are updated in
@@ -52,8 +51,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes sure that a statement that commits on its own does so with the client's knowledge.
-    async fn outside_block(&mut self, tag: &str) -> Result<()> {
+    async fn run_or_stage(&mut self, source: Source, tag: &str) -> Result<String> {
         if self.transaction.is_read_only() {
             return Err(SqlError::new(
                 SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -61,20 +59,16 @@ impl Session {
             ));
         }
         if self.transaction.is_block() {
-            return Err(SqlError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                format!("{tag} cannot run inside a transaction block"),
-            )
-            .with_hint("Definitions commit on their own; run this statement outside BEGIN … COMMIT."));
+            return self.stage_definition(&source, tag);
         }
-        self.commit_implicit().await
+        self.commit_implicit().await?;
+        self.run_definition(source).await
     }
 
     /// Runs the distribution functions a statement has called, after it.
     pub(super) async fn run_pending_definitions(&mut self, calls: Vec<DistributionCall>) -> Result<()> {
-        self.outside_block("a distribution function").await?;
         for call in calls {
-            self.run_definition(Source::Distribution(call)).await?;
+            self.run_or_stage(Source::Distribution(call), "a distribution function").await?;
         }
         Ok(())
     }
@@ -85,9 +79,7 @@ impl Session {
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
         let plan = self.plan_definition(&source, &catalog)?;
-        for notice in &plan.notices {
-            self.notice(Severity::Notice, notice);
-        }
+        self.definition_notices(&plan);
         let tag = plan.tag.to_owned();
         if plan.is_empty() {
             return Ok(tag);
@@ -95,6 +87,20 @@ impl Session {
         let after = catalog.apply(&plan.changes);
         self.check_routines(&plan, &after, &source)?;
         let run = self.definition_run(plan)?;
+        self.run_and_publish(run, after).await?;
+        Ok(tag)
+    }
+
+    pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
+        for notice in &plan.notices {
+            self.notice(Severity::Notice, notice);
+        }
+    }
+
+    /// Runs definitions and publishes the catalog they lead to. The caller holds the latch of
+    /// definitions.
+    pub(super) async fn run_and_publish(&mut self, run: DefinitionRun, after: Catalog) -> Result<()> {
+        let server = self.server.clone();
         let changes = run.changes.clone();
         let submission = server.engine.submit(run, SubmitOptions::default());
         let completed = self.cancellable(submission).await;
@@ -109,10 +115,10 @@ impl Session {
         }
         server.catalog.publish(after);
         self.host = None;
-        Ok(tag)
+        Ok(())
     }
 
-    fn plan_definition(&mut self, source: &Source, catalog: &Catalog) -> Result<DdlPlan> {
+    pub(super) fn plan_definition(&mut self, source: &Source, catalog: &Catalog) -> Result<DdlPlan> {
         let host = self.host();
         let context = host.context();
         let search_path = self.settings.effective().search_path.clone();
@@ -125,7 +131,7 @@ impl Session {
 
     /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at
     /// CREATE is reported at CREATE.
-    fn check_routines(&mut self, plan: &DdlPlan, after: &Catalog, source: &Source) -> Result<()> {
+    pub(super) fn check_routines(&mut self, plan: &DdlPlan, after: &Catalog, source: &Source) -> Result<()> {
         if plan.routines.is_empty()
             || self.settings.effective().show("check_function_bodies").as_deref() == Some("off")
         {
@@ -138,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    fn definition_run(&mut self, plan: DdlPlan) -> Result<DefinitionRun> {
+    pub(super) fn definition_run(&mut self, plan: DdlPlan) -> Result<DefinitionRun> {
         let mut validations = Vec::new();
         for validation in &plan.validations {
             let statement = archipel_sql::parser::parse_statement(&validation.query)?;
@@ -173,7 +179,7 @@ impl Session {
 }
 
 /// Where a definition comes from.
-enum Source {
+pub(super) enum Source {
     Statement(Arc<Statement>, Arc<str>),
     Distribution(DistributionCall),
 }

@@ -138,6 +138,9 @@ impl Session {
                 format!("cannot execute {} in a read-only transaction", prepared.tag),
             ));
         }
+        if !plan.touches_nothing() {
+            self.no_definitions_staged()?;
+        }
         self.require_route(&plan, &params)?;
         // A statement that only reads is a one-shot even inside an implicit transaction that
         // has not written: READ COMMITTED lets it.

@@ -8,7 +8,7 @@
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
-//! - [`definition`]  DDL
+//! - [`definition`], [`staging`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_out`] COPY
 //! - [`host`]        what SQL functions may ask of the session
 //!
@@ -27,6 +27,7 @@ mod extended;
 pub mod host;
 mod portal;
 mod simple;
+mod staging;
 mod transaction;
 mod utility;
 

@@ -11,6 +11,7 @@ use archipel_sql::ast::{IsolationLevel, TransactionModes, TransactionStatement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
+use super::staging::Staged;
 use crate::sessions::TransactionActivity;
 use crate::statement::Prepared;
 use crate::wire::output::{Severity, Status};
@@ -22,6 +23,8 @@ pub struct Transaction {
     /// The engine's transaction, once a statement needed one.
     interactive: Option<Interactive>,
     savepoints: Vec<Savepoint>,
+    /// Definitions that wait for COMMIT.
+    staged: Option<Staged>,
     failed: bool,
     start: i64,
     read_only: bool,
@@ -40,6 +43,7 @@ struct Savepoint {
     /// `None`: the engine's transaction had not begun; going back undoes all of it.
     engine: Option<InteractiveSavepoint>,
     settings: usize,
+    staged: usize,
 }
 
 impl Transaction {
@@ -76,6 +80,18 @@ impl Transaction {
 
     pub(super) fn activity(&self) -> Option<TransactionActivity> {
         (self.kind == Kind::Block).then_some(TransactionActivity { start: self.start, failed: self.failed })
+    }
+
+    pub(super) fn staged(&self) -> Option<&Staged> {
+        self.staged.as_ref()
+    }
+
+    pub(super) fn staged_mut(&mut self) -> Option<&mut Staged> {
+        self.staged.as_mut()
+    }
+
+    pub(super) fn set_staged(&mut self, staged: Staged) {
+        self.staged = Some(staged);
     }
 
     /// When the transaction began, for `now()`; `None` outside of one.
@@ -139,7 +155,8 @@ impl Session {
                 self.block_only("SAVEPOINT")?;
                 let engine = self.transaction.interactive.as_ref().map(Interactive::savepoint);
                 let settings = self.settings.mark();
-                self.transaction.savepoints.push(Savepoint { name: name.clone(), engine, settings });
+                let staged = self.transaction.staged.as_ref().map_or(0, Staged::len);
+                self.transaction.savepoints.push(Savepoint { name: name.clone(), engine, settings, staged });
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => {
@@ -179,7 +196,10 @@ impl Session {
     async fn rollback_to(&mut self, index: usize) -> Result<()> {
         self.transaction.savepoints.truncate(index + 1);
         let savepoint = &self.transaction.savepoints[index];
-        let (engine, settings) = (savepoint.engine, savepoint.settings);
+        let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
+        if let Some(staged) = &mut self.transaction.staged {
+            staged.truncate(count);
+        }
         match (engine, self.transaction.interactive.take()) {
             (Some(savepoint), Some(open)) => {
                 let done = self.server.engine.rollback_to(&open, savepoint).await;
@@ -280,6 +300,12 @@ impl Session {
                     return Err(self.stop_error(stop));
                 }
             }
+        }
+        if let Some(staged) = transaction.staged
+            && let Err(error) = Box::pin(self.commit_staged(staged)).await
+        {
+            self.roll_settings_back();
+            return Err(error);
         }
         self.change_settings(|all| {
             all.commit();

@@ -57,6 +57,16 @@ pub enum Code {
     Call(CallPlan),
 }
 
+impl RowPlan {
+    /// Neither reads nor writes a table of the engine: `SELECT 1`, system views.
+    pub fn touches_nothing(&self) -> bool {
+        match &self.code {
+            Code::Native(compiled) => self.read_only && compiled.accesses.is_empty(),
+            Code::Call(_) => false,
+        }
+    }
+}
+
 impl Prepared {
     /// COMMIT and ROLLBACK in any form: all that a failed block takes.
     pub fn leaves_failed_transaction(&self) -> bool {

@@ -131,8 +131,17 @@ impl Session {
     }
 
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
-        let (bound, params, session_dependent) =
-            self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
+        let (bound, params, session_dependent) = self
+            .bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())
+            .map_err(|error| {
+                // What the block has defined shows only after its COMMIT.
+                match self.no_definitions_staged() {
+                    Err(refused) if error.fields().hint.is_none() => {
+                        error.with_hint(refused.fields().hint.clone().unwrap_or_default())
+                    }
+                    _ => error,
+                }
+            })?;
         let plan = self.compile_rows(bound)?;
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();
