@@ -297,3 +297,42 @@ fn ddl_waits_for_the_locks_of_its_table() {
     assert_eq!(waiting.wait().program.value, Some(Inserted::Ok));
     assert_eq!(read(&engine, 3), Some(30));
 }
+
+#[test]
+fn a_statement_that_outlives_its_transaction_leaves_no_lock() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin();
+    let mut holder = Some(transaction);
+    let (late, inner) = (std::sync::Arc::new(std::sync::Mutex::new(None)), engine.clone());
+    let gone = late.clone();
+    // The client goes while its first statement runs.
+    let program = script(
+        |_, _| {},
+        move |txn| {
+            set_balance(txn, 1, 1).map(drop)?;
+            drop(gone.lock().expect("one thread").take());
+            Ok(())
+        },
+    );
+    let submission = {
+        let transaction = holder.take().expect("begun above");
+        let slot = late.clone();
+        // The statement is queued behind this program, and runs when nobody has the handle.
+        let (result, _) = run(&inner, |_, claims| claims.add_point(GroupId(ACCOUNTS.0), &account_key(1)), {
+            let mut program = Some(program);
+            let mut transaction = Some(transaction);
+            let engine = engine.clone();
+            move |_| {
+                let transaction = transaction.take().expect("runs once");
+                let options = SubmitOptions { transaction: Some(&transaction), ..SubmitOptions::default() };
+                let submission = engine.submit(program.take().expect("runs once"), options);
+                *slot.lock().expect("one thread") = Some(transaction);
+                Ok(submission)
+            }
+        });
+        result.expect("it ran")
+    };
+    assert_eq!(submission.wait().outcome.result, Err(Stop::TransactionEnded));
+    unpredicted(&engine, |txn| set_balance(txn, 1, 7)).0.map(drop).expect("nothing is locked");
+    assert_eq!(read(&engine, 1), Some(7));
+}

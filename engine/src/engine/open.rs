@@ -408,6 +408,8 @@ impl Build {
                 let data = unsafe { route.partition.data_mut() };
                 data.bytes += root.tree.bytes() as i64;
                 data.put_root(position, root);
+                route.partition.rows.store(data.rows(), Ordering::Relaxed);
+                route.partition.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
                 let released = route.partition.try_release();
                 debug_assert!(released, "nothing can be queued before the engine is open");
             }

@@ -81,6 +81,10 @@ pub(crate) fn run_held<P: Program>(
                     txn.drop_locks();
                     break Ok(());
                 }
+                Committed::Ended => {
+                    txn.undo_all();
+                    break Err(Stop::TransactionEnded);
+                }
                 Committed::Stale => {
                     // Undone and run again on the same claims, with the current references.
                     txn.undo_all();

@@ -15,6 +15,8 @@ pub(super) enum Committed {
     Yes,
     /// A reference table that was read has changed: undo, and run again at once.
     Stale,
+    /// The interactive transaction ended meanwhile: undo.
+    Ended,
 }
 
 impl Txn<'_> {
@@ -67,8 +69,10 @@ impl Txn<'_> {
         if !self.references_valid(false) {
             return Committed::Stale;
         }
-        if let Some(interactive) = &self.interactive {
-            interactive.keep_notes(&mut self.worker.scratch.overlay_undo);
+        if let Some(interactive) = &self.interactive
+            && !interactive.keep_notes(&mut self.worker.scratch.overlay_undo)
+        {
+            return Committed::Ended;
         }
         self.worker.scratch.clear_writes();
         Committed::Yes

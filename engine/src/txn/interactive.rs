@@ -18,8 +18,12 @@ use crate::id::{TreeId, TxnId};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 
+/// Statements run.
 const ACTIVE: u8 = 0;
-const ENDED: u8 = 1;
+/// COMMIT or ROLLBACK has begun: a statement that is still on its way is refused.
+const ENDING: u8 = 1;
+/// Over, with no lock left.
+const ENDED: u8 = 2;
 
 /// What the engine keeps of an interactive transaction.
 pub(crate) struct InteractiveState {
@@ -46,9 +50,28 @@ impl InteractiveState {
         self.phase.load(Ordering::Acquire) == ACTIVE
     }
 
-    /// Ends the transaction; false if it ended before.
-    fn end(&self) -> bool {
-        self.phase.compare_exchange(ACTIVE, ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    fn is_ended(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == ENDED
+    }
+
+    /// From here on no statement adds a lock.
+    fn begin_end(&self) {
+        let _notes = self.notes.lock();
+        self.phase.store(ENDING, Ordering::Release);
+    }
+
+    fn end(&self) {
+        self.phase.store(ENDED, Ordering::Release);
+    }
+
+    /// Ends a transaction that holds nothing; false if it holds something. Under the lock of
+    /// the notes: a statement that ends at the same time is counted or refused.
+    fn end_if_empty(&self) -> bool {
+        let notes = self.notes.lock();
+        if notes.is_empty() {
+            self.phase.store(ENDED, Ordering::Release);
+        }
+        notes.is_empty()
     }
 
     pub fn wrote_references(&self) -> bool {
@@ -59,9 +82,15 @@ impl InteractiveState {
         self.wrote_references.store(true, Ordering::Relaxed);
     }
 
-    /// Takes over what one statement did.
-    pub fn keep_notes(&self, notes: &mut Vec<OverlayUndo>) {
-        self.notes.lock().append(notes);
+    /// Takes over what one statement did; false if the transaction has begun to end, so that
+    /// the statement must be undone.
+    pub fn keep_notes(&self, notes: &mut Vec<OverlayUndo>) -> bool {
+        let mut kept = self.notes.lock();
+        let active = self.is_active();
+        if active {
+            kept.append(notes);
+        }
+        active
     }
 
     pub fn has_notes(&self) -> bool {
@@ -117,15 +146,15 @@ impl Interactive {
 
 impl Drop for Interactive {
     fn drop(&mut self) {
-        if self.state.is_active() {
-            if self.state.has_notes() {
-                // A client that disappeared: its locks and images go.
-                let rollback = Rollback { state: self.state.clone() };
-                drop(crate::engine::submit_on(&self.shared, rollback, Default::default()));
-            } else {
-                self.state.end();
-                self.shared.waits.forget(self.state.id);
-            }
+        if self.state.is_ended() {
+            return;
+        }
+        if self.state.end_if_empty() {
+            self.shared.waits.forget(self.state.id);
+        } else {
+            // A client that disappeared, or a commit that failed: its locks and images go.
+            let rollback = Rollback { state: self.state.clone() };
+            drop(crate::engine::submit_on(&self.shared, rollback, Default::default()));
         }
     }
 }
@@ -152,7 +181,7 @@ impl Program for Commit {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        if !self.state.is_active() {
+        if self.state.is_ended() {
             return Err(Stop::TransactionEnded);
         }
         txn.finish_interactive(&self.state, true)
@@ -165,7 +194,7 @@ impl Program for Rollback {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        if !self.state.is_active() {
+        if self.state.is_ended() {
             return Err(Stop::TransactionEnded);
         }
         txn.finish_interactive(&self.state, false)
@@ -206,6 +235,7 @@ impl Txn<'_> {
     /// COMMIT or ROLLBACK of an interactive transaction: settles its images, drops its locks.
     fn finish_interactive(&mut self, state: &Arc<InteractiveState>, commit: bool) -> Result<(), Stop> {
         self.finishing = Some(state.id);
+        state.begin_end();
         let mut keys: Vec<(Place, Box<[u8]>)> =
             state.notes.lock().iter().map(|note| (note.place, note.key.clone())).collect();
         keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
