@@ -63,8 +63,11 @@ impl Compiler<'_> {
         let slots = self.declare(rel);
         let layout = self.declare(input);
         let wanted = self.extreme_order(&layout, group_by.is_empty(), sets, aggregates);
-        let planned = self.plan(input, Vec::new(), wanted.as_slice())?;
+        let mut planned = self.plan(input, Vec::new(), wanted.as_slice())?;
         let first_value = planned.ordered && !wanted.is_empty();
+        if first_value {
+            super::relation::expect_rows(&mut planned.node, 1);
+        }
         let (groups, calls) = self.scoped(&layout, |c| {
             let groups = c.exprs(group_by)?;
             let calls = aggregates.iter().map(|call| c.aggregate_call(call)).collect::<Result<Vec<_>>>()?;

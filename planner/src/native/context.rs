@@ -7,6 +7,7 @@
 //! by number whatever its nesting. Frames are taken from and given back to a small pool, so
 //! that running a statement allocates nothing once warm.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
@@ -19,6 +20,7 @@ use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use crate::native::rows::RowBuffer;
+use crate::native::scan::Batch;
 
 /// Why a statement did not finish.
 #[derive(Debug)]
@@ -85,6 +87,7 @@ pub struct ExecContext<'a, 'e> {
     pub depth: u32,
     pub(crate) frame: Frame,
     spare: Vec<Frame>,
+    batches: Vec<Batch>,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
     /// Whether `archipel.one_shot_budget` bounds the run. A batch of COPY rows is bounded by its
@@ -93,28 +96,29 @@ pub struct ExecContext<'a, 'e> {
 }
 
 thread_local! {
-    /// Frames of finished contexts, for the next one on this thread.
-    static FRAMES: std::cell::RefCell<Vec<Frame>> = const { std::cell::RefCell::new(Vec::new()) };
+    /// Frames and batches of finished contexts, for the next one on this thread.
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static BATCHES: RefCell<Vec<Batch>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How many frames a thread keeps between contexts.
-const FRAMES_MAX: usize = 64;
+/// How many frames and batches a thread keeps between contexts.
+const KEPT_MAX: usize = 64;
 
 /// How many rows pass between two looks at whether to go on.
 const TICKS_MAX: u32 = 1024;
 
 impl Drop for ExecContext<'_, '_> {
     fn drop(&mut self) {
-        // At the end of the thread the pool may be gone, and so may the frames.
-        let _ = FRAMES.try_with(|frames| {
-            let mut frames = frames.borrow_mut();
-            if frames.capacity() == 0 {
-                *frames = std::mem::take(&mut self.spare);
-            } else {
-                let room = FRAMES_MAX.saturating_sub(frames.len());
-                frames.extend(self.spare.drain(..).take(room));
+        // At the end of the thread the pools may be gone, and so may what is in them.
+        fn give<T>(pool: &RefCell<Vec<T>>, mut spare: Vec<T>) {
+            let mut pool = pool.borrow_mut();
+            if pool.is_empty() {
+                spare.truncate(KEPT_MAX);
+                *pool = spare;
             }
-        });
+        }
+        let _ = FRAMES.try_with(|pool| give(pool, std::mem::take(&mut self.spare)));
+        let _ = BATCHES.try_with(|pool| give(pool, std::mem::take(&mut self.batches)));
     }
 }
 
@@ -132,9 +136,19 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             depth: 0,
             frame: Frame::default(),
             spare: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
+            batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),
             ticks: 0,
             budgeted: true,
         }
+    }
+
+    /// An empty batch; [`ExecContext::give_batch`] takes it back.
+    pub(crate) fn take_batch(&mut self) -> Batch {
+        self.batches.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_batch(&mut self, batch: Batch) {
+        self.batches.push(batch);
     }
 
     /// Counts a row; now and then asks whether to go on.

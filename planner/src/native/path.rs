@@ -18,6 +18,7 @@ use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::compile::Compiler;
 use super::conjunct::{Conjunct, Restriction};
@@ -507,6 +508,10 @@ impl KeySpan {
     }
 }
 
+/// Where a range starts and ends after its prefix: key bytes, and whether past all keys that
+/// begin with them.
+type Bounds = (Option<(KeyBuf, bool)>, Option<(KeyBuf, bool)>);
+
 /// Where a value lies relative to what a column can hold.
 enum Fit {
     Inside,
@@ -552,7 +557,21 @@ impl Path {
     }
 
     /// The ranges of keys to visit, in key order and disjoint.
-    pub fn spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<KeySpan>> {
+    pub fn spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SmallVec<[KeySpan; 1]>> {
+        if self.equals.iter().all(|part| matches!(part, KeyPart::One(_))) {
+            let mut prefix = KeyBuf::new();
+            let mut spans = SmallVec::new();
+            if self.point(ctx, &mut prefix)? {
+                let bounds = match self.low.is_some() || self.high.is_some() {
+                    true => self.bounds(ctx)?.map(Some),
+                    false => Some(None),
+                };
+                if let Some(bounds) = bounds {
+                    spans.extend(self.span(prefix, &bounds));
+                }
+            }
+            return Ok(spans);
+        }
         let mut prefixes: Vec<KeyBuf> = vec![KeyBuf::new()];
         for (part, (column, codec)) in self.equals.iter().zip(&self.columns) {
             let values: Vec<Datum> = match part {
@@ -584,47 +603,46 @@ impl Path {
             prefixes.sort_unstable();
             prefixes.dedup();
         }
-        let whole = self.equals.len() == self.columns.len();
         let mut bounds = None;
         if self.low.is_some() || self.high.is_some() {
             match self.bounds(ctx)? {
                 Some(found) => bounds = Some(found),
-                None => return Ok(Vec::new()),
+                None => return Ok(SmallVec::new()),
             }
         }
-        let mut spans = Vec::with_capacity(prefixes.len());
-        for prefix in prefixes {
-            let mut end = prefix.clone();
-            let mut high = (successor(&mut end)).then_some(end);
-            let mut low = prefix.clone();
-            if let Some((from, to)) = &bounds {
-                if let Some((bytes, past)) = from {
-                    low.extend_from_slice(bytes);
-                    if *past && !successor(&mut low) {
-                        continue;
-                    }
-                }
-                if let Some((bytes, past)) = to {
-                    let mut end = prefix;
-                    end.extend_from_slice(bytes);
-                    high = if *past { successor(&mut end).then_some(end) } else { Some(end) };
-                }
-            }
-            spans.push(KeySpan { low, low_included: true, high, point: whole });
-        }
+        let mut spans: SmallVec<[KeySpan; 1]> =
+            prefixes.into_iter().filter_map(|prefix| self.span(prefix, &bounds)).collect();
         if self.reverse {
             spans.reverse();
         }
         Ok(spans)
     }
 
+    /// The keys that begin with `prefix`, within bounds of the next column; `None` if there can
+    /// be none.
+    fn span(&self, prefix: KeyBuf, bounds: &Option<Bounds>) -> Option<KeySpan> {
+        let mut low = prefix.clone();
+        let mut end = prefix;
+        let mut past_end = true;
+        if let Some((from, to)) = bounds {
+            if let Some((bytes, past)) = from {
+                low.extend_from_slice(bytes);
+                if *past && !successor(&mut low) {
+                    return None;
+                }
+            }
+            if let Some((bytes, past)) = to {
+                end.extend_from_slice(bytes);
+                past_end = *past;
+            }
+        }
+        let high = if past_end { successor(&mut end).then_some(end) } else { Some(end) };
+        Some(KeySpan { low, low_included: true, high, point: self.equals.len() == self.columns.len() })
+    }
+
     /// The bounds of the column after the equal ones, as key bytes: where the range starts and
     /// ends, and whether past all keys that begin with those bytes. `None`: nothing matches.
-    #[allow(clippy::type_complexity)]
-    fn bounds(
-        &self,
-        ctx: &mut ExecContext<'_, '_>,
-    ) -> ExecResult<Option<(Option<(KeyBuf, bool)>, Option<(KeyBuf, bool)>)>> {
+    fn bounds(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Bounds>> {
         let (column, codec) = self.columns[self.equals.len()];
         let mut side =
             |bound: &Option<(Source, bool)>, lower: bool| -> ExecResult<Result<Option<(KeyBuf, bool)>, ()>> {

@@ -114,11 +114,18 @@ impl Compiler<'_> {
                 self.open("Limit");
                 let node = self.relation(input);
                 self.close();
-                let node = node?;
+                let mut node = node?;
                 let (limit, offset) = self.scoped(&[], |c| {
                     let limit = limit.as_ref().map(|expr| c.source(expr)).transpose()?;
                     Ok((limit, offset.as_ref().map(|expr| c.source(expr)).transpose()?))
                 })?;
+                let rows = |source: &Option<Source>, none| match source {
+                    None => Some(none),
+                    Some(source) => source.constant().and_then(crate::row::integer),
+                };
+                if let (Some(limit), Some(offset)) = (rows(&limit, i64::MAX), rows(&offset, 0)) {
+                    expect_rows(&mut node, limit.saturating_add(offset));
+                }
                 let ties = match (&**input, with_ties) {
                     (Rel::Sort { keys, .. }, true) => Some(self.scoped(&layout, |c| {
                         keys.iter().map(|key| c.source(&key.expr)).collect::<Result<_>>()
@@ -349,6 +356,7 @@ impl Compiler<'_> {
             lock: usage.lock,
             constraint: usage.reference,
             key: usage.key,
+            first_batch: super::scan::BATCH_ROWS,
         });
         Ok(Planned { node, ordered: choice.ordered })
     }
@@ -366,6 +374,15 @@ impl Compiler<'_> {
             }
             SetCall::Scalar(expr) => ("expression".to_owned(), SetCode::Scalar(self.source(expr)?)),
         })
+    }
+}
+
+/// Tells the scan that drives a node how many rows will be asked of it.
+pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
+    match node {
+        Node::Scan(scan) if (1..scan.first_batch as i64).contains(&rows) => scan.first_batch = rows as usize,
+        Node::Compute { input, .. } => expect_rows(input, rows),
+        _ => {}
     }
 }
 

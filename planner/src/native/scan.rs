@@ -2,13 +2,15 @@
 //!
 //! The engine lends a row only for the length of a call, and evaluating a condition may need
 //! the transaction itself (a subquery, a routine). A point read therefore decodes straight from
-//! the tree into slots, while a range is taken in growing batches: rows are copied into an
-//! arena of bytes, then decoded one at a time. The next batch continues after the last key.
+//! the tree into slots, while a range is taken in growing batches: the used columns are decoded
+//! as the engine shows each row, and put into their slots one row at a time afterwards. The
+//! next batch continues after the last key.
 
 use std::ops::{Bound, ControlFlow};
 
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::txn::{Direction, KeyRange};
+use archipel_sql::datum::Datum;
 
 use super::CompiledPredicate;
 use super::compile::Pruned;
@@ -38,38 +40,58 @@ pub(crate) struct Scan {
     pub constraint: bool,
     /// Where in the frame's keys the storage key of the current row is kept, if anybody asks.
     pub key: Option<usize>,
+    /// How many rows the first batch of a range takes.
+    pub first_batch: usize,
 }
 
-/// Rows of the first batch of a range; each further one is four times as large, up to
-/// [`BATCH_ROWS_MAX`].
-const BATCH_ROWS_MIN: usize = 8;
+/// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
+/// times as large, up to [`BATCH_ROWS_MAX`].
+pub(crate) const BATCH_ROWS: usize = 24;
 const BATCH_ROWS_MAX: usize = 1024;
 
-/// A batch: keys and rows (or storage keys, from an index) one after the other.
+/// A batch of a range: the used columns of its rows, and keys where they are needed (the
+/// storage keys behind index entries always are).
 #[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// End of each key and of the value after it.
-    ends: Vec<(u32, u32)>,
+pub(crate) struct Batch {
+    values: Vec<Datum>,
+    keys: Vec<u8>,
+    /// End of each key in `keys`.
+    ends: Vec<u32>,
+    rows: usize,
+    /// The key the next batch continues after.
+    last: Vec<u8>,
 }
 
 impl Batch {
-    fn push(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        let key_end = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(value);
-        self.ends.push((key_end, self.bytes.len() as u32));
-    }
-
     fn clear(&mut self) {
-        self.bytes.clear();
+        self.values.clear();
+        self.keys.clear();
         self.ends.clear();
+        self.rows = 0;
     }
 
-    fn get(&self, index: usize) -> (&[u8], &[u8]) {
-        let start = if index == 0 { 0 } else { self.ends[index - 1].1 as usize };
-        let (key_end, end) = self.ends[index];
-        (&self.bytes[start..key_end as usize], &self.bytes[key_end as usize..end as usize])
+    fn push_key(&mut self, key: &[u8]) {
+        self.keys.extend_from_slice(key);
+        self.ends.push(self.keys.len() as u32);
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends.get(index - 1).map_or(0, |end| *end as usize) };
+        match self.ends.get(index) {
+            Some(end) => &self.keys[start..*end as usize],
+            None => &[],
+        }
+    }
+
+    /// Counts a row; whether the batch is full, its last key being noted then.
+    fn row(&mut self, key: &[u8], limit: usize) -> ControlFlow<()> {
+        self.rows += 1;
+        if self.rows < limit {
+            return ControlFlow::Continue(());
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        ControlFlow::Break(())
     }
 }
 
@@ -131,6 +153,7 @@ impl Scan {
         key: &[u8],
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
+        ctx.tick()?;
         if let Some(filter) = &self.filter
             && filter(ctx)? != Some(true)
         {
@@ -156,17 +179,31 @@ impl Scan {
         span: KeySpan,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
+        let mut batch = ctx.take_batch();
+        let result = self.batches(ctx, &span, &mut batch, out);
+        batch.clear();
+        ctx.give_batch(batch);
+        result
+    }
+
+    /// Walks a range in batches.
+    fn batches(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        span: &KeySpan,
+        batch: &mut Batch,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         let direction = if self.path.reverse { Direction::Descending } else { Direction::Ascending };
-        let mut batch = Batch::default();
-        let mut limit = BATCH_ROWS_MIN;
-        let mut last: Option<Vec<u8>> = None;
-        let point_end;
+        let columns = self.columns.get();
+        let keep_keys = self.key.is_some() || self.lock.is_some();
+        let mut limit = self.first_batch.max(1);
         let mut range = span.range();
         if span.point && span.high.is_none() {
             // A whole unique index key: its entry, which carries no storage key after it.
-            point_end = span.low.clone();
-            range.high = Bound::Included(&point_end);
+            range.high = Bound::Included(&span.low);
         }
+        let mut last: Option<Vec<u8>> = None;
         loop {
             batch.clear();
             let part = match (&last, direction) {
@@ -178,31 +215,45 @@ impl Scan {
                     KeyRange { low: range.low, high: Bound::Excluded(last) }
                 }
             };
-            let mut visit = |key: &[u8], value: &[u8]| {
-                batch.push(key, value);
-                if batch.ends.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            };
             match &self.path.tree {
-                Tree::Storage => ctx.txn.scan(&self.meta, part, direction, &mut visit)?,
-                Tree::Index(index) => ctx.txn.scan_index(&self.meta, index, part, direction, &mut visit)?,
+                Tree::Storage => ctx.txn.scan(&self.meta, part, direction, &mut |key, row| {
+                    for column in columns {
+                        let cell = self.meta.layout.get(row, usize::from(column.column));
+                        batch.values.push(column.codec.decode(cell));
+                    }
+                    if keep_keys {
+                        batch.push_key(key);
+                    }
+                    batch.row(key, limit)
+                })?,
+                Tree::Index(index) => {
+                    ctx.txn.scan_index(&self.meta, index, part, direction, &mut |key, storage_key| {
+                        batch.push_key(storage_key);
+                        batch.row(key, limit)
+                    })?;
+                }
             }
-            for position in 0..batch.ends.len() {
-                let (key, value) = batch.get(position);
+            for row in 0..batch.rows {
                 let flow = match &self.path.tree {
                     Tree::Storage => {
-                        decode(&self.meta, self.columns.get(), value, &mut ctx.frame);
-                        self.emit(ctx, key, out)?
+                        let values = &mut batch.values[row * columns.len()..(row + 1) * columns.len()];
+                        for (column, value) in columns.iter().zip(values) {
+                            ctx.frame.slots[column.slot as usize] = std::mem::replace(value, Datum::Null);
+                        }
+                        self.emit(ctx, batch.key(row), out)?
                     }
-                    Tree::Index(_) => self.fetch(ctx, value, out)?,
+                    Tree::Index(_) => self.fetch(ctx, batch.key(row), out)?,
                 };
                 if flow.is_break() {
                     return Ok(flow);
                 }
             }
-            if batch.ends.len() < limit {
+            if batch.rows < limit {
                 return Ok(ControlFlow::Continue(()));
             }
-            last = Some(batch.get(batch.ends.len() - 1).0.to_vec());
+            let next = last.get_or_insert_default();
+            next.clear();
+            next.extend_from_slice(&batch.last);
             limit = (limit * 4).min(BATCH_ROWS_MAX);
         }
     }
