@@ -52,9 +52,14 @@ impl Compiler<'_> {
         {
             return self.plan_item(&item, conjuncts, &facts, wanted);
         }
-        self.open("Nested Loop");
+        let line = self.open("Nested Loop");
         let planned = self.order_joins(items, conjuncts, &facts, wanted);
         self.close();
+        if let Ok(Planned { node: Node::Hash(_), .. }) = &planned
+            && let Some((_, text)) = self.plan.lines.get_mut(line)
+        {
+            *text = "Hash Join".to_owned();
+        }
         planned
     }
 

@@ -44,9 +44,11 @@ pub mod program;
 mod relation;
 mod rows;
 mod scan;
+mod scan_text;
 mod sequence;
 mod setop;
 mod sort;
+mod span;
 mod subquery;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,8 @@ use super::CompiledPredicate;
 use super::compile::Pruned;
 use super::context::{ExecContext, ExecResult, Frame};
 use super::node::Out;
-use super::path::{KeySpan, Meta, Path, Tree};
+use super::path::{Meta, Path, Tree};
+use super::span::KeySpan;
 use crate::bound::{LockStrength, LockWait, RowLock};
 use crate::row::Codec;
 

@@ -42,7 +42,7 @@ pub struct CompiledStatement {
 
 /// What a statement does.
 pub(crate) enum Body {
-    Query { node: Node, output: Output },
+    Query { node: Box<Node>, output: Output },
     Insert(Box<Insert>, usize),
     Update(Box<Update>, usize),
     Delete(Box<Delete>, usize),
@@ -104,9 +104,12 @@ fn stops_early(body: &Body) -> bool {
         }
     }
     match body {
-        Body::Query { node: Node::Limit(limit), .. } => limit.limit.is_some() && streams(&limit.input),
-        Body::Query { node: Node::Compute { input, .. }, .. } => {
-            matches!(&**input, Node::Limit(limit) if limit.limit.is_some() && streams(&limit.input))
+        Body::Query { node, .. } => {
+            let node = match &**node {
+                Node::Compute { input, .. } => input,
+                node => node,
+            };
+            matches!(node, Node::Limit(limit) if limit.limit.is_some() && streams(&limit.input))
         }
         _ => false,
     }
@@ -136,7 +139,7 @@ impl Compiler<'_> {
                 let slots = self.declare(&query.rel);
                 let node = self.relation(&query.rel)?;
                 self.mark_all(&slots);
-                Body::Query { node, output: Output::of(slots) }
+                Body::Query { node: Box::new(node), output: Output::of(slots) }
             }
             BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
             BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),

@@ -248,8 +248,9 @@ impl Window {
                         running = call.start();
                         fed = frame.start;
                     }
-                    for at in fed.max(frame.start)..frame.end {
-                        if columns.passes[rows[at]] {
+                    let fresh = fed.max(frame.start)..frame.end.max(fed.max(frame.start));
+                    for (at, row) in rows.iter().enumerate().take(fresh.end).skip(fresh.start) {
+                        if columns.passes[*row] {
                             let args: Values = partition.args(at).iter().cloned().collect();
                             call.feed(&mut running, ctx, &args)?;
                         }

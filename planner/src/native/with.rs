@@ -26,7 +26,7 @@ pub(crate) struct Cte {
 }
 
 enum CteNode {
-    Query { node: Node, slots: Vec<u32> },
+    Query { node: Box<Node>, slots: Vec<u32> },
     Recursive(Box<Recursion>),
     Modify(Box<Body>),
 }
@@ -74,7 +74,7 @@ impl Compiler<'_> {
                 let node = self.relation(rel)?;
                 let slots = self.declare(rel);
                 self.mark_all(&slots);
-                CteNode::Query { node, slots }
+                CteNode::Query { node: Box::new(node), slots }
             }
             CteBody::Recursive { initial, recursive, all } => {
                 let working = self.cache();

@@ -1,0 +1,57 @@
+//! EXPLAIN's lines for a scan.
+
+use archipel_sql::catalog::Table;
+
+use super::compile::Compiler;
+use super::conjunct::Conjunct;
+use super::path::{Choice, Path, Restrictions, Tree};
+
+impl Compiler<'_> {
+    /// EXPLAIN's lines for a scan.
+    pub fn explain_scan(
+        &mut self,
+        table: &Table,
+        on: &Restrictions<'_, '_>,
+        choice: &Choice<'_>,
+        path: &Path,
+    ) {
+        let backward = if path.reverse { " Backward" } else { "" };
+        let bounded = !path.equals.is_empty() || path.low.is_some() || path.high.is_some();
+        let line = match (&path.tree, &table.primary_key) {
+            (Tree::Index(index), _) => format!("Index Scan{backward} using {} on {}", index.name, table.name),
+            (Tree::Storage, Some(primary)) if bounded || choice.ordered => {
+                format!("Index Scan{backward} using {} on {}", primary.name, table.name)
+            }
+            _ => format!("Seq Scan on {}", table.name),
+        };
+        self.open(line);
+        let name = |c: &Self, conjunct: &Conjunct<'_>| {
+            crate::explain::expression_over(conjunct.expr, &|depth, index| {
+                let slot = c.conjunct_slot(conjunct, depth, index);
+                let own = slot.and_then(|slot| on.layout.iter().position(|own| *own == slot));
+                match own {
+                    Some(position) => table.columns[position].name.clone(),
+                    None => format!("outer column {}", index + 1),
+                }
+            })
+        };
+        let positions = choice.conjuncts();
+        let describe = |c: &Self, used: bool| {
+            on.conjuncts
+                .iter()
+                .enumerate()
+                .filter(|(position, _)| positions.contains(position) == used)
+                .map(|(_, conjunct)| name(c, conjunct))
+                .collect::<Vec<_>>()
+                .join(" AND ")
+        };
+        let (condition, filter) = (describe(self, true), describe(self, false));
+        self.close();
+        if !condition.is_empty() {
+            self.line(format!("\u{1}Index Cond: {condition}"));
+        }
+        if !filter.is_empty() {
+            self.line(format!("\u{1}Filter: {filter}"));
+        }
+    }
+}
