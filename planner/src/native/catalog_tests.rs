@@ -111,6 +111,8 @@ fn psql_s_queries_run() {
         "balance|numeric(12,2)||f|||",
         "account_owner|f|f|f|t|CREATE INDEX account_owner ON public.account USING btree (owner DESC)|||||f|0",
         "account_balance_check|CHECK (balance >= 0)",
+        // psql asks for foreign keys only where there are triggers.
+        "1|r|t|f|t|f|f|f|f||0||p|d|heap",
         "t|account_ref_fkey|FOREIGN KEY (ref) REFERENCES account(id)|account",
         "public|f|SETOF text|x integer DEFAULT 3|func",
         "public|pay||IN a integer, INOUT b integer|proc",

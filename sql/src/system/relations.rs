@@ -84,6 +84,13 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
 }
 
 fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
+    // Both ends of a foreign key: PostgreSQL enforces it with triggers there, and psql looks for
+    // foreign keys only where it sees them.
+    let referencing: rustc_hash::FxHashSet<Oid> = source
+        .catalog()
+        .tables()
+        .flat_map(|table| table.foreign_keys.iter().flat_map(|key| [table.oid, key.references]))
+        .collect();
     for table in source.catalog().tables() {
         let kind =
             if table.kind == TableKind::Table { b'r' } else { relation_kind(&table.schema, &table.name) };
@@ -105,6 +112,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
             ("relhasrules", Datum::Bool(kind == b'v')),
+            ("relhastriggers", Datum::Bool(referencing.contains(&table.oid))),
             ("relispopulated", Datum::Bool(true)),
             ("relreplident", text(if table.kind == TableKind::Table { "d" } else { "n" })),
         ]);
