@@ -4,15 +4,14 @@
 use archipel_sql::ast::{RowLockStrength, RowLockWait};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 use sqlparser::ast::{
-    Expr, FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
-    TableWithJoins,
+    Expr, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 use sqlparser::tokenizer::Span;
 
-use super::call::{Argument, Resolved, output_arguments};
 use super::name::{ident_name, object_name_parts, object_name_span, schema_and_name};
+use super::overload::Argument;
 use super::scope::{COLUMNS_MAX, Level, LevelKind, Relation, ScopeColumn};
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
@@ -509,7 +508,7 @@ impl Binder<'_, '_> {
     }
 
     /// Renames a relation and its columns. `function` is the name of a function in FROM.
-    fn apply_alias(
+    pub(crate) fn apply_alias(
         &self,
         relation: &mut Relation,
         alias: Option<&TableAlias>,
@@ -541,134 +540,6 @@ impl Binder<'_, '_> {
         relation.name = Some(name_text);
         relation.schema = None;
         Ok(())
-    }
-
-    fn from_function(
-        &mut self,
-        name: &ObjectName,
-        args: &[FunctionArg],
-        ordinality: bool,
-        alias: Option<&TableAlias>,
-    ) -> Result<Source> {
-        let position = self.position(object_name_span(name));
-        let (schema, function) = schema_and_name(name)?;
-        let level = Level::new(LevelKind::Plain, Vec::new());
-        let (args, _) = self.with_level(level, |binder| {
-            binder.level()?.clause = Clause::FromFunction;
-            binder.call_arguments(args)
-        })?;
-        let resolved = self
-            .resolve_function(schema.as_deref(), &function, args, false)
-            .map_err(|error| error.at(position))?;
-        self.function_source(&function, resolved, ordinality, alias).map_err(|error| error.at(position))
-    }
-
-    fn function_source(
-        &mut self,
-        function: &str,
-        resolved: Resolved,
-        ordinality: bool,
-        alias: Option<&TableAlias>,
-    ) -> Result<Source> {
-        let alias_name = alias.map(|alias| ident_name(&alias.name));
-        // One scalar column is named by the alias, else by the function.
-        let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
-        let mut scalar = false;
-        let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
-            Resolved::Set { function: set, args, columns: types } => {
-                let columns = match (set.columns, &types[..]) {
-                    ([(name, _)], [ty]) if *name == set.name => {
-                        scalar = true;
-                        vec![(own_name(), *ty)]
-                    }
-                    (columns, types) => {
-                        columns.iter().zip(types).map(|((name, _), ty)| ((*name).to_owned(), *ty)).collect()
-                    }
-                };
-                (SetCall::Builtin { function: set, args }, columns)
-            }
-            Resolved::Routine { routine, args, result } => {
-                let mut columns = output_arguments(&routine);
-                if columns.is_empty() {
-                    columns = match self.composite_fields(result.oid) {
-                        Some(fields) => fields,
-                        None if result.oid == Oid::RECORD => self.defined_columns(alias)?,
-                        None => {
-                            scalar = true;
-                            vec![(own_name(), result)]
-                        }
-                    };
-                } else if let [(name, _)] = &mut columns[..] {
-                    scalar = true;
-                    if routine.output_args().all(|arg| arg.name.is_none()) {
-                        *name = own_name();
-                    }
-                }
-                (SetCall::Routine { routine, args }, columns)
-            }
-            Resolved::Scalar { function: scalar_function, args } => {
-                scalar = true;
-                let ty = scalar_function.result;
-                let expr = BoundExpr::new(ExprKind::Call { function: scalar_function, args }, ty);
-                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
-            }
-            Resolved::Cast(expr) => {
-                scalar = true;
-                let ty = expr.ty;
-                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
-            }
-            Resolved::Aggregate { .. } => {
-                return Err(SqlError::new(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate functions are not allowed in functions in FROM",
-                ));
-            }
-            Resolved::Ranking { .. } => {
-                return Err(SqlError::new(
-                    SqlState::WINDOWING_ERROR,
-                    "window functions are not allowed in functions in FROM",
-                ));
-            }
-        };
-        let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
-        if ordinality {
-            columns.push(("ordinality".to_owned(), Type::INT8));
-        }
-        let columns = columns
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, ty))| ScopeColumn {
-                name,
-                expr: BoundExpr::column(i, ty),
-                source: None,
-                hidden: false,
-            })
-            .collect();
-        let mut relation = Relation::new(None, columns);
-        relation.scalar_function = scalar && !ordinality;
-        self.apply_alias(&mut relation, alias, Some(function))?;
-        Ok((Rel::Function { call, ordinality, types }, vec![relation]))
-    }
-
-    /// `AS t(a int, b text)`, which a function returning record needs.
-    fn defined_columns(&self, alias: Option<&TableAlias>) -> Result<Vec<(String, Type)>> {
-        let missing = || {
-            SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "a column definition list is required for functions returning \"record\"",
-            )
-        };
-        let columns = alias
-            .map(|alias| &alias.columns[..])
-            .filter(|columns| !columns.is_empty())
-            .ok_or_else(missing)?;
-        columns
-            .iter()
-            .map(|column| {
-                let ty = self.data_type(column.data_type.as_ref().ok_or_else(missing)?)?;
-                Ok((ident_name(&column.name), ty))
-            })
-            .collect()
     }
 }
 

@@ -4,15 +4,17 @@
 //! again: which column, which overload, which casts, which output name. A statement passes
 //! through in this order:
 //!
-//! - [`query`]     WITH, set operations, ORDER BY and LIMIT of a whole query, row locks
-//! - [`from`]      tables, subqueries, functions and joins: the row a query reads
+//! - `cte`         WITH
+//! - [`query`]     set operations, ORDER BY and LIMIT of a whole query, row locks
+//! - [`from`], `from_function` tables, subqueries, functions and joins: the row a query reads
 //! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
-//! - [`modify`]    INSERT, UPDATE, DELETE, CALL
+//! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL
 //! - [`scope`]     names in scope
-//! - [`expr`], [`literal`], [`forms`], [`compare`], [`call`] expressions
-//! - [`resolve`]   overloads of operators and functions
+//! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
+//! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
 //! - [`name`]      identifiers, positions, output column names
@@ -24,15 +26,21 @@
 
 pub mod call;
 pub mod coerce;
+pub(crate) mod column;
 pub mod compare;
+pub(crate) mod cte;
 pub mod display;
 pub mod expr;
 pub mod forms;
 pub mod from;
+pub(crate) mod from_function;
+pub(crate) mod gather;
 pub mod grouping;
+pub(crate) mod insert;
 pub mod literal;
 pub mod modify;
 pub mod name;
+pub(crate) mod overload;
 pub mod plpgsql;
 pub mod query;
 pub mod resolve;
@@ -254,7 +262,7 @@ pub(crate) struct Binder<'e, 'a> {
     /// Scopes, outermost first.
     pub(crate) levels: Vec<Level>,
     /// CTEs in sight, innermost last.
-    pub(crate) ctes: Vec<query::VisibleCte>,
+    pub(crate) ctes: Vec<cte::VisibleCte>,
     pub(crate) cte_count: u32,
     /// Row locks the FROM clause being bound has to take.
     pub(crate) locks: Vec<RowLockClause>,

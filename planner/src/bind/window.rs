@@ -7,7 +7,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
 
-use super::call::GatheredCall;
+use super::gather::GatheredCall;
 use super::name::ident_name;
 use super::scope::{LevelKind, WINDOW_BASE};
 use super::visit::{nearest_depth, visit_expr};

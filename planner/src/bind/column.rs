@@ -1,0 +1,139 @@
+//! Dotted names in expressions: columns, variables, whole rows (transformColumnRef).
+
+use super::name::ident_name;
+use super::scope::FoundColumn;
+use super::{Binder, VariableConflict};
+use crate::bound::{BoundExpr, ExprKind};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Span;
+
+impl Binder<'_, '_> {
+    /// A dotted name: column, variable, whole row (transformColumnRef).
+    pub(crate) fn column_reference(&mut self, parts: &[Ident]) -> Result<BoundExpr> {
+        self.named_value(parts).map(|found| found.expr)
+    }
+
+    /// As [`Self::column_reference`], with the table column behind it.
+    pub(crate) fn named_value(&mut self, parts: &[Ident]) -> Result<FoundColumn> {
+        let span = parts.first().map_or_else(Span::empty, |ident| ident.span);
+        let names: Vec<String> = parts.iter().map(ident_name).collect();
+        let variable = match self.env.variables {
+            Some(variables) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                variables.resolve(&names).map(|expr| (expr, variables.conflict()))
+            }
+            None => None,
+        };
+        if let Some((expr, VariableConflict::Variable)) = variable {
+            return Ok(FoundColumn { expr, source: None });
+        }
+        let column = match (self.find_name(&names, span), &variable) {
+            (Ok(column), _) => column,
+            // An unknown column may still be a variable.
+            (Err(error), Some(_))
+                if error.state() == SqlState::UNDEFINED_COLUMN
+                    || error.state() == SqlState::UNDEFINED_TABLE =>
+            {
+                None
+            }
+            (Err(error), _) => return Err(error),
+        };
+        match (column, variable) {
+            (Some(_), Some((_, VariableConflict::Error))) => Err(SqlError::new(
+                SqlState::AMBIGUOUS_COLUMN,
+                format!("column reference \"{}\" is ambiguous", names.join(".")),
+            )
+            .with_detail("It could refer to either a PL/pgSQL variable or a table column.")
+            .at(self.position(span))),
+            (Some(column), _) => Ok(column),
+            (None, Some((expr, _))) => Ok(FoundColumn { expr, source: None }),
+            (None, None) => Err(self.undefined_column(&names, span)),
+        }
+    }
+
+    fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
+        let message = match names {
+            [name] => format!("column \"{name}\" does not exist"),
+            _ => format!("column {} does not exist", names.join(".")),
+        };
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(self.position(span))
+    }
+
+    /// Looks a name up among the columns; `None` for a bare name that is nowhere.
+    fn find_name(&mut self, names: &[String], span: Span) -> Result<Option<FoundColumn>> {
+        let position = self.position(span);
+        match names {
+            [name] => {
+                if let Some(found) = self.find_column(name, span)? {
+                    return Ok(Some(found));
+                }
+                // A relation's name alone is its whole row.
+                match self.find_relation(None, name, span)? {
+                    Some(place) => self.whole_row(place, span).map(Some),
+                    None => Ok(None),
+                }
+            }
+            [relation, name] => {
+                let Some(place) = self.find_relation(None, relation, span)? else {
+                    return Err(self.missing_relation(relation, position));
+                };
+                match self.find_in_relation(place, name, span)? {
+                    Some(found) => Ok(Some(found)),
+                    None => Err(self.undefined_column(names, span)),
+                }
+            }
+            [schema, relation, name] | [_, schema, relation, name] => {
+                let Some(place) = self.find_relation(Some(schema), relation, span)? else {
+                    return Err(self.missing_relation(relation, position));
+                };
+                match self.find_in_relation(place, name, span)? {
+                    Some(found) => Ok(Some(found)),
+                    None => Err(self.undefined_column(names, span)),
+                }
+            }
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("improper qualified name (too many dotted names): {}", names.join(".")),
+            )
+            .at(position)),
+        }
+    }
+
+    /// 42P01 for a qualifier that is no FROM entry.
+    pub(crate) fn missing_relation(&self, name: &str, position: Option<u32>) -> SqlError {
+        let hidden = self
+            .levels
+            .iter()
+            .filter(|level| level.hidden)
+            .any(|level| level.relations.iter().any(|relation| relation.name.as_deref() == Some(name)));
+        if hidden {
+            return SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{name}\""),
+            )
+            .with_hint(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+            ))
+            .at(position);
+        }
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{name}\""))
+            .at(position)
+    }
+
+    /// A relation's row as one composite value; a scalar function's is its one column.
+    fn whole_row(&mut self, (place, relation): (usize, usize), span: Span) -> Result<FoundColumn> {
+        let width = self.levels[place].relations[relation].columns.len();
+        if self.levels[place].relations[relation].scalar_function && width > 0 {
+            return Ok(self.reference(place, relation, 0, span));
+        }
+        let items: Vec<BoundExpr> =
+            (0..width).map(|column| self.reference(place, relation, column, span).expr).collect();
+        let oid = self.levels[place].relations[relation]
+            .table
+            .as_ref()
+            .map_or(Oid::RECORD, |table| table.row_type());
+        Ok(FoundColumn { expr: BoundExpr::new(ExprKind::Row(items), Type::of(oid)), source: None })
+    }
+}

@@ -1,0 +1,194 @@
+//! WITH: the queries a query names, recursive and data-modifying ones included.
+
+use super::Binder;
+use super::name::{ident_name, schema_and_name};
+use super::query::{options, set_quantifier, syntax};
+use crate::bound::*;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::ast::{self, Query, SetExpr, SetOperator, Visit, Visitor};
+use std::ops::ControlFlow;
+
+/// A CTE in sight.
+pub(crate) struct VisibleCte {
+    pub name: String,
+    pub id: u32,
+    pub columns: Vec<OutputColumn>,
+    /// Whether it has rows: not so for INSERT, UPDATE, DELETE without RETURNING.
+    pub returns: bool,
+}
+
+/// Whether a query names a relation, however deep.
+fn refers_to(query: &Query, name: &str) -> bool {
+    query.visit(&mut NameSearch(name)).is_break()
+}
+
+fn body_refers_to(body: &SetExpr, name: &str) -> bool {
+    body.visit(&mut NameSearch(name)).is_break()
+}
+
+struct NameSearch<'n>(&'n str);
+
+impl Visitor for NameSearch<'_> {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
+        match schema_and_name(relation) {
+            Ok((None, name)) if name == self.0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Binder<'_, '_> {
+    /// Binds the CTEs of a WITH clause and brings them into sight.
+    pub(crate) fn with_clause(&mut self, with: Option<&ast::With>, top: bool) -> Result<Vec<Cte>> {
+        let Some(ast::With { with_token: _, recursive, cte_tables }) = with else {
+            return Ok(Vec::new());
+        };
+        let mut bound = Vec::with_capacity(cte_tables.len());
+        for (i, cte) in cte_tables.iter().enumerate() {
+            let ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } = cte;
+            if from.is_some() || alias.at.is_some() {
+                return Err(SqlError::unsupported("FROM in a WITH query's name"));
+            }
+            let name = ident_name(&alias.name);
+            if cte_tables[..i].iter().any(|other| ident_name(&other.alias.name) == name) {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_ALIAS,
+                    format!("WITH query name \"{name}\" specified more than once"),
+                )
+                .at(self.position(alias.name.span)));
+            }
+            let names: Vec<String> = alias.columns.iter().map(|column| ident_name(&column.name)).collect();
+            let id = self.cte_count;
+            self.cte_count += 1;
+            let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
+                self.recursive_cte(id, &name, &names, query)?
+            } else {
+                self.plain_cte(query, top)?
+            };
+            if names.len() > columns.len() {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    format!(
+                        "WITH query \"{name}\" has {} columns available but {} columns specified",
+                        columns.len(),
+                        names.len()
+                    ),
+                )
+                .at(self.position(alias.name.span)));
+            }
+            for (column, name) in columns.iter_mut().zip(names) {
+                column.name = name;
+            }
+            self.ctes.push(VisibleCte { name: name.clone(), id, columns, returns });
+            bound.push(Cte { id, name, body });
+        }
+        Ok(bound)
+    }
+
+    fn plain_cte(&mut self, query: &Query, top: bool) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
+        if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) =
+            query.body.as_ref()
+        {
+            if !top {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH clause containing a data-modifying statement must be at the top level",
+                ));
+            }
+            let visible = self.ctes.len();
+            let ctes = self.with_clause(query.with.as_ref(), true)?;
+            let statement = self.data_change(statement)?;
+            self.ctes.truncate(visible);
+            let returning = match &statement {
+                BoundStatement::Insert(insert) => insert.returning.as_ref(),
+                BoundStatement::Update(update) => update.returning.as_ref(),
+                BoundStatement::Delete(delete) => delete.returning.as_ref(),
+                _ => None,
+            };
+            let returns = returning.is_some();
+            let columns = returning.map(|returning| returning.columns.clone()).unwrap_or_default();
+            let statement = if ctes.is_empty() {
+                statement
+            } else {
+                BoundStatement::With { ctes, statement: Box::new(statement) }
+            };
+            return Ok((CteBody::Modify(Box::new(statement)), columns, returns));
+        }
+        let bound = self.nested(|binder| binder.query(query, true))?;
+        Ok((CteBody::Query(bound.rel), bound.columns, true))
+    }
+
+    /// `initial UNION [ALL] recursive`: the recursive term sees the CTE's working table.
+    fn recursive_cte(
+        &mut self,
+        id: u32,
+        name: &str,
+        names: &[String],
+        query: &Query,
+    ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
+        let invalid = |message: String| SqlError::new(SqlState::INVALID_RECURSION, message);
+        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: quantifier, left, right } =
+            query.body.as_ref()
+        else {
+            return Err(invalid(format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            )));
+        };
+        if body_refers_to(left, name) {
+            return Err(invalid(format!(
+                "recursive reference to query \"{name}\" must not appear within its non-recursive term"
+            )));
+        }
+        if !options(query)?.is_empty() {
+            return Err(SqlError::unsupported("ORDER BY, LIMIT or a row lock in a recursive query"));
+        }
+        if query.with.is_some() {
+            return Err(SqlError::unsupported("WITH inside a recursive query"));
+        }
+        let all = set_quantifier(*quantifier)?;
+        let initial = self.set_operand(left)?;
+        let BoundQuery { rel: initial, columns } = initial;
+        // Unknown columns of the first term are text, as for any subquery.
+        let types: Vec<Type> = columns
+            .iter()
+            .map(|column| if column.ty.oid == Oid::UNKNOWN { Type::TEXT } else { column.ty })
+            .collect();
+        let initial = self.coerce_columns(initial, &types, "UNION")?;
+        let mut columns: Vec<OutputColumn> = columns
+            .into_iter()
+            .zip(&types)
+            .map(|(column, ty)| OutputColumn { name: column.name, ty: *ty, source: None })
+            .collect();
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name.clone_from(name);
+        }
+        self.ctes.push(VisibleCte { name: name.to_owned(), id, columns: columns.clone(), returns: true });
+        let recursive = self.set_operand(right);
+        self.ctes.pop();
+        let recursive = recursive?;
+        if recursive.columns.len() != columns.len() {
+            return Err(syntax("each UNION query must have the same number of columns"));
+        }
+        for (i, (own, other)) in columns.iter().zip(&recursive.columns).enumerate() {
+            let overall = self.common_type(&[own.ty, other.ty], "UNION")?;
+            if overall.oid != own.ty.oid {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                        i + 1,
+                        format_type(own.ty),
+                        format_type(overall)
+                    ),
+                )
+                .with_hint("Cast the output of the non-recursive term to the correct type."));
+            }
+        }
+        let recursive = self.coerce_columns(recursive.rel, &types, "UNION")?;
+        Ok((CteBody::Recursive { initial, recursive, all }, columns, true))
+    }
+}

@@ -1,0 +1,212 @@
+//! Calls that are answered by an operator and not where they stand: aggregates, set-returning
+//! functions, GROUPING. Each goes to the query level it belongs to and leaves a placeholder column.
+
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE};
+use super::visit::{lower_depth, nearest_depth, visit_expr};
+use super::{Binder, Clause};
+use crate::bound::*;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::AggregateFunction;
+use archipel_sql::types::Type;
+use sqlparser::ast::{Expr, OrderByExpr};
+use sqlparser::tokenizer::Span;
+
+/// The clauses of a call that only aggregates and window functions understand.
+pub(crate) struct GatheredCall<'s> {
+    pub distinct: bool,
+    pub order_by: &'s [OrderByExpr],
+    pub filter: Option<&'s Expr>,
+    pub within_group: &'s [OrderByExpr],
+    pub over: Option<&'s sqlparser::ast::WindowType>,
+}
+
+impl Binder<'_, '_> {
+    pub(crate) fn aggregate_call(
+        &mut self,
+        function: &'static AggregateFunction,
+        args: Vec<BoundExpr>,
+        result: Type,
+        call: GatheredCall<'_>,
+        within_order: Vec<SortKey>,
+    ) -> Result<AggregateCall> {
+        let mut order_by = within_order;
+        for key in call.order_by {
+            let mut key = self.aggregate_sort_key(key)?;
+            // Sorting by an argument sorts by the argument as the aggregate takes it.
+            if let Some(arg) = args.iter().find(|arg| matches!(&arg.kind, ExprKind::Relabel(inner) if super::visit::same_expr(inner, &key.expr))) {
+                key.expr = arg.clone();
+            }
+            order_by.push(key);
+        }
+        if call.distinct {
+            if args.is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "DISTINCT is not allowed without arguments",
+                ));
+            }
+            for key in &order_by {
+                if !args.iter().any(|arg| super::visit::same_expr(arg, &key.expr)) {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                    ));
+                }
+            }
+        }
+        let filter = match call.filter {
+            Some(filter) => Some(self.filter(filter)?),
+            None => None,
+        };
+        Ok(AggregateCall { function, args, distinct: call.distinct, filter, order_by, result })
+    }
+
+    pub(crate) fn filter(&mut self, filter: &Expr) -> Result<BoundExpr> {
+        let position = self.start(filter);
+        let bound = self.clause_expr(filter, Clause::Filter)?;
+        self.boolean(bound, "FILTER").map_err(|error| error.at(position))
+    }
+
+    /// A sort key inside a call: expressions only, no output names or ordinals.
+    pub(crate) fn aggregate_sort_key(&mut self, key: &OrderByExpr) -> Result<SortKey> {
+        let OrderByExpr { expr, options, with_fill } = key;
+        if with_fill.is_some() {
+            return Err(SqlError::unsupported("WITH FILL"));
+        }
+        let bound = self.expr(expr)?;
+        let bound = self.resolve_unknown(bound)?;
+        let descending = options.asc == Some(false);
+        Ok(SortKey { expr: bound, descending, nulls_first: options.nulls_first.unwrap_or(descending) })
+    }
+
+    /// Hands an aggregate to the query level its arguments belong to (check_agglevels_and_constraints).
+    pub(crate) fn gather_aggregate(
+        &mut self,
+        mut call: AggregateCall,
+        references: Vec<usize>,
+        span: Span,
+    ) -> Result<BoundExpr> {
+        let position = self.position(span);
+        let parts = || call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr));
+        let depth = parts().filter_map(nearest_depth).min().unwrap_or(0);
+        for part in parts() {
+            let mut found: Option<&str> = None;
+            visit_expr(part, 0, &mut |expr, nesting| {
+                if let ExprKind::Column { depth: at, index } = expr.kind
+                    && at == nesting + depth
+                {
+                    found = match index {
+                        SET_BASE.. => {
+                            Some("aggregate function calls cannot contain set-returning function calls")
+                        }
+                        WINDOW_BASE.. => {
+                            Some("aggregate function calls cannot contain window function calls")
+                        }
+                        GROUPING_BASE.. => found,
+                        AGGREGATE_BASE.. => Some("aggregate function calls cannot be nested"),
+                        _ => found,
+                    };
+                }
+                true
+            });
+            if let Some(message) = found {
+                let state = if message.contains("set-returning") {
+                    SqlState::FEATURE_NOT_SUPPORTED
+                } else {
+                    SqlState::GROUPING_ERROR
+                };
+                return Err(SqlError::new(state, message).at(position));
+            }
+        }
+        let place = (self.levels.len() - 1)
+            .checked_sub(usize::from(depth))
+            .ok_or_else(|| SqlError::internal("an aggregate outside of every query"))?;
+        let level = &self.levels[place];
+        if level.kind == LevelKind::Lateral {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate functions are not allowed in FROM clause of their own query level",
+            )
+            .at(position));
+        }
+        if !level.clause.allows_aggregates() || level.kind != LevelKind::Query {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                format!("aggregate functions are not allowed in {}", level.clause.describe()),
+            )
+            .at(position));
+        }
+        for part in call
+            .args
+            .iter_mut()
+            .chain(&mut call.filter)
+            .chain(call.order_by.iter_mut().map(|key| &mut key.expr))
+        {
+            lower_depth(part, depth);
+        }
+        let level = &mut self.levels[place];
+        if let Some(&known) = references.get(place) {
+            level.references.truncate(known);
+        }
+        let ty = call.result;
+        let text = format!("{call:?}");
+        let known = level.aggregates.iter().position(|other| format!("{other:?}") == text);
+        let number = known.unwrap_or_else(|| {
+            level.aggregates.push(call);
+            level.aggregates.len() - 1
+        });
+        let index = AGGREGATE_BASE + number as u16;
+        Ok(BoundExpr::new(ExprKind::Column { depth, index }, ty))
+    }
+
+    /// Hands a set-returning call of a SELECT list to the level's ProjectSet.
+    pub(crate) fn gather_set(&mut self, call: SetCall, ty: Type) -> Result<BoundExpr> {
+        let level = self.level()?;
+        if !level.clause.allows_sets() || level.kind != LevelKind::Query {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("set-returning functions are not allowed in {}", level.clause.describe()),
+            ));
+        }
+        let args = match &call {
+            SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => &args[..],
+            SetCall::Scalar(expr) => std::slice::from_ref(&**expr),
+        };
+        for arg in args {
+            let mut nested = false;
+            visit_expr(arg, 0, &mut |expr, nesting| {
+                nested |= matches!(expr.kind, ExprKind::Column { depth, index } if depth == nesting && index >= SET_BASE);
+                true
+            });
+            if nested {
+                return Err(SqlError::unsupported("a set-returning function inside another's arguments"));
+            }
+        }
+        level.sets.push((call, ty));
+        let index = SET_BASE + (level.sets.len() - 1) as u16;
+        Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, ty))
+    }
+
+    /// `GROUPING(a, b)`: the level's Aggregate answers it.
+    pub(crate) fn grouping_call(&mut self, args: &[&Expr]) -> Result<BoundExpr> {
+        if args.len() > 31 {
+            return Err(SqlError::new(
+                SqlState::TOO_MANY_ARGUMENTS,
+                "GROUPING must have fewer than 32 arguments",
+            ));
+        }
+        let references = self.level()?.references.len();
+        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        let level = self.level()?;
+        if !level.clause.allows_aggregates() || level.kind != LevelKind::Query {
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                format!("grouping operations are not allowed in {}", level.clause.describe()),
+            ));
+        }
+        level.references.truncate(references);
+        level.groupings.push(args);
+        let index = GROUPING_BASE + (level.groupings.len() - 1) as u16;
+        Ok(BoundExpr::new(ExprKind::Column { depth: 0, index }, Type::INT4))
+    }
+}

@@ -1,0 +1,464 @@
+//! Which function a name and its arguments mean (func_get_detail): candidates, how arguments fill
+//! their parameters by place, name, default and VARIADIC, and the conversion of what was chosen.
+
+use super::coerce::{is_polymorphic, resolve_polymorphic};
+use super::resolve::{Choice, choose, type_list};
+use super::window::ranking_functions;
+use super::{Binder, Clause};
+use crate::bound::*;
+use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{
+    self, AggregateFunction, CastContext, ResolvedFunction, ScalarFunction, SetFunction,
+};
+use archipel_sql::type_table::{array_of, element_of, format_type, type_by_name};
+use archipel_sql::types::{Oid, Type};
+
+/// An argument of a call.
+pub(crate) struct Argument {
+    pub name: Option<String>,
+    pub value: BoundExpr,
+    /// VARIADIC: the array itself, not its elements.
+    pub variadic: bool,
+}
+
+impl Argument {
+    pub(crate) fn positional(value: BoundExpr) -> Argument {
+        Argument { name: None, value, variadic: false }
+    }
+}
+
+/// A function chosen, its arguments converted and completed.
+pub(crate) enum Resolved {
+    Scalar {
+        function: ResolvedFunction,
+        args: Vec<BoundExpr>,
+    },
+    Routine {
+        routine: RoutineRef,
+        args: Vec<BoundExpr>,
+        result: Type,
+    },
+    Set {
+        function: &'static SetFunction,
+        args: Vec<BoundExpr>,
+        columns: Vec<Type>,
+    },
+    Aggregate {
+        function: &'static AggregateFunction,
+        args: Vec<BoundExpr>,
+        result: Type,
+    },
+    Ranking {
+        name: &'static str,
+        args: Vec<BoundExpr>,
+        result: Type,
+    },
+    /// `int4(x)`: a cast in a call's clothes.
+    Cast(BoundExpr),
+}
+
+/// What a name may mean.
+#[derive(Clone)]
+enum Callee {
+    Scalar(&'static ScalarFunction),
+    Routine(RoutineRef),
+    Set(&'static SetFunction),
+    Aggregate(&'static AggregateFunction),
+    Ranking(&'static super::window::RankingFunction),
+}
+
+/// A parameter of a candidate.
+struct Parameter {
+    name: Option<String>,
+    ty: Oid,
+    default: bool,
+}
+
+/// How a candidate's parameters are filled.
+#[derive(Clone, Debug)]
+enum Slot {
+    Argument(usize),
+    Default,
+    /// The rest of the arguments, as the elements of a VARIADIC array.
+    Rest(Vec<usize>),
+    /// The rest of the arguments, one by one (VARIADIC "any").
+    Spread(Vec<usize>),
+}
+
+struct Candidate {
+    callee: Callee,
+    slots: Vec<Slot>,
+    /// Declared types, in the order of the actual arguments.
+    types: Vec<Oid>,
+    variadic: bool,
+    defaults: usize,
+}
+
+/// Matches actual arguments to parameters; `None` if they cannot fit by number or name.
+fn fit(
+    parameters: &[Parameter],
+    variadic: bool,
+    names: &[Option<&str>],
+) -> Option<(Vec<Slot>, Vec<Oid>, bool, usize)> {
+    let positional = names.iter().take_while(|name| name.is_none()).count();
+    let mut types = vec![Oid::UNKNOWN; names.len()];
+    let mut slots: Vec<Option<Slot>> = parameters.iter().map(|_| None).collect();
+    let mut expanded = false;
+    let fixed = if variadic { parameters.len().checked_sub(1)? } else { parameters.len() };
+    if positional > fixed {
+        if !variadic {
+            return None;
+        }
+        let rest: Vec<usize> = (fixed..positional).collect();
+        let last = parameters[fixed].ty;
+        let spread = last == Oid::ANY;
+        let element = match last {
+            Oid::ANY => Oid::ANY,
+            Oid::ANYARRAY => Oid::ANYELEMENT,
+            Oid::ANYCOMPATIBLEARRAY => Oid::ANYCOMPATIBLE,
+            array => element_of(array)?,
+        };
+        for &argument in &rest {
+            types[argument] = element;
+        }
+        slots[fixed] = Some(if spread { Slot::Spread(rest) } else { Slot::Rest(rest) });
+        expanded = true;
+    }
+    for (i, parameter) in parameters.iter().enumerate().take(positional.min(fixed)) {
+        slots[i] = Some(Slot::Argument(i));
+        types[i] = parameter.ty;
+    }
+    for (argument, name) in names.iter().enumerate().skip(positional) {
+        let place = parameters
+            .iter()
+            .position(|parameter| parameter.name.is_some() && parameter.name.as_deref() == *name)?;
+        if slots[place].is_some() {
+            return None;
+        }
+        slots[place] = Some(Slot::Argument(argument));
+        types[argument] = parameters[place].ty;
+    }
+    let mut defaults = 0;
+    let slots = slots
+        .into_iter()
+        .zip(parameters)
+        .map(|(slot, parameter)| match slot {
+            Some(slot) => Some(slot),
+            None if parameter.default => {
+                defaults += 1;
+                Some(Slot::Default)
+            }
+            None => None,
+        })
+        .collect::<Option<Vec<_>>>()?;
+    Some((slots, types, expanded, defaults))
+}
+
+impl Callee {
+    fn parameters(&self, procedure_call: bool) -> (Vec<Parameter>, bool) {
+        let plain = |types: &[Oid], names: &[&str]| {
+            types
+                .iter()
+                .enumerate()
+                .map(|(i, &ty)| Parameter {
+                    name: names.get(i).filter(|name| !name.is_empty()).map(|name| (*name).to_owned()),
+                    ty,
+                    default: false,
+                })
+                .collect::<Vec<_>>()
+        };
+        match self {
+            Callee::Scalar(function) => {
+                let mut parameters = plain(function.args, function.arg_names);
+                let first = parameters.len().saturating_sub(function.defaults.len());
+                for parameter in parameters.iter_mut().skip(first) {
+                    parameter.default = true;
+                }
+                (parameters, function.variadic)
+            }
+            Callee::Set(function) => (plain(function.args, function.arg_names), false),
+            Callee::Aggregate(function) => (plain(function.args, &[]), false),
+            Callee::Ranking(function) => (plain(function.args, &[]), false),
+            Callee::Routine(routine) => {
+                let inputs = routine.args.iter().filter(|arg| is_input(arg.mode, procedure_call));
+                let parameters: Vec<Parameter> = inputs
+                    .map(|arg| Parameter {
+                        name: arg.name.clone(),
+                        ty: arg.ty.oid,
+                        default: arg.default.is_some(),
+                    })
+                    .collect();
+                (parameters, routine.args.iter().any(|arg| arg.mode == ArgMode::Variadic))
+            }
+        }
+    }
+
+    fn result(&self) -> Oid {
+        match self {
+            Callee::Scalar(function) => function.result,
+            Callee::Routine(routine) => routine.result.oid,
+            Callee::Set(_) => Oid::RECORD,
+            Callee::Aggregate(function) => function.result,
+            Callee::Ranking(function) => function.result,
+        }
+    }
+}
+
+/// CALL names OUT parameters, too; their values are not used.
+fn is_input(mode: ArgMode, procedure_call: bool) -> bool {
+    match mode {
+        ArgMode::In | ArgMode::InOut | ArgMode::Variadic => true,
+        ArgMode::Out => procedure_call,
+        ArgMode::Table => false,
+    }
+}
+
+fn qualified(schema: Option<&str>, name: &str) -> String {
+    match schema {
+        Some(schema) => format!("{schema}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
+impl Binder<'_, '_> {
+    /// Finds the function a call means and converts its arguments (func_get_detail).
+    pub(crate) fn resolve_function(
+        &mut self,
+        schema: Option<&str>,
+        name: &str,
+        args: Vec<Argument>,
+        procedure_call: bool,
+    ) -> Result<Resolved> {
+        let callees = self.callees(schema, name);
+        let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
+        if let Some(first) = names.iter().position(Option::is_some)
+            && names[first..].iter().any(Option::is_none)
+        {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "positional argument cannot follow named argument",
+            ));
+        }
+        let array_given = args.iter().any(|arg| arg.variadic);
+        if array_given {
+            if !args.last().is_some_and(|arg| arg.variadic) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
+            }
+            if callees
+                .iter()
+                .any(|callee| callee.parameters(false).0.last().is_some_and(|p| p.ty == Oid::ANY))
+            {
+                return Err(SqlError::unsupported(format_args!("VARIADIC in a call of {name}")));
+            }
+        }
+        let mut candidates: Vec<Candidate> = callees
+            .iter()
+            .filter_map(|callee| {
+                let (parameters, variadic) = callee.parameters(procedure_call);
+                // With VARIADIC the last parameter takes the array as it is.
+                if array_given && !variadic {
+                    return None;
+                }
+                let (slots, types, variadic, defaults) = fit(&parameters, variadic && !array_given, &names)?;
+                Some(Candidate { callee: callee.clone(), slots, types, variadic, defaults })
+            })
+            .collect();
+        // Of equal signatures, the one that needs no VARIADIC array and fewest defaults counts.
+        candidates.sort_by_key(|candidate| (candidate.variadic, candidate.defaults));
+        let mut signatures: Vec<Vec<Oid>> = Vec::new();
+        candidates.retain(|candidate| {
+            let new = !signatures.contains(&candidate.types);
+            if new {
+                signatures.push(candidate.types.clone());
+            }
+            new
+        });
+        let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
+        let types: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let signature = || format!("{}({})", qualified(schema, name), type_list(&types));
+        match choose(&actual, &signatures) {
+            Choice::One(i) => {
+                let candidate = candidates.swap_remove(i);
+                self.check_kind(&candidate.callee, procedure_call, &signature())?;
+                self.complete(candidate, args)
+            }
+            Choice::Ambiguous => {
+                let what = if procedure_call { "procedure" } else { "function" };
+                Err(SqlError::new(
+                    SqlState::AMBIGUOUS_FUNCTION,
+                    format!("{what} {} is not unique", signature()),
+                )
+                .with_hint(format!(
+                    "Could not choose a best candidate {what}. You might need to add explicit type casts."
+                )))
+            }
+            Choice::None => {
+                if let [arg] = &args[..]
+                    && arg.name.is_none()
+                    && !procedure_call
+                    && schema.is_none_or(|schema| schema == "pg_catalog")
+                    && let Some(info) = type_by_name(name)
+                    && (arg.value.ty.oid == Oid::UNKNOWN
+                        || function::cast(arg.value.ty.oid, info.oid).is_some()
+                        || info.category == b'S')
+                {
+                    let value = args
+                        .into_iter()
+                        .next()
+                        .map(|arg| arg.value)
+                        .ok_or_else(|| SqlError::internal("no argument"))?;
+                    return self
+                        .coerce_or_fail(value, Type::of(info.oid), CastContext::Explicit)
+                        .map(Resolved::Cast);
+                }
+                if callees.is_empty() && function::known_but_missing(name) && !procedure_call {
+                    return Err(SqlError::unsupported(format_args!("function {}", signature())));
+                }
+                let (what, hint) = match (procedure_call, names.iter().any(Option::is_some)) {
+                    (true, _) => (
+                        "procedure",
+                        "No procedure matches the given name and argument types. You might need to add explicit type casts.",
+                    ),
+                    (false, _) => (
+                        "function",
+                        "No function matches the given name and argument types. You might need to add explicit type casts.",
+                    ),
+                };
+                let signature = match names.iter().any(Option::is_some) {
+                    true => {
+                        let list = args
+                            .iter()
+                            .map(|arg| match &arg.name {
+                                Some(name) => {
+                                    format!("{name} => {}", format_type(Type::of(arg.value.ty.oid)))
+                                }
+                                None => format_type(Type::of(arg.value.ty.oid)),
+                            })
+                            .collect::<Vec<_>>();
+                        format!("{}({})", qualified(schema, name), list.join(", "))
+                    }
+                    false => signature(),
+                };
+                Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("{what} {signature} does not exist"))
+                    .with_hint(hint))
+            }
+        }
+    }
+
+    fn callees(&self, schema: Option<&str>, name: &str) -> Vec<Callee> {
+        let mut callees = Vec::new();
+        if schema.is_none_or(|schema| matches!(schema, "pg_catalog" | "information_schema" | "archipel")) {
+            callees.extend(function::lookup_functions(name).iter().copied().map(Callee::Scalar));
+            callees.extend(function::lookup_set_functions(name).iter().copied().map(Callee::Set));
+            callees.extend(function::lookup_aggregates(name).iter().copied().map(Callee::Aggregate));
+            callees.extend(ranking_functions(name).map(Callee::Ranking));
+        }
+        callees.extend(
+            self.env.catalog.routines(schema, name, self.env.search_path).into_iter().map(Callee::Routine),
+        );
+        callees
+    }
+
+    fn check_kind(&self, callee: &Callee, procedure_call: bool, signature: &str) -> Result<()> {
+        let procedure = matches!(callee, Callee::Routine(routine) if routine.kind == RoutineKind::Procedure);
+        match (procedure, procedure_call) {
+            (true, false) => {
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{signature} is a procedure"))
+                    .with_hint("To call a procedure, use CALL."))
+            }
+            (false, true) => {
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{signature} is not a procedure"))
+                    .with_hint("To call a function, use SELECT."))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Converts the arguments of the chosen candidate and fills in what is left out.
+    fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
+        let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
+        let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
+        for (arg, &ty) in args.into_iter().zip(&types) {
+            let value = if ty == Oid::ANY || is_polymorphic(ty) {
+                self.resolve_unknown(arg.value)?
+            } else {
+                self.coerce_or_fail(arg.value, Type::of(ty), CastContext::Implicit)?
+            };
+            values.push(Some(value));
+        }
+        let mut take = |argument: usize| {
+            values[argument].take().ok_or_else(|| SqlError::internal("an argument used twice"))
+        };
+        let mut filled = Vec::with_capacity(candidate.slots.len());
+        for (place, slot) in candidate.slots.into_iter().enumerate() {
+            match slot {
+                Slot::Argument(argument) => filled.push(take(argument)?),
+                Slot::Spread(rest) => {
+                    for argument in rest {
+                        filled.push(take(argument)?);
+                    }
+                }
+                Slot::Rest(rest) => {
+                    let items = rest.into_iter().map(&mut take).collect::<Result<Vec<_>>>()?;
+                    let element = items.first().map_or(Oid::TEXT, |item| item.ty.oid);
+                    let array = array_of(element)
+                        .ok_or_else(|| SqlError::internal("a variadic argument without array type"))?;
+                    filled.push(BoundExpr::new(ExprKind::Array { element, items }, Type::of(array)));
+                }
+                Slot::Default => filled.push(self.default_argument(&candidate.callee, place)?),
+            }
+        }
+        Ok(match candidate.callee {
+            Callee::Scalar(function) => Resolved::Scalar {
+                function: ResolvedFunction { function, result: Type::of(result) },
+                args: filled,
+            },
+            Callee::Routine(routine) => {
+                let result = Type { oid: result, typmod: routine.result.typmod };
+                Resolved::Routine { routine, args: filled, result }
+            }
+            Callee::Set(function) => {
+                let columns = function
+                    .columns
+                    .iter()
+                    .map(|(_, ty)| {
+                        resolve_polymorphic(&candidate.types, &actual, *ty).map(|(_, ty)| Type::of(ty))
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                Resolved::Set { function, args: filled, columns }
+            }
+            Callee::Aggregate(function) => {
+                Resolved::Aggregate { function, args: filled, result: Type::of(result) }
+            }
+            Callee::Ranking(function) => {
+                Resolved::Ranking { name: function.name, args: filled, result: Type::of(result) }
+            }
+        })
+    }
+
+    fn default_argument(&mut self, callee: &Callee, place: usize) -> Result<BoundExpr> {
+        let missing = || SqlError::internal("a default that is not there");
+        match callee {
+            Callee::Scalar(function) => {
+                let first = function.args.len() - function.defaults.len();
+                let value = function.defaults.get(place.wrapping_sub(first)).ok_or_else(missing)?;
+                Ok(BoundExpr::constant(value.clone(), Type::of(function.args[place])))
+            }
+            Callee::Routine(routine) => {
+                let inputs: Vec<_> = routine
+                    .args
+                    .iter()
+                    .filter(|arg| is_input(arg.mode, routine.kind == RoutineKind::Procedure))
+                    .collect();
+                let arg = inputs.get(place).ok_or_else(missing)?;
+                let text = arg.default.as_deref().ok_or_else(missing)?;
+                let value = self.catalog_expression(text, Vec::new(), Clause::Default)?;
+                let name = arg.name.clone().unwrap_or_default();
+                self.assign(value, arg.ty, &name)
+            }
+            Callee::Set(_) | Callee::Aggregate(_) | Callee::Ranking(_) => Err(missing()),
+        }
+    }
+}
