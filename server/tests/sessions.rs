@@ -159,3 +159,23 @@ async fn a_statement_timeout_stops_a_loop() {
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
     client.batch_execute("SELECT 1").await.unwrap();
 }
+
+#[tokio::test]
+async fn cursors_are_fetched_from_in_blocks() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let refused = client.batch_execute("DECLARE c CURSOR FOR SELECT 1").await.unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::NO_ACTIVE_SQL_TRANSACTION));
+    client
+        .batch_execute("BEGIN; DECLARE c CURSOR FOR SELECT g FROM generate_series(1, 5) AS g")
+        .await
+        .unwrap();
+    let rows = client.query("FETCH 2 FROM c", &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [1, 2]);
+    client.batch_execute("MOVE 1 FROM c").await.unwrap();
+    let rows = client.query("FETCH ALL FROM c", &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [4, 5]);
+    client.batch_execute("COMMIT").await.unwrap();
+    let gone = client.batch_execute("FETCH 1 FROM c").await.unwrap_err();
+    assert_eq!(gone.code(), Some(&SqlState::INVALID_CURSOR_NAME));
+}

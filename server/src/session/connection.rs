@@ -170,6 +170,7 @@ impl Session {
             unnamed_statement: None,
             portals: FxHashMap::default(),
             unnamed_portal: None,
+            cursors: FxHashMap::default(),
             skip_until_sync: false,
             copy_in: None,
             host: None,

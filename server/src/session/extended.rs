@@ -197,6 +197,9 @@ impl Session {
             if !self.portals.is_empty() {
                 self.portals.clear();
             }
+            if !self.cursors.is_empty() {
+                self.cursors.retain(|_, cursor| cursor.hold);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@
 //! - [`analytic`]    queries for DataFusion
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_out`] COPY
+//! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`host`]        what SQL functions may ask of the session
 //!
 //! Invariant: a session lives on one executor thread; whatever travels to other threads (a
@@ -19,6 +20,7 @@ mod analytic;
 pub mod connection;
 mod copy_in;
 mod copy_out;
+mod cursor;
 mod definition;
 mod describe;
 mod execute;
@@ -46,6 +48,7 @@ use crate::settings::SessionSettings;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
 use copy_in::CopyIn;
+use cursor::Cursor;
 use host::Host;
 use portal::Portal;
 use transaction::Transaction;
@@ -66,6 +69,7 @@ pub struct Session {
     unnamed_statement: Option<Arc<Prepared>>,
     portals: FxHashMap<String, Portal>,
     unnamed_portal: Option<Portal>,
+    cursors: FxHashMap<String, Cursor>,
     /// An error in the extended protocol: everything up to Sync is skipped.
     skip_until_sync: bool,
     copy_in: Option<Box<CopyIn>>,

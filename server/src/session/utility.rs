@@ -36,6 +36,7 @@ impl Session {
                 Some(["name", "setting", "description"].into_iter().map(text_column).collect())
             }
             Statement::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
+            Statement::Fetch(fetch) => self.cursor_columns(fetch)?,
             Statement::Execute(execute) => {
                 self.statement(&execute.name)?.columns.as_ref().map(|columns| columns.to_vec())
             }
@@ -90,6 +91,14 @@ impl Session {
                 self.run_block(block, alone).await?;
                 self.output.command_complete(prepared.tag);
             }
+            Statement::DeclareCursor(declare) => {
+                self.declare_cursor(declare, alone).await?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Fetch(fetch) => {
+                let count = self.fetch(fetch, formats)?;
+                self.output.command_complete_count(prepared.tag, count);
+            }
             Statement::Checkpoint => {
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);
@@ -129,9 +138,7 @@ impl Session {
                     .with_hint("Set it in the configuration file or with --set, and restart the server."));
             }
             Statement::Lock(_) => return Err(SqlError::unsupported("LOCK TABLE")),
-            Statement::DeclareCursor(_) | Statement::Fetch(_) | Statement::CloseCursor(_) => {
-                return Err(SqlError::unsupported(statement.tag()));
-            }
+            Statement::CloseCursor(name) => self.close_cursor(name.as_deref())?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -163,6 +170,7 @@ impl Session {
                 let lines = self.explain(explain, &prepared.text, alone).await?;
                 lines.iter().map(|line| vec![Datum::text(line)]).collect()
             }
+            Statement::Fetch(fetch) => return self.fetch(fetch, formats).map(drop),
             other => return Err(SqlError::internal(format!("{} answers no rows", other.tag()))),
         };
         if let Some(columns) = &prepared.columns {
@@ -271,6 +279,7 @@ impl Session {
                 ));
             }
             self.portals.clear();
+            self.cursors.clear();
             self.statements.clear();
             self.change_settings(|all| {
                 all.reset_all();

@@ -122,6 +122,8 @@ impl Session {
             }
             Some(statement) => {
                 prepared.columns = self.utility_columns(&statement)?.map(Arc::from);
+                // Names of this session decide what these answer.
+                prepared.session_dependent = matches!(statement, Statement::Execute(_) | Statement::Fetch(_));
                 prepared.params = self.utility_parameters(&statement, declared);
                 prepared.body = Body::Utility(Arc::new(statement));
             }
