@@ -87,7 +87,8 @@ fn full_name(name: &str) -> Option<TimeZone> {
     }
     // POSIX: a name of letters, then hours to the west.
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
-    if letters >= 3
+    // `<+03>-03` is how SHOW spells a plain offset.
+    if (letters >= 3 || name.starts_with('<'))
         && let Ok(zone) = TimeZone::posix(name)
     {
         return Some(zone);
@@ -216,6 +217,7 @@ mod tests {
         assert_eq!(canonical_name("utc").as_deref(), Some("UTC"));
         assert_eq!(canonical_name("europe/berlin").as_deref(), Some("Europe/Berlin"));
         assert_eq!(canonical_name("+2").as_deref(), Some("<+02>-02"));
+        assert_eq!(for_setting("<+02>-02").map(|zone| offset_at(&zone, 0)), Some(7200));
         assert_eq!(canonical_name("no such zone"), None);
     }
 }

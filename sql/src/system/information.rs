@@ -164,7 +164,7 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                 let always = identity == crate::catalog::Identity::Always;
                 cells.push(("identity_generation", text(if always { "ALWAYS" } else { "BY DEFAULT" })));
             } else if let Some(default) = &column.default {
-                cells.push(("column_default", text(default)));
+                cells.push(("column_default", text(super::relations::default_text(source, column, default))));
             }
             cells.extend(type_cells(source, column.ty));
             cells.extend(size_cells(column.ty));

@@ -206,6 +206,27 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+/// A default as PostgreSQL writes it back: string literals with their type, sequences by the
+/// name the search path finds them under.
+pub(super) fn default_text(
+    source: &dyn SystemSource,
+    column: &crate::catalog::Column,
+    default: &str,
+) -> String {
+    let inner = default.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    if inner.is_some_and(|inner| !inner.replace("''", "").contains('\'')) {
+        return format!("{default}::{}", crate::type_table::format_type(Type::of(column.ty.oid)));
+    }
+    let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
+    match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
+        Some(relation) => match super::names::relation_name(source, relation.oid()) {
+            Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
+            None => default.to_owned(),
+        },
+        None => default.to_owned(),
+    }
+}
+
 fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.identity.is_none()) {
@@ -214,7 +235,7 @@ fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
                     ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
                     ("adrelid", Datum::Oid(table.oid)),
                     ("adnum", Datum::Int2(i as i16 + 1)),
-                    ("adbin", text(default)),
+                    ("adbin", text(default_text(source, column, default))),
                 ]);
             }
         }
