@@ -54,5 +54,5 @@ pub use submission::{Canceller, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{
     ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, KeyRange, LockMode,
-    LockWait, NextValue, OwnedCell, Savepoint, Sequence, Txn, Visit,
+    LockWait, NextValue, OwnedCell, PartRows, Savepoint, Sequence, Txn, Visit,
 };

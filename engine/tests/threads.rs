@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,8 +11,48 @@ use archipel_engine::id::{ExecutorId, GroupId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
 use archipel_engine::random::RandomStream;
-use archipel_engine::{Direction, Engine, EngineConfig, Stop, SubmitOptions};
+use archipel_engine::{Direction, Engine, EngineConfig, KeyRange, Stop, SubmitOptions};
 use common::*;
+
+#[test]
+fn a_fan_out_visits_every_row_of_its_range_once() {
+    let config = EngineConfig { background: false, ..config(3) };
+    let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("opens");
+    open_bank(&engine, 200);
+    let keys = (1..10).map(|part| account_key(part * 20)).collect();
+    engine.pre_split(GroupId(ACCOUNTS.0), keys).wait().outcome.result.expect("it splits");
+    let stop = Arc::new(AtomicBool::new(false));
+    let executors: Vec<_> = (0..3)
+        .map(|id| {
+            let stop = stop.clone();
+            let body = Box::new(move |handle| run_plain(&handle, &stop));
+            engine.start_executor(ExecutorId(id), body).expect("starts")
+        })
+        .collect();
+    for _ in 0..200 {
+        let (parts, outcome) = unpredicted(&engine, |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            let (low, high) = (account_key(30), account_key(170));
+            let range = KeyRange { low: Bound::Included(&low[..]), high: Bound::Excluded(&high[..]) };
+            txn.fan_out(&table, range, &|rows| {
+                let mut ids = Vec::new();
+                rows.scan(&mut |_, row| {
+                    ids.push(int8(&table, row, 0));
+                    ControlFlow::Continue(())
+                });
+                ids
+            })
+        });
+        let parts = parts.expect("it runs");
+        assert_eq!(parts.len(), 8);
+        assert_eq!(parts.concat(), (30..170).collect::<Vec<_>>());
+        assert_eq!(outcome.partitions, 8);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for executor in executors {
+        executor.join().expect("ends");
+    }
+}
 
 #[test]
 fn money_is_conserved_by_threads_that_collide() {

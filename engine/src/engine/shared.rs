@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::open::{EngineConfig, Interleave, Point};
 use crate::clock::Clock;
-use crate::executor::{Executor, MemoryGauge, Worker, put, serve, take};
+use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
 use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
 use crate::log::{Log, Wake};
 use crate::partition::{HeldList, Job, Partition, PartitionData, PartitionRef, RoutingTable, Ticket};
@@ -256,6 +256,14 @@ impl Shared {
             } else {
                 self.home_of(partition).push(partition);
             }
+        }
+    }
+
+    /// Offers a fan-out to up to `helpers` other executors that are driven.
+    pub fn offer(&self, work: &Arc<FanOut>, helpers: usize) {
+        let asked = self.executors.iter().filter(|executor| executor.driven.load(Ordering::Relaxed));
+        for executor in asked.take(helpers) {
+            executor.ask(work);
         }
     }
 

@@ -6,6 +6,7 @@
 //! serving connections, spinning, parking — is its driver's business: the server brings a
 //! runtime, benches and tests use [`run_plain`].
 
+mod assist;
 mod plain;
 mod worker;
 
@@ -16,6 +17,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
+pub(crate) use assist::FanOut;
 pub use plain::run_plain;
 pub(crate) use worker::{MemoryGauge, Worker, put, take, with_worker};
 
@@ -47,6 +49,9 @@ pub(crate) struct Executor {
     pub core: Option<usize>,
     ready: Mutex<VecDeque<PartitionRef>>,
     ready_len: AtomicUsize,
+    /// Fan-outs that could use help.
+    assists: Mutex<VecDeque<Arc<FanOut>>>,
+    assists_len: AtomicUsize,
     /// Somebody pushed since the last slice began.
     signalled: AtomicBool,
     waker: Mutex<Option<Arc<dyn Wake>>>,
@@ -88,6 +93,8 @@ impl Executor {
             core,
             ready: Mutex::new(VecDeque::new()),
             ready_len: AtomicUsize::new(0),
+            assists: Mutex::new(VecDeque::new()),
+            assists_len: AtomicUsize::new(0),
             signalled: AtomicBool::new(false),
             waker: Mutex::new(None),
             driven: AtomicBool::new(false),
@@ -115,6 +122,31 @@ impl Executor {
         let partition = ready.pop_front();
         self.ready_len.store(ready.len(), Ordering::Release);
         partition
+    }
+
+    /// Asks this executor to help with a fan-out when it gets to it.
+    pub fn ask(&self, work: &Arc<FanOut>) {
+        let mut assists = self.assists.lock();
+        assists.push_back(work.clone());
+        self.assists_len.store(assists.len(), Ordering::Release);
+        drop(assists);
+        self.signal();
+    }
+
+    /// Helps with every fan-out that asked.
+    fn assist(&self) {
+        while self.assists_len.load(Ordering::Acquire) > 0 {
+            let work = {
+                let mut assists = self.assists.lock();
+                let work = assists.pop_front();
+                self.assists_len.store(assists.len(), Ordering::Release);
+                work
+            };
+            match work {
+                Some(work) => work.help(),
+                None => break,
+            }
+        }
     }
 
     /// Wakes the driver, once per slice.
@@ -219,6 +251,7 @@ impl ExecutorHandle {
         let executor = self.executor();
         executor.signalled.store(false, Ordering::SeqCst);
         executor.release_durable(self.shared.log.durable());
+        executor.assist();
         let mut served = 0;
         if executor.ready_len() > 0 || self.shared.island_has_work(executor) {
             with_worker(&self.shared, |shared, worker| {

@@ -17,6 +17,7 @@
 //!
 //! - `access`      finding, or claiming, the partition of a key
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
+//! - `fan_out` bodies over many partitions side by side
 //! - `overlay`     row locks and uncommitted images
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
@@ -29,6 +30,7 @@ pub(crate) mod attempt;
 mod commit;
 mod ddl;
 mod epoch;
+mod fan_out;
 mod interactive;
 mod overlay;
 mod past;
@@ -45,6 +47,7 @@ pub use ddl::{ColumnSource, DdlOp, OwnedCell, PreSplit, SplitPartition};
 pub(crate) use ddl::{GroupRecord, TableRecord};
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
+pub use fan_out::PartRows;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
 pub(crate) use interactive::{InteractiveState, WaitGraph};
 pub use overlay::LockMode;

@@ -173,7 +173,7 @@ impl Txn<'_> {
     }
 
     /// A scan that missed one partition will miss the others of its range too.
-    fn miss_range(&mut self, place: Place, low: &[u8], high: Bound<&[u8]>, stop: Stop) -> Stop {
+    pub(super) fn miss_range(&mut self, place: Place, low: &[u8], high: Bound<&[u8]>, stop: Stop) -> Stop {
         if stop == Stop::Restart {
             let high = match high {
                 Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
@@ -220,9 +220,9 @@ fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate
     mine.then(|| unsafe { &*std::ptr::from_ref(image) })
 }
 
-type OwnImage = (Box<[u8]>, Option<Box<[u8]>>);
+pub(super) type OwnImage = (Box<[u8]>, Option<Box<[u8]>>);
 
-fn own_images(root: &Root, range: KeyRange<'_>, me: Option<TxnId>) -> Vec<OwnImage> {
+pub(super) fn own_images(root: &Root, range: KeyRange<'_>, me: Option<TxnId>) -> Vec<OwnImage> {
     let Some(me) = me else { return Vec::new() };
     root.overlay
         .range::<[u8], _>((range.low, range.high))
@@ -232,7 +232,7 @@ fn own_images(root: &Root, range: KeyRange<'_>, me: Option<TxnId>) -> Vec<OwnIma
 }
 
 /// Walks a tree, with `own` images taking the place of what the tree says.
-fn merged_scan<P: Pointer>(
+pub(super) fn merged_scan<P: Pointer>(
     tree: &Tree<P>,
     range: KeyRange<'_>,
     direction: Direction,
@@ -277,7 +277,7 @@ fn merged_scan<P: Pointer>(
 }
 
 /// Whether keys at `boundary` may still be inside the upper bound.
-fn below(boundary: &[u8], high: Bound<&[u8]>) -> bool {
+pub(super) fn below(boundary: &[u8], high: Bound<&[u8]>) -> bool {
     match high {
         Bound::Included(high) => *boundary <= *high,
         Bound::Excluded(high) => *boundary < *high,

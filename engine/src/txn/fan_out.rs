@@ -1,0 +1,102 @@
+//! Statements over many partitions whose bodies may run side by side.
+//!
+//! Acquiring is that of any transaction over several partitions; then the bodies are shared
+//! with other executors that come by and meet at a rendezvous. One commit, one release.
+
+use std::ops::Bound;
+
+use parking_lot::Mutex;
+
+use super::read::{below, merged_scan, own_images};
+use super::{Direction, KeyRange, Place, Txn, Visit};
+use crate::executor::FanOut;
+use crate::partition::PartitionRef;
+use crate::program::Stop;
+use crate::storage::KeyBuf;
+use crate::table::TableMeta;
+
+/// The rows of a range inside one partition, lent to one thread.
+pub struct PartRows<'p> {
+    scan: &'p dyn Fn(&mut Visit<'_>),
+}
+
+impl PartRows<'_> {
+    /// Visits the rows in key order: storage key and row.
+    pub fn scan(&self, visit: &mut Visit<'_>) {
+        (self.scan)(visit);
+    }
+}
+
+impl Txn<'_> {
+    /// Calls `body` for each partition of a range of storage keys, possibly on several threads
+    /// at once, and returns what the calls returned, in key order. The bodies only read.
+    pub fn fan_out<R: Send>(
+        &mut self,
+        table: &TableMeta,
+        range: KeyRange<'_>,
+        body: &(dyn Fn(PartRows<'_>) -> R + Sync),
+    ) -> Result<Vec<R>, Stop> {
+        let place = Place::of(table);
+        if place.is_reference() {
+            let tree = self.reference_tree(place)?;
+            let scan = |visit: &mut Visit<'_>| {
+                let _ = merged_scan(tree, range, Direction::Ascending, &[], visit);
+            };
+            return Ok(vec![body(PartRows { scan: &scan })]);
+        }
+        let partitions = self.claim_range(place, range)?;
+        let me = self.transaction_id();
+        for &partition in &partitions {
+            // Whether the root still is what the plan was compiled for is asked here, once.
+            self.root(partition, place)?;
+        }
+        let results: Vec<Mutex<Option<(R, u64)>>> = partitions.iter().map(|_| Mutex::new(None)).collect();
+        let run = |index: usize| {
+            // SAFETY: this transaction holds the partition and stands still in `FanOut::run`;
+            // each index, so each partition, is taken by one thread.
+            let data = unsafe { partitions[index].data_mut() };
+            let Some(root) = data.root(place.root, place.id, place.version) else { return };
+            let own = if me.is_some() { own_images(root, range, me) } else { Vec::new() };
+            let stamp = std::cell::Cell::new(0);
+            let scan = |visit: &mut Visit<'_>| {
+                stamp.set(merged_scan(&root.tree, range, Direction::Ascending, &own, visit).1);
+            };
+            let result = body(PartRows { scan: &scan });
+            *results[index].lock() = Some((result, stamp.get()));
+        };
+        let shared = self.shared;
+        if !FanOut::run(partitions.len(), &run, |work| shared.offer(work, partitions.len() - 1)) {
+            return Err(Stop::Panicked);
+        }
+        let mut answers = Vec::with_capacity(results.len());
+        for (partition, result) in partitions.iter().zip(results) {
+            let (answer, stamp) = result.into_inner().ok_or(Stop::Recompile)?;
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
+            self.depend(epoch);
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// Makes sure that every partition of a range is held; in key order.
+    fn claim_range(&mut self, place: Place, range: KeyRange<'_>) -> Result<Vec<PartitionRef>, Stop> {
+        let mut at: KeyBuf = match range.low {
+            Bound::Included(low) | Bound::Excluded(low) => KeyBuf::from_slice(low),
+            Bound::Unbounded => KeyBuf::new(),
+        };
+        let mut partitions = Vec::new();
+        loop {
+            let partition = match self.partition_for(place.group, &at) {
+                Ok(partition) => partition,
+                Err(stop) => return Err(self.miss_range(place, &at, range.high, stop)),
+            };
+            partitions.push(partition);
+            // SAFETY: held by this transaction; read for the length of the match.
+            match &unsafe { partition.data_mut() }.high {
+                Some(high) if below(high, range.high) => at = high.clone(),
+                _ => return Ok(partitions),
+            }
+        }
+    }
+}
