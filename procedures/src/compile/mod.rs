@@ -3,7 +3,7 @@
 //! - this file:    the state of one compilation, the entry points
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
-//! - [`statement`] statements; [`control`] branches, loops, blocks; [`into`] rows into variables;
+//! - [`statement`] statements; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`sql`]       LANGUAGE sql
@@ -16,6 +16,7 @@
 mod control;
 mod into;
 mod invoke;
+mod loops;
 mod result;
 mod scope;
 mod sql;

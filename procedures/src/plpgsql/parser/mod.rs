@@ -3,12 +3,14 @@
 //!
 //! - this file: tokens, errors, scopes, blocks
 //! - [`declare`]   declarations and types
-//! - [`statement`] statements
+//! - [`statement`] statements; [`loops`] FOR and FOREACH; [`cursor`] cursors
 //! - [`fragment`]  SQL cut out of the body, INTO clauses, targets
 //! - [`raise`]     RAISE, ASSERT, GET DIAGNOSTICS
 
+mod cursor;
 mod declare;
 mod fragment;
+mod loops;
 mod raise;
 mod statement;
 #[cfg(test)]

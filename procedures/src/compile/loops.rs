@@ -1,0 +1,284 @@
+//! Loops. What a body assigns is unknown at the loop's head and after it; a body that leaves a
+//! record variable with another structure is compiled again without it.
+
+use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::Type;
+
+use super::Compiler;
+use super::control::{Path, assigned_in, walk};
+use super::storage::RecordState;
+use super::trace::Symbol;
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+impl Compiler<'_> {
+    /// Compiles a loop's body. What the body assigns is unknown at its head and after the loop.
+    fn body(
+        &mut self,
+        label: &Option<String>,
+        body: &[Statement],
+        enter: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<(u32, Vec<Operation>)> {
+        let assigned = assigned_in(self, body);
+        self.forget_all(&assigned, "assigned in a loop");
+        let entry = self.record_states();
+        let accesses = self.accesses.len();
+        let failures = self.failures.len();
+        let number = self.open(label.clone(), true);
+        enter(self)?;
+        let (mut operations, _) = self.statements(body)?;
+        let end = self.record_states();
+        let changed: Vec<bool> = entry
+            .iter()
+            .zip(&end)
+            .map(|(before, after)| before != after && *before != RecordState::Unassigned)
+            .collect();
+        if changed.contains(&true) {
+            // The next round would start with another structure: nothing may read it before
+            // it is assigned again.
+            self.accesses.truncate(accesses);
+            self.failures.truncate(failures);
+            let states: Vec<RecordState> = entry
+                .iter()
+                .zip(&changed)
+                .map(|(state, changed)| if *changed { RecordState::Ambiguous } else { *state })
+                .collect();
+            self.set_record_states(&states);
+            self.forget_all(&assigned, "assigned in a loop");
+            enter(self)?;
+            operations = self.statements(body)?.0;
+        }
+        self.labels.pop();
+        self.forget_all(&assigned, "assigned in a loop");
+        self.found_unknown();
+        Ok((number, operations))
+    }
+
+    fn loop_operation(&self, site: Site, number: u32, kind: LoopKind, body: Vec<Operation>) -> Operation {
+        Operation { site, kind: OperationKind::Loop(Box::new(Looping { number, kind, body })) }
+    }
+
+    pub(super) fn forever(&mut self, site: Site, label: &Option<String>, body: &[Statement]) -> Result<Path> {
+        let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;
+        let mut leaves = false;
+        walk(body, &mut |statement| {
+            leaves |= matches!(&statement.kind, StatementKind::Leave { exit: true, .. });
+        });
+        Ok((self.loop_operation(site, number, LoopKind::Forever, operations), leaves))
+    }
+
+    pub(super) fn while_loop(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        condition: &Fragment,
+        body: &[Statement],
+    ) -> Result<Path> {
+        let assigned = assigned_in(self, body);
+        self.forget_all(&assigned, "assigned in a loop");
+        let condition = self.condition(condition);
+        let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;
+        Ok((
+            match condition {
+                Ok(condition) => self.loop_operation(site, number, LoopKind::While { condition }, operations),
+                Err(error) => self.or_fail(site, Err(error)),
+            },
+            true,
+        ))
+    }
+
+    pub(super) fn for_integer(&mut self, site: Site, kind: &StatementKind) -> Result<Path> {
+        let StatementKind::ForInteger { label, variable, lower, upper, step, reverse, body } = kind else {
+            return Err(SqlError::internal("not an integer loop"));
+        };
+        let register = self.register_of(*variable);
+        let name = self.body.variables[*variable as usize].name.clone();
+        let bounds = (|| {
+            let low = self.bind(lower, Some(Type::INT4))?;
+            let high = self.bind(upper, Some(Type::INT4))?;
+            let step = step.as_ref().map(|step| self.expression(step, Some(Type::INT4))).transpose()?;
+            Ok((self.plan_expression(&low)?, self.plan_expression(&high)?, step, low, high))
+        })();
+        let (lower, upper, step, low, high) = match bounds {
+            Ok(bounds) => bounds,
+            Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
+        };
+        let (from, to) = if *reverse { (&high, &low) } else { (&low, &high) };
+        // The bounds are evaluated before the first round.
+        let (from, to) = (self.trace.symbol(from), self.trace.symbol(to));
+        let (number, operations) = self.body(label, body, &mut |compiler| {
+            compiler.trace.open_counter(register, &name, &from, &to);
+            Ok(())
+        })?;
+        let kind = LoopKind::Integer { register, lower, upper, step, reverse: *reverse };
+        Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    pub(super) fn for_query(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        targets: &[Target],
+        query: &Fragment,
+        body: &[Statement],
+    ) -> Result<Path> {
+        let assigned = assigned_in(self, body);
+        let prepared = (|| {
+            let mut bound = self.bind_sql(query)?;
+            if super::into::output_columns(&bound).is_empty() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "cannot open a query that returns no columns as cursor",
+                ));
+            }
+            let places = self.row_targets(targets, &mut bound)?;
+            let compiled = self.plan(&bound)?;
+            Ok((SqlStatement { compiled, text: None }, places))
+        })();
+        let _ = assigned;
+        let (statement, places) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
+        };
+        let registers = places.registers.clone();
+        let (number, operations) = self.body(label, body, &mut |compiler| {
+            for register in &registers {
+                compiler.trace.forget(*register, "read from a table");
+            }
+            Ok(())
+        })?;
+        for register in &registers {
+            self.trace.forget(*register, "read from a table");
+        }
+        let kind = LoopKind::Rows { statement: Box::new(statement), targets: places };
+        Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    /// FOR over a bound cursor: its query, the arguments assigned first.
+    pub(super) fn for_cursor(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        record: VariableId,
+        cursor: VariableId,
+        args: &[Fragment],
+        body: &[Statement],
+    ) -> Result<Path> {
+        let Some(cursor) = self.body.variables[cursor as usize].cursor.clone() else {
+            return Err(SqlError::internal("not a bound cursor"));
+        };
+        let mut operations = Vec::new();
+        for (arg, variable) in args.iter().zip(&cursor.args) {
+            let result = (|| {
+                let target = Target { variable: *variable, path: Vec::new(), text: String::new() };
+                let (register, ty) = self.scalar_target(&target)?;
+                let bound = self.bind(arg, Some(ty))?;
+                let symbol = self.trace.symbol(&bound);
+                let value = self.plan_expression(&bound)?;
+                self.trace.set(register, symbol);
+                Ok(OperationKind::Assign { register, value })
+            })();
+            operations.push(self.or_fail(site, result));
+        }
+        let target = Target { variable: record, path: Vec::new(), text: String::new() };
+        let (looping, through) = self.for_query(site, label, &[target], &cursor.query, body)?;
+        operations.push(looping);
+        Ok((Operation { site, kind: OperationKind::Sequence(operations) }, through))
+    }
+
+    pub(super) fn for_dynamic(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        targets: &[Target],
+        query: &Dynamic,
+        body: &[Statement],
+    ) -> Result<Path> {
+        let into = Into { strict: false, targets: targets.to_vec() };
+        let plan = match self.dynamic_plan(query, Some(&into), false) {
+            Ok(plan) => plan,
+            Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
+        };
+        let registers: Vec<u32> =
+            plan.into.as_ref().map(|into| into.targets.registers.clone()).unwrap_or_default();
+        let (number, operations) = self.body(label, body, &mut |compiler| {
+            for register in &registers {
+                compiler.trace.forget(*register, "read by dynamic SQL");
+            }
+            Ok(())
+        })?;
+        for register in &registers {
+            self.trace.forget(*register, "read by dynamic SQL");
+        }
+        let kind = LoopKind::DynamicRows { plan: Box::new(plan) };
+        Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    pub(super) fn foreach(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        targets: &[Target],
+        slice: u32,
+        array: &Fragment,
+        body: &[Statement],
+    ) -> Result<Path> {
+        let prepared = (|| {
+            let bound = self.bind(array, None)?;
+            let Some(element) = element_of(bound.ty.oid) else {
+                return Err(SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!(
+                        "FOREACH expression must yield an array, not type {}",
+                        archipel_sql::type_table::format_type(bound.ty)
+                    ),
+                ));
+            };
+            let [target] = targets else {
+                return Err(SqlError::unsupported("FOREACH into several variables"));
+            };
+            let (register, ty) = self.scalar_target(target)?;
+            let wanted = if slice == 0 { Type { oid: element, typmod: bound.ty.typmod } } else { bound.ty };
+            let symbol = match self.trace.symbol(&bound) {
+                Symbol::Known(array) if slice == 0 => Symbol::ElementOf(array),
+                Symbol::Unknown(reason) => Symbol::Unknown(reason),
+                _ => Symbol::Unknown("the elements of an array".into()),
+            };
+            let not_null = self.not_null(target.variable).map(|name| (0, name)).into_iter().collect();
+            let array = self.plan_expression(&bound)?;
+            if wanted.oid == ty.oid {
+                let targets = Targets { registers: vec![register], not_null };
+                return Ok((array, targets, symbol, register, None));
+            }
+            // The element is cast before the body runs.
+            let scratch = self.scratch();
+            let from = BoundExpr { kind: ExprKind::Variable(scratch), ty: wanted };
+            let cast = self.cast(from, ty)?;
+            let value = self.plan_expression(&cast)?;
+            let targets = Targets { registers: vec![scratch], not_null: Vec::new() };
+            Ok((
+                array,
+                targets,
+                Symbol::Unknown("converted elements of an array".into()),
+                register,
+                Some(value),
+            ))
+        })();
+        let (array, places, symbol, register, cast) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
+        };
+        let (number, mut operations) = self.body(label, body, &mut |compiler| {
+            compiler.trace.set(register, symbol.clone());
+            Ok(())
+        })?;
+        if let Some(value) = cast {
+            operations.insert(0, Operation { site, kind: OperationKind::Assign { register, value } });
+        }
+        self.trace.forget(register, "the last element of an array");
+        let kind = LoopKind::Array { array, slice, targets: places };
+        Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+}
