@@ -10,13 +10,15 @@ use archipel_engine::SubmitOptions;
 use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
-use archipel_sql::ast::{Statement, Vacuum};
+use archipel_sql::ast::{QualifiedName, Statement, Vacuum};
+use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
+use crate::encode::Formats;
 use crate::run::definition::DefinitionRun;
-use crate::statement::Prepared;
+use crate::statement::{Body, Prepared};
 use crate::wire::output::Severity;
 
 impl Session {
@@ -33,6 +35,12 @@ impl Session {
                 return Ok(prepared.tag.to_owned());
             }
             Statement::Reindex { .. } => return Ok(prepared.tag.to_owned()),
+            Statement::Truncate(truncate)
+                if self.transaction.is_block() && !truncate.cascade && !truncate.restart_identity =>
+            {
+                self.delete_all_rows(&truncate.tables).await?;
+                return Ok(prepared.tag.to_owned());
+            }
             Statement::CreateTableAs(_) => return Err(SqlError::unsupported("CREATE TABLE AS")),
             _ => {}
         }
@@ -47,6 +55,21 @@ impl Session {
         let path = self.settings.effective().search_path.clone();
         for (name, _) in &vacuum.tables {
             host.catalog.catalog.require_table(name, &path)?;
+        }
+        Ok(())
+    }
+
+    /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes.
+    async fn delete_all_rows(&mut self, tables: &[QualifiedName]) -> Result<()> {
+        let path = self.settings.effective().search_path.clone();
+        for name in tables {
+            let table = self.host().catalog.catalog.require_table(name, &path)?;
+            let text: Arc<str> =
+                format!("DELETE FROM {}", quote_qualified(&table.schema, &table.name)).into();
+            let prepared = self.prepare_text(&text, &[])?;
+            if let Body::Rows(plan) = &prepared.body {
+                self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, false, false).await?;
+            }
         }
         Ok(())
     }
