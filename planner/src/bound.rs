@@ -421,12 +421,15 @@ pub struct BoundInsert {
     pub returning: Option<Returning>,
 }
 
+/// DO UPDATE: new values by column, and the condition.
+pub type ConflictUpdate = (Vec<(u16, BoundExpr)>, Option<BoundExpr>);
+
 #[derive(Clone, Debug)]
 pub struct OnConflict {
     /// The arbiter's columns; `None`: any conflict (DO NOTHING only).
     pub target: Option<Vec<u16>>,
     /// `None` is DO NOTHING. Expressions read existing row ++ proposed row (EXCLUDED).
-    pub update: Option<(Vec<(u16, BoundExpr)>, Option<BoundExpr>)>,
+    pub update: Option<ConflictUpdate>,
 }
 
 /// For each row of the target and each row of `from` that pass `filter`, once per target row.

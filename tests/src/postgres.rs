@@ -27,7 +27,8 @@ impl Postgres {
             .arg(&data));
         for _ in 0..5 {
             let port = port::free();
-            let options = format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off");
+            let options =
+                format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off");
             let started = program("pg_ctl")
                 .args(["start", "-w", "-t", "60", "-o", &options, "-l"])
                 .arg(directory.path().join("log"))
@@ -38,8 +39,15 @@ impl Postgres {
                 .expect("pg_ctl can be run");
             if started.success() {
                 let postgres = Postgres { directory, port };
-                run(Command::new(PathBuf::from(BIN).join("createdb"))
-                    .args(["-h", "127.0.0.1", "-U", "archipel", "-p", &port.to_string(), "archipel"]));
+                run(Command::new(PathBuf::from(BIN).join("createdb")).args([
+                    "-h",
+                    "127.0.0.1",
+                    "-U",
+                    "archipel",
+                    "-p",
+                    &port.to_string(),
+                    "archipel",
+                ]));
                 return postgres;
             }
         }

@@ -160,9 +160,14 @@ fn ready(port: u16) -> bool {
     let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel?connect_timeout=5");
     // On a thread of its own: the caller may be inside a runtime, where none can be started.
     let asked = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
         runtime.block_on(async {
-            let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else { return false };
+            let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else {
+                return false;
+            };
             tokio::spawn(connection);
             client.simple_query("SELECT 1").await.is_ok()
         })
@@ -189,8 +194,13 @@ pub fn workload(arguments: &[&str], may_fail: bool) -> String {
         .stdin(Stdio::null())
         .output()
         .expect("the binary can be run");
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(may_fail || output.status.success(), "archipel workload {arguments:?}: {}\n{text}", output.status);
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        may_fail || output.status.success(),
+        "archipel workload {arguments:?}: {}\n{text}",
+        output.status
+    );
     text
 }
 

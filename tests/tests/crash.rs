@@ -18,9 +18,8 @@ fn acknowledged_orders_survive(settings: &[&str]) {
         let acknowledged = directory.path().join(format!("acknowledged-{round}"));
         let path = acknowledged.to_str().expect("temporary paths are UTF-8").to_owned();
         let url = server.url();
-        let arguments = [
-            "run", "tpcc", "--url", &url, "--duration", "60", "--quiet", "--acknowledged", &path,
-        ];
+        let arguments =
+            ["run", "tpcc", "--url", &url, "--duration", "60", "--quiet", "--acknowledged", &path];
         let log = directory.path().join("driver");
         let mut driver = spawn_workload(&arguments, &log);
         // Long enough for orders in every round, and never at the same moment of the epoch.
@@ -29,7 +28,8 @@ fn acknowledged_orders_survive(settings: &[&str]) {
         let status = driver.wait().expect("the driver ends when its connections are lost");
         let told = std::fs::read_to_string(&log).unwrap_or_default();
         assert_eq!(status.code(), Some(3), "the driver should report lost connections:\n{told}");
-        let orders = std::fs::read_to_string(&acknowledged).expect("the driver wrote its file").lines().count();
+        let orders =
+            std::fs::read_to_string(&acknowledged).expect("the driver wrote its file").lines().count();
         assert!(orders > 0, "round {round} acknowledged nothing:\n{told}");
         server.restart();
         workload(&["check", "tpcc", "--url", &server.url(), "--acknowledged", &path], false);

@@ -68,7 +68,13 @@ fn a_session_in_psql_looks_as_on_postgresql() {
             differences.push(format!("--- {script}PostgreSQL:\n{expected}Archipel:\n{got}"));
         }
     }
-    assert!(differences.is_empty(), "{} of {} differ\n{}", differences.len(), scripts.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} of {} differ\n{}",
+        differences.len(),
+        scripts.len(),
+        differences.join("\n")
+    );
 }
 
 #[test]

@@ -11,8 +11,11 @@ fn root() -> PathBuf {
 
 fn sources(folder: &str) -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        let mut entries: Vec<PathBuf> =
-            std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
         entries.sort();
         for path in entries {
             if path.is_dir() {
@@ -31,7 +34,10 @@ fn sources(folder: &str) -> Vec<PathBuf> {
 }
 
 fn all_sources() -> Vec<PathBuf> {
-    ["engine", "sql", "planner", "procedures", "migrations", "server", "tests"].into_iter().flat_map(sources).collect()
+    ["engine", "sql", "planner", "procedures", "migrations", "server", "tests"]
+        .into_iter()
+        .flat_map(sources)
+        .collect()
 }
 
 fn read(path: &Path) -> String {
@@ -62,7 +68,11 @@ fn nothing_ships_unfinished() {
         .filter(|path| !path.ends_with("tidy.rs"))
         .flat_map(|path| {
             let text = read(path);
-            words.iter().filter(|word| text.contains(**word)).map(|word| format!("{}: {word}", path.display())).collect::<Vec<_>>()
+            words
+                .iter()
+                .filter(|word| text.contains(**word))
+                .map(|word| format!("{}: {word}", path.display()))
+                .collect::<Vec<_>>()
         })
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -79,7 +89,8 @@ fn every_unsafe_says_why_it_is_safe() {
         let lines: Vec<&str> = text.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             let code = line.trim_start();
-            let opens = code.contains("unsafe {") || code.starts_with("unsafe impl") || code.contains("unsafe fn");
+            let opens =
+                code.contains("unsafe {") || code.starts_with("unsafe impl") || code.contains("unsafe fn");
             if !opens || code.starts_with("//") {
                 continue;
             }
@@ -132,7 +143,9 @@ fn crates_know_only_what_lies_below_them() {
         for path in sources(folder) {
             let text = read(&path);
             for word in banned {
-                let used = shipped(&text).lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+                let used = shipped(&text)
+                    .lines()
+                    .any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
                 assert!(!used, "{} uses {word}", path.display());
             }
         }
@@ -147,8 +160,19 @@ fn the_top_level_is_the_plan() {
         .output()
         .expect("git is there");
     let planned = [
-        "Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "rustfmt.toml", "deploy", "engine", "migrations", "planner",
-        "procedures", "server", "sql", "tests",
+        "Cargo.toml",
+        "Cargo.lock",
+        "LICENSE",
+        "README.md",
+        "rustfmt.toml",
+        "deploy",
+        "engine",
+        "migrations",
+        "planner",
+        "procedures",
+        "server",
+        "sql",
+        "tests",
     ];
     for name in String::from_utf8_lossy(&output.stdout).lines() {
         assert!(name.starts_with('.') || planned.contains(&name), "{name} is not part of the plan");

@@ -60,7 +60,7 @@ pub enum Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads an array as carriers of a type.
     pub fn new(array: &'a dyn Array, ty: Type) -> Result<Reader<'a>> {
-        fn cast<'a, T: 'static>(array: &'a dyn Array) -> Result<&'a T> {
+        fn cast<T: 'static>(array: &dyn Array) -> Result<&T> {
             array.as_any().downcast_ref::<T>().ok_or_else(|| {
                 SqlError::internal(format!("a column carried as {} by mistake", array.data_type()))
             })

@@ -39,7 +39,7 @@ fn any_lateral(item: &TableWithJoins) -> bool {
 
 impl Binder<'_, '_> {
     /// A whole FROM list: comma means cross join, and lateral entries see what is left of them.
-    pub(crate) fn from_clause(&mut self, items: &[TableWithJoins]) -> Result<Source> {
+    pub(crate) fn bind_from_clause(&mut self, items: &[TableWithJoins]) -> Result<Source> {
         let mut result: Option<Source> = None;
         for item in items {
             result = Some(match result {
@@ -317,7 +317,7 @@ impl Binder<'_, '_> {
                     if args.settings.is_some() {
                         return Err(SqlError::unsupported("SETTINGS"));
                     }
-                    return self.from_function(name, &args.args, *with_ordinality, alias.as_ref());
+                    return self.bind_from_function(name, &args.args, *with_ordinality, alias.as_ref());
                 }
                 if *with_ordinality {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH ORDINALITY takes a function"));
@@ -361,7 +361,7 @@ impl Binder<'_, '_> {
                 Ok((bound.rel, vec![relation]))
             }
             TableFactor::Function { lateral: _, name, args, with_ordinality, alias } => {
-                self.from_function(name, args, *with_ordinality, alias.as_ref())
+                self.bind_from_function(name, args, *with_ordinality, alias.as_ref())
             }
             TableFactor::UNNEST { alias, array_exprs, with_offset, with_offset_alias, with_ordinality } => {
                 if *with_offset || with_offset_alias.is_some() {

@@ -12,7 +12,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
 
 impl Binder<'_, '_> {
-    pub(crate) fn from_function(
+    pub(crate) fn bind_from_function(
         &mut self,
         name: &ObjectName,
         args: &[FunctionArg],

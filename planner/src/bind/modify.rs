@@ -349,7 +349,7 @@ impl Binder<'_, '_> {
         match items {
             None | Some([]) => Ok((None, vec![relation])),
             Some(items) => {
-                let (rel, more) = self.from_clause(items)?;
+                let (rel, more) = self.bind_from_clause(items)?;
                 let relations = combine(vec![relation], more, table.columns.len())?;
                 Ok((Some(rel), relations))
             }

@@ -67,7 +67,7 @@ impl Binder<'_, '_> {
         let locks = self.row_locks(options.locks, inherited)?;
         let explicit = !options.locks.is_empty();
         let outer = std::mem::replace(&mut self.locks, locks);
-        let source = self.from_clause(&select.from);
+        let source = self.bind_from_clause(&select.from);
         let locks = std::mem::replace(&mut self.locks, outer);
         let (rel, relations) = source?;
         for lock in locks.iter().filter(|_| explicit) {
@@ -113,7 +113,7 @@ impl Binder<'_, '_> {
             sample: None,
             index_hints: Vec::new(),
         };
-        let source = self.from_clause(&[ast::TableWithJoins { relation: factor, joins: Vec::new() }]);
+        let source = self.bind_from_clause(&[ast::TableWithJoins { relation: factor, joins: Vec::new() }]);
         self.locks = outer;
         let (rel, relations) = source?;
         let (parts, level) = self.with_level(Level::new(LevelKind::Query, relations), |binder| {

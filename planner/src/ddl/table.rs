@@ -240,7 +240,11 @@ pub(super) fn make_owned_sequence(
     work: &mut Work<'_>,
 ) -> Result<()> {
     let column = table.columns[usize::from(place)].name.clone();
-    let name = work.free_relation_name(&table.schema, [&table.name, &column, "seq"], &[table.name.clone()]);
+    let name = work.free_relation_name(
+        &table.schema,
+        [&table.name, &column, "seq"],
+        std::slice::from_ref(&table.name),
+    );
     let mut owned = sequence::make(work.oids(1), &table.schema, &name, request.ty, &request.options)?;
     owned.owned_by = Some((table.oid, place));
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));

@@ -393,9 +393,9 @@ impl SessionSettings {
 
     /// RESET ALL.
     pub fn reset_all(&mut self) {
-        for index in 0..SETTINGS.len() {
+        for (index, setting) in SETTINGS.iter().enumerate() {
             let (name, reset) = (Name::Known(SettingId(index)), self.reset[index].clone());
-            if SETTINGS[index].context == Context::User && self.session[index] != reset {
+            if setting.context == Context::User && self.session[index] != reset {
                 self.undo.push(Undo { session: self.session_value(&name), local: None, name });
                 self.session[index] = reset;
             }

@@ -169,12 +169,15 @@ struct Call {
     weight: u32,
 }
 
+/// Writes one row of a COPY stream.
+type RowWriter = Box<dyn FnMut(u64, &mut Vec<u8>) + Send>;
+
 /// A stream of rows for one COPY, produced lazily.
 struct CopyJob {
     sql: &'static str,
     rows: u64,
     /// Appends the text form of row `n` (0-based), newline included.
-    write: Box<dyn FnMut(u64, &mut Vec<u8>) + Send>,
+    write: RowWriter,
 }
 
 /// A condition that must hold: a query that counts its violations.

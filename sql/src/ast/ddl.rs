@@ -111,6 +111,8 @@ pub struct TableConstraint {
     pub not_valid: bool,
 }
 
+// Statements are parsed once and kept once: the size of a rare variant costs nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableConstraintKind {
     PrimaryKey {
@@ -226,6 +228,8 @@ pub struct IndexElement {
     pub nulls_first: Option<bool>,
 }
 
+// Statements are parsed once and kept once: the size of a rare variant costs nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexKey {
     Column(String),

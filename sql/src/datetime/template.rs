@@ -149,7 +149,7 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
         };
         let seconds = shown.clock / MICROS_PER_SECOND % 60;
         let micros = shown.clock % MICROS_PER_SECOND;
-        let calendar = || shown.date.ok_or_else(|| invalid_for_interval());
+        let calendar = || shown.date.ok_or_else(invalid_for_interval);
         let month_index = (shown.month.max(1) as usize - 1) % 12;
         match name {
             "YYYY" => number = Some((shown_year(shown), 4)),

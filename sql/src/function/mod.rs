@@ -186,6 +186,9 @@ impl std::fmt::Debug for AggregateFunction {
     }
 }
 
+/// Evaluation of a set-returning function: all its rows.
+pub type SetEval = fn(&FunctionContext<'_>, &[Datum]) -> Result<Vec<Vec<Datum>>>;
+
 /// A built-in set-returning function (`generate_series`, `unnest`): answers all its rows.
 pub struct SetFunction {
     pub oid: Oid,
@@ -195,7 +198,7 @@ pub struct SetFunction {
     pub columns: &'static [(&'static str, Oid)],
     pub arg_names: &'static [&'static str],
     pub strict: bool,
-    pub eval: fn(&FunctionContext<'_>, &[Datum]) -> Result<Vec<Vec<Datum>>>,
+    pub eval: SetEval,
 }
 
 impl std::fmt::Debug for SetFunction {

@@ -308,10 +308,10 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
                 let index = fraction.len() - fraction_digits.as_str().len();
                 if overflow {
                     out.push('#');
-                } else if let Some(digit) = fraction_digits.next() {
-                    if index < keep_fraction {
-                        out.push(digit);
-                    }
+                } else if let Some(digit) = fraction_digits.next()
+                    && index < keep_fraction
+                {
+                    out.push(digit);
                 }
             }
             Item::Group => {

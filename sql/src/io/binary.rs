@@ -20,7 +20,7 @@ fn fixed<const N: usize>(bytes: &[u8], ty: Type) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| invalid(ty))
 }
 
-fn utf8<'a>(bytes: &'a [u8]) -> Result<&'a str> {
+fn utf8(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let bad = &bytes[error.valid_up_to()..(error.valid_up_to() + 4).min(bytes.len())];
         let shown: Vec<String> =

@@ -79,10 +79,7 @@ impl Numeric {
     fn ln_weight(&self) -> i64 {
         let value = self.to_f64();
         if (0.9..=1.1).contains(&value) {
-            return match self.sub(&Numeric::ONE).ok().and_then(|x| x.exponent()) {
-                Some(exponent) => exponent,
-                None => 0,
-            };
+            return self.sub(&Numeric::ONE).ok().and_then(|x| x.exponent()).unwrap_or_default();
         }
         let Some(exponent) = self.exponent() else { return 0 };
         let leading = if value.is_finite() && value > 0.0 {
@@ -359,6 +356,6 @@ fn ln_fixed(x: &BigInt, precision: u32) -> BigInt {
         power = power * &square / &one;
         n += 2;
     }
-    sum = sum << (doublings + 1);
+    sum <<= doublings + 1;
     div_round(&sum, &pow10(guard))
 }

@@ -302,10 +302,10 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             None => Datum::Null,
         },
         name if name.starts_with("pg_has_role_") => {
-            if let Some(role) = args.first().filter(|_| args.len() > 1) {
-                if let Err(error) = role_exists(source, role) {
-                    return Some(Err(error));
-                }
+            if let Some(role) = args.first().filter(|_| args.len() > 1)
+                && let Err(error) = role_exists(source, role)
+            {
+                return Some(Err(error));
             }
             Datum::Bool(true)
         }

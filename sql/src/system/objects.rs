@@ -140,6 +140,8 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+// One argument per column of pg_proc that differs between built-in functions.
+#[allow(clippy::too_many_arguments)]
 fn builtin(
     sheet: &mut Sheet,
     oid: Oid,
@@ -155,7 +157,7 @@ fn builtin(
     let arg_names = if arg_names.is_empty() {
         Datum::Null
     } else {
-        array(Oid::TEXT, arg_names.iter().map(|n| text(n)).collect())
+        array(Oid::TEXT, arg_names.iter().map(text).collect())
     };
     sheet.add(&[
         ("oid", Datum::Oid(oid)),

@@ -101,7 +101,7 @@ impl Workload for Tatp {
         // Section 2.3: the non-uniform distribution's A grows with the population.
         let a = match self.subscribers {
             ..=1_000_000 => 65_535,
-            ..=10_000_000 => 1_048_575,
+            1_000_001..=10_000_000 => 1_048_575,
             _ => 2_097_151,
         };
         Box::new(TatpTerminal { random: fastrand::Rng::with_seed(seed), subscribers: self.subscribers, a })

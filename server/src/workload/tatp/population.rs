@@ -55,7 +55,7 @@ fn stream(
     make: impl Fn(i32) -> Vec<String> + Send + 'static,
 ) -> CopyJob {
     let rows = (first..=last).map(|s_id| make(s_id).len() as u64).sum();
-    let mut lines = (first..=last).flat_map(move |s_id| make(s_id));
+    let mut lines = (first..=last).flat_map(make);
     CopyJob {
         sql,
         rows,
