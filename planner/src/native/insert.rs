@@ -20,6 +20,7 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 use super::modify::Change;
 use super::node::{Node, collect};
+use super::rows::RowBuffer;
 use super::scan::{ScanColumn, decode};
 use super::statement::Emit;
 use super::write::Target;
@@ -198,6 +199,34 @@ impl Insert {
             })?;
         }
         Ok(count)
+    }
+
+    /// The proposed rows and what RETURNING says of them, before anything is written; `None`
+    /// where ON CONFLICT decides what becomes of them.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, RowBuffer)>> {
+        if self.conflict.is_some() {
+            return Ok(None);
+        }
+        let rows = collect(&self.source, &self.slots, ctx)?;
+        let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
+        for index in 0..rows.len() {
+            rows.restore(index, &mut ctx.frame, &self.slots);
+            if let Some(returning) = &self.returning {
+                shown.push(eval_all(returning, ctx)?);
+            }
+        }
+        Ok(Some((shown, rows)))
+    }
+
+    /// Writes proposed rows.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<()> {
+        let mut touched = FxHashSet::default();
+        let mut row = Vec::new();
+        for index in 0..rows.len() {
+            rows.restore(index, &mut ctx.frame, &self.slots);
+            self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
+        }
+        Ok(())
     }
 
     /// Writes the row in the slots.

@@ -362,6 +362,12 @@ impl Update {
             })?;
             return Ok(count);
         }
+        let found = self.find(ctx)?;
+        self.write(ctx, &found, Some(emit))
+    }
+
+    /// Finds the targets and computes their new values.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
         let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
         let _ = self.targets.run(ctx, &mut |ctx| {
             let key = ctx.frame.keys[self.key].clone();
@@ -377,6 +383,17 @@ impl Update {
             found.keys.push(key);
             Ok(ControlFlow::Continue(()))
         })?;
+        Ok(found)
+    }
+
+    /// Writes what was found, and answers it.
+    pub fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        mut emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        let mut count = 0;
         // Rows that move leave first, so that they may take each other's places.
         let mut moved = Vec::new();
         for (index, key) in found.keys.iter().enumerate() {
@@ -393,7 +410,7 @@ impl Update {
                 self.change.put(ctx, &self.target, moved)?;
             }
             count += 1;
-            if self.returning.is_some() {
+            if let (Some(emit), Some(_)) = (&mut emit, &self.returning) {
                 let _ = emit(found.returning.row(index))?;
             }
         }
@@ -408,11 +425,11 @@ impl Update {
 }
 
 /// Targets found before anything is written.
-struct Found {
+pub(crate) struct Found {
     seen: FxHashSet<Vec<u8>>,
     keys: Vec<Vec<u8>>,
     values: RowBuffer,
-    returning: RowBuffer,
+    pub returning: RowBuffer,
 }
 
 impl Found {
@@ -428,6 +445,12 @@ impl Found {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let found = self.find(ctx)?;
+        self.write(ctx, &found, Some(emit))
+    }
+
+    /// Finds the targets.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
         let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
         let _ = self.targets.run(ctx, &mut |ctx| {
             let key = ctx.frame.keys[self.key].clone();
@@ -442,11 +465,21 @@ impl Delete {
             found.keys.push(key);
             Ok(ControlFlow::Continue(()))
         })?;
+        Ok(found)
+    }
+
+    /// Deletes what was found, and answers it.
+    pub fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        mut emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
         let mut count = 0;
         for (index, key) in found.keys.iter().enumerate() {
             if ctx.txn.delete(&self.target.meta, key)? {
                 count += 1;
-                if self.returning.is_some() {
+                if let (Some(emit), Some(_)) = (&mut emit, &self.returning) {
                     let _ = emit(found.returning.row(index))?;
                 }
             }

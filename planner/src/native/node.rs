@@ -193,10 +193,17 @@ impl Node {
             Node::Limit(limit) => limit.run(ctx, out),
             Node::SetOperation(operation) => operation.run(ctx, out),
             Node::With { ctes, body } => {
+                let mut deferred = Vec::new();
                 for cte in ctes {
-                    cte.prepare(ctx)?;
+                    if let Some(writes) = cte.find(ctx)? {
+                        deferred.push((cte, writes));
+                    }
                 }
-                body.run(ctx, out)
+                let flow = body.run(ctx, out)?;
+                for (cte, writes) in deferred {
+                    cte.write(ctx, writes)?;
+                }
+                Ok(flow)
             }
             Node::CteScan { cache, slots } => {
                 let Cache::Rows(rows) = ctx.frame.caches[*cache].clone() else {

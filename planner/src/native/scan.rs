@@ -48,7 +48,7 @@ pub(crate) struct Scan {
 /// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
 /// times as large, up to [`BATCH_ROWS_MAX`].
 pub(crate) const BATCH_ROWS: usize = 24;
-const BATCH_ROWS_MAX: usize = 1024;
+const BATCH_ROWS_MAX: usize = 8192;
 
 /// A batch of a range: the used columns of its rows, and keys where they are needed (the
 /// storage keys behind index entries always are).

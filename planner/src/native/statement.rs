@@ -11,8 +11,9 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
 use super::insert::Insert;
-use super::modify::{Delete, Update};
+use super::modify::{Delete, Found, Update};
 use super::node::Node;
+use super::rows::RowBuffer;
 use super::with::Cte;
 use super::{CompileEnv, CompiledRoutine, RowSink};
 use crate::bound::{BoundStatement, OutputColumn};
@@ -48,6 +49,12 @@ pub(crate) enum Body {
     Delete(Box<Delete>, usize),
     Call { routine: Arc<dyn CompiledRoutine>, args: Vec<Source>, width: usize },
     With { ctes: Vec<Cte>, body: Box<Body> },
+}
+
+/// What a modifying CTE found and is still to write.
+pub(crate) enum Deferred {
+    Insert(RowBuffer),
+    Change(Found),
 }
 
 /// Where the columns of a result row are.
@@ -166,6 +173,38 @@ impl Body {
             Body::Call { width, .. } => *width,
             Body::With { body, .. } => body.width(),
         }
+    }
+
+    /// The rows it answers and what it is still to write; `None` where that cannot be told
+    /// before writing.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, Deferred)>> {
+        Ok(match self {
+            Body::Insert(insert, _) => insert.find(ctx)?.map(|(shown, rows)| (shown, Deferred::Insert(rows))),
+            Body::Update(update, _) => {
+                let mut found = update.find(ctx)?;
+                Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
+            }
+            Body::Delete(delete, _) => {
+                let mut found = delete.find(ctx)?;
+                Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
+            }
+            Body::Query { .. } | Body::Call { .. } | Body::With { .. } => None,
+        })
+    }
+
+    /// Writes what [`Body::find`] left.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<()> {
+        match (self, deferred) {
+            (Body::Insert(insert, _), Deferred::Insert(rows)) => insert.write(ctx, &rows)?,
+            (Body::Update(update, _), Deferred::Change(found)) => {
+                update.write(ctx, &found, None)?;
+            }
+            (Body::Delete(delete, _), Deferred::Change(found)) => {
+                delete.write(ctx, &found, None)?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Runs it in the current frame. The count is of rows answered by a query, written by

@@ -329,6 +329,25 @@ fn sets_distinct_and_with() {
 }
 
 #[test]
+fn parts_of_a_statement_see_it_unmade() {
+    check(
+        "create table t (a int primary key, b int); insert into t values (1,1),(2,2),(3,3);
+         with g as (delete from t where a < 3 returning a) select (select count(*) from t), (select sum(a) from g);
+         with u as (update t set b = b + 10 returning b) select t.b, u.b from t, u; select * from t;
+         with i as (insert into t values (7, 7) returning a) select count(*), (select a from i) from t; select count(*) from t;
+         with m as (delete from t returning a, b) insert into t select a, b + 1 from m returning *",
+        "3 rows
+         3|3
+         3|13
+         3|13
+         1|7
+         2
+         3|14
+         7|8",
+    );
+}
+
+#[test]
 fn window_functions() {
     check(
         "create table t (a int primary key, g text, v int); insert into t values (1,'x',10),(2,'x',20),(3,'y',5),(4,'x',20);

@@ -1,5 +1,8 @@
 //! WITH: queries computed once and read by name, recursion, and modifying CTEs.
 //!
+//! The parts of a statement see the database as it was before it (chapter 7.8.4): a query
+//! with modifying CTEs is answered from what they found, and only then do they write.
+//!
 //! A CTE's rows are kept in the frame. A recursive one keeps two sets: the working table,
 //! which its own term reads, and the result, which everybody else does.
 
@@ -17,7 +20,7 @@ use super::node::{Node, collect};
 use super::path::OrderKey;
 use super::relation::Planned;
 use super::rows::RowBuffer;
-use super::statement::Body;
+use super::statement::{Body, Deferred};
 use crate::bound::{Cte as BoundCte, CteBody, Rel};
 
 pub(crate) struct Cte {
@@ -121,7 +124,33 @@ impl Compiler<'_> {
 }
 
 impl Cte {
-    /// Computes the rows.
+    /// Computes the rows; what a modifying CTE is to write is left to [`Cte::write`].
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Deferred>> {
+        let CteNode::Modify(body) = &self.body else {
+            self.prepare(ctx)?;
+            return Ok(None);
+        };
+        match body.find(ctx)? {
+            Some((rows, deferred)) => {
+                ctx.frame.caches[self.cache] = Cache::Rows(Arc::new(rows));
+                Ok(Some(deferred))
+            }
+            None => {
+                self.prepare(ctx)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes what [`Cte::find`] left.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<()> {
+        if let CteNode::Modify(body) = &self.body {
+            body.write(ctx, deferred)?;
+        }
+        Ok(())
+    }
+
+    /// Computes the rows, and writes.
     pub fn prepare(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         let rows = match &self.body {
             CteNode::Query { node, slots } => collect(node, slots, ctx)?,
