@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use archipel_engine::id::Epoch;
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::wire::output::Output;
@@ -36,7 +37,7 @@ struct Held {
 
 /// One connection's outgoing side. Lives on one thread.
 pub struct Replies<D> {
-    socket: Rc<TcpStream>,
+    socket: OwnedWriteHalf,
     durability: D,
     queue: RefCell<VecDeque<Held>>,
     queued_bytes: Cell<usize>,
@@ -49,7 +50,7 @@ pub struct Replies<D> {
 }
 
 impl<D: Durability> Replies<D> {
-    pub fn new(socket: Rc<TcpStream>, durability: D) -> Rc<Replies<D>> {
+    pub fn new(socket: OwnedWriteHalf, durability: D) -> Rc<Replies<D>> {
         Rc::new(Replies {
             socket,
             durability,
@@ -61,6 +62,11 @@ impl<D: Durability> Replies<D> {
             queued: Notify::new(),
             progress: Notify::new(),
         })
+    }
+
+    /// The connection's socket.
+    pub fn socket(&self) -> &TcpStream {
+        self.socket.as_ref()
     }
 
     /// Hands over everything in `output`. `depends_on` is `Epoch(0)` for replies that need not
@@ -164,7 +170,7 @@ impl<D: Durability> Replies<D> {
     }
 }
 
-async fn write_all(socket: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+async fn write_all(socket: &OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match socket.try_write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -207,7 +213,7 @@ mod tests {
             .run_until(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-                let socket = Rc::new(listener.accept().await.unwrap().0);
+                let (_reader, socket) = listener.accept().await.unwrap().0.into_split();
                 let (durable, gate) = watch::channel(1);
                 let replies = Replies::new(socket, Gate(gate));
                 tokio::task::spawn_local(replies.clone().write_queued());

@@ -12,7 +12,9 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
 
 use super::Session;
 use super::transaction::Transaction;
@@ -39,9 +41,9 @@ pub(super) enum Flow {
 pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
     let _ = arrival.socket.set_nonblocking(true);
     let Ok(socket) = TcpStream::from_std(arrival.socket) else { return };
-    let socket = Rc::new(socket);
-    closing.attach(&socket);
-    let replies = Replies::new(socket.clone(), EngineDurability(server.engine.clone()));
+    let (mut reader, socket) = socket.into_split();
+    let replies = Replies::new(socket, EngineDurability(server.engine.clone()));
+    closing.attach(&replies);
     let writer = tokio::task::spawn_local(replies.clone().write_queued());
     let mut input = Input::new(server.config.integer("max_message_size") as usize);
     input.room().extend_from_slice(&arrival.rest);
@@ -54,7 +56,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     match opened {
         Ok(mut session) => {
             session.flush().await;
-            session.work(&socket, &mut input, &closing).await;
+            session.work(&mut reader, &mut input, &closing).await;
             session.leave().await;
         }
         Err(error) => {
@@ -72,19 +74,19 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
 #[derive(Default)]
 pub struct Closing {
     asked: std::cell::Cell<bool>,
-    socket: std::cell::RefCell<Option<Rc<TcpStream>>>,
+    replies: std::cell::RefCell<Option<Rc<Replies<EngineDurability>>>>,
 }
 
 impl Closing {
-    fn attach(&self, socket: &Rc<TcpStream>) {
-        *self.socket.borrow_mut() = Some(socket.clone());
+    fn attach(&self, replies: &Rc<Replies<EngineDurability>>) {
+        *self.replies.borrow_mut() = Some(replies.clone());
     }
 
     /// Ends the session when its running statement is over: the socket reads as finished.
     pub fn ask(&self) {
         self.asked.set(true);
-        if let Some(socket) = &*self.socket.borrow() {
-            let _ = socket2::SockRef::from(&**socket).shutdown(std::net::Shutdown::Read);
+        if let Some(replies) = &*self.replies.borrow() {
+            let _ = socket2::SockRef::from(replies.socket()).shutdown(std::net::Shutdown::Read);
         }
     }
 
@@ -179,7 +181,7 @@ impl Session {
         })
     }
 
-    async fn work(&mut self, socket: &TcpStream, input: &mut Input, closing: &Closing) {
+    async fn work(&mut self, reader: &mut OwnedReadHalf, input: &mut Input, closing: &Closing) {
         let mut handled = 0;
         loop {
             match input.frame() {
@@ -206,7 +208,7 @@ impl Session {
                     return;
                 }
             }
-            match self.receive(socket, input).await {
+            match self.receive(reader, input).await {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(Some(error)) => {
@@ -229,39 +231,47 @@ impl Session {
 
     /// Reads what has arrived, waiting if nothing has. `Err(Some(…))` ends the session with an
     /// error for the client, `Err(None)` without.
-    async fn receive(&mut self, socket: &TcpStream, input: &mut Input) -> Result<usize, Option<SqlError>> {
-        loop {
-            match socket.try_read_buf(input.room()) {
-                Ok(count) => return Ok(count),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return Err(None),
+    async fn receive(
+        &mut self,
+        reader: &mut OwnedReadHalf,
+        input: &mut Input,
+    ) -> Result<usize, Option<SqlError>> {
+        // Read through `AsyncRead`: a read that does not fill the buffer tells tokio that the
+        // socket is empty, and saves the system call that would find that out.
+        let mut read = std::pin::pin!(reader.read_buf(input.room()));
+        let arrived = match futures::poll!(read.as_mut()) {
+            std::task::Poll::Ready(arrived) => arrived,
+            std::task::Poll::Pending => {
+                self.become_idle();
+                match self.idle_limit() {
+                    (None, ..) => read.await,
+                    (Some(limit), state, message) => match tokio::time::timeout(limit, read).await {
+                        Ok(arrived) => arrived,
+                        Err(_) => return Err(Some(SqlError::new(state, message))),
+                    },
+                }
             }
-            self.become_idle();
-            let (limit, message) = self.idle_limit();
-            let ready = match limit {
-                None => socket.readable().await,
-                Some(limit) => match tokio::time::timeout(limit, socket.readable()).await {
-                    Ok(ready) => ready,
-                    Err(_) => return Err(Some(SqlError::new(SqlState(*b"57P05"), message))),
-                },
-            };
-            if ready.is_err() {
-                return Err(None);
-            }
-        }
+        };
+        arrived.map_err(|_| None)
     }
 
-    fn idle_limit(&self) -> (Option<Duration>, &'static str) {
+    /// How long the client may stay silent now, and the error when it does.
+    fn idle_limit(&self) -> (Option<Duration>, SqlState, &'static str) {
         let effective = self.settings.effective();
-        let (name, message) = if self.transaction.is_open() {
+        let (limit_ms, state, message) = if self.transaction.is_open() {
             (
                 effective.idle_in_transaction_timeout_ms,
+                SqlState(*b"25P03"),
                 "terminating connection due to idle-in-transaction timeout",
             )
         } else {
-            (effective.idle_session_timeout_ms, "terminating connection due to idle-session timeout")
+            (
+                effective.idle_session_timeout_ms,
+                SqlState(*b"57P05"),
+                "terminating connection due to idle-session timeout",
+            )
         };
-        ((name > 0).then(|| Duration::from_millis(name)), message)
+        ((limit_ms > 0).then(|| Duration::from_millis(limit_ms)), state, message)
     }
 
     /// A message whose bounds were known and whose content was not: an error as for any
