@@ -7,7 +7,7 @@
 //! the entries below each child, so the halves of a cut know their size at once and the n-th
 //! key (where to cut) is found in O(height).
 //!
-//! Nodes hold up to 32 keys, arranged for search (`slots`): common prefix cut off, eight bytes
+//! Nodes hold up to 31 keys, arranged for search (`slots`): common prefix cut off, eight bytes
 //! of each key beside each other as integers, short keys in the node. Nodes may be thin; a
 //! change that passes a thin one levels it with a neighbour. A leaf that overflows at its end
 //! is left full, so ascending keys fill their leaves.

@@ -10,6 +10,7 @@ pub(super) const FANOUT: usize = CAPACITY + 1;
 pub(super) const THIN: usize = CAPACITY / 4;
 
 #[derive(Clone)]
+#[repr(C)]
 pub(super) struct Leaf {
     /// Greatest stamp of any write to this leaf.
     pub(super) stamp: u64,
@@ -20,6 +21,7 @@ pub(super) struct Leaf {
 }
 
 #[derive(Clone)]
+#[repr(C)]
 pub(super) struct Inner<P: Pointer> {
     /// Separators: `separators.key(i)` is at most every key below child `i + 1` and above every
     /// key below child `i`.
@@ -33,6 +35,9 @@ pub(super) enum Node<P: Pointer> {
     Leaf(P::Of<Leaf>),
     Inner(P::Of<Inner<P>>),
 }
+
+// An allocator's size class; see `CAPACITY`.
+const _: () = assert!(size_of::<Leaf>() <= 1536);
 
 impl<P: Pointer> Clone for Node<P> {
     fn clone(&self) -> Self {
