@@ -90,6 +90,14 @@ impl<'a> Lowerer<'a> {
                     return unsupported("a table without rows of its own");
                 };
                 let types: Vec<Type> = table.columns.iter().map(|column| column.ty).collect();
+                // A definition may have come between the plan and this run: it is compiled anew
+                // where layouts are checked, by the native executor.
+                let kinds = &meta.def.columns;
+                if kinds.len() < types.len()
+                    || types.iter().zip(kinds).any(|(ty, kind)| Codec::of(*ty).kind() != *kind)
+                {
+                    return unsupported("a table whose definition has changed");
+                }
                 let provider =
                     SnapshotTable::new(meta, self.snapshot.clone(), types.clone(), self.context.clone());
                 let name = self.name();

@@ -271,6 +271,17 @@ impl Binder<'_, '_> {
 
     fn argument(&mut self, arg: &FunctionArg) -> Result<Vec<Argument>> {
         match arg {
+            // `name := value` arrives as an operator.
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+                left,
+                op: sqlparser::ast::BinaryOperator::Assignment,
+                right,
+            })) if matches!(**left, Expr::Identifier(_)) => {
+                let Expr::Identifier(name) = left.as_ref() else {
+                    return Err(SqlError::internal("a name that is none"));
+                };
+                Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(right)?, variadic: false }])
+            }
             FunctionArg::Unnamed(_) => {
                 Ok(self.argument_values(arg)?.into_iter().map(Argument::positional).collect())
             }

@@ -19,6 +19,13 @@ impl Binder<'_, '_> {
     pub(crate) fn named_value(&mut self, parts: &[Ident]) -> Result<FoundColumn> {
         let span = parts.first().map_or_else(Span::empty, |ident| ident.span);
         let names: Vec<String> = parts.iter().map(ident_name).collect();
+        // Words of the grammar that look like names.
+        if let ([ident], [name]) = (parts, &names[..])
+            && ident.quote_style.is_none()
+            && matches!(name.as_str(), "current_schema" | "current_catalog")
+        {
+            return Ok(FoundColumn { expr: self.value_function(&names, None)?, source: None });
+        }
         let variable = match self.env.variables {
             Some(variables) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();

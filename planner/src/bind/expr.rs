@@ -24,14 +24,6 @@ impl Binder<'_, '_> {
 
     fn expr_inner(&mut self, expr: &Expr) -> Result<BoundExpr> {
         match expr {
-            // Words of the grammar that look like names.
-            Expr::Identifier(ident)
-                if ident.quote_style.is_none()
-                    && ["current_schema", "current_catalog"]
-                        .contains(&ident.value.to_lowercase().as_str()) =>
-            {
-                self.value_function(&[ident.value.to_lowercase()], None)
-            }
             Expr::Identifier(ident) => self.column_reference(std::slice::from_ref(ident)),
             Expr::CompoundIdentifier(parts) => self.column_reference(parts),
             Expr::CompoundFieldAccess { root, access_chain } => {

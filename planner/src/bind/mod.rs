@@ -26,7 +26,7 @@
 
 pub mod call;
 pub mod coerce;
-pub(crate) mod column;
+pub mod column;
 pub mod compare;
 pub(crate) mod cte;
 pub mod display;
