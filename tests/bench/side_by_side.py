@@ -56,7 +56,7 @@ class PostgreSql:
         settings = {
             "port": self.port,
             "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": "''",
+            "unix_socket_directories": "",
             "shared_buffers": f"{memory_mb() // 4}MB",
             "max_connections": 200,
             "max_wal_size": "16GB",
@@ -64,7 +64,7 @@ class PostgreSql:
             "wal_buffers": "64MB",
         }
         with open(self.data / "postgresql.auto.conf", "a", encoding="utf-8") as file:
-            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         self.control("start", "-l", str(self.data / "log"))
         subprocess.run(
             [str(POSTGRES / "createdb"), "-h", "127.0.0.1", "-p", str(self.port), "-U", "archipel", "archipel"],
@@ -164,9 +164,9 @@ def drive(server, arguments, regime, directory):
 
 
 def pgbench_check(server, arguments):
-    """PostgreSQL's rate for one call of the workload, by pgbench and by our driver."""
+    """PostgreSQL's rate for one call of the workload, by pgbench and by our driver, with the same parameters."""
     only, script = {
-        "tpcc": ("stock_level", "\\set w random(1, {s})\n\\set d random(1, 10)\nCALL stock_level(:w, :d, 15);\n"),
+        "tpcc": ("stock_level", "\\set w :client_id % {s} + 1\n\\set d :client_id % 10 + 1\n\\set t random(10, 20)\nCALL stock_level(:w, :d, :t);\n"),
         "tatp": ("get_access_data", "\\set s random(1, {s} * 100000)\nSELECT * FROM get_access_data(:s, 1::smallint);\n"),
     }[arguments.workload]
     with tempfile.NamedTemporaryFile("w", suffix=".sql", delete=False) as file:
