@@ -81,6 +81,8 @@ impl Database {
             pin_threads: false,
             abort_on_log_failure: false,
             background: false,
+            // Nothing here can go on as an interactive transaction.
+            one_shot_budget_micros: 60_000_000,
             ..EngineConfig::with_executors(1)
         };
         let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("an empty store opens");
