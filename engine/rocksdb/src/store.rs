@@ -275,9 +275,11 @@ impl LogStore for RocksLogStore {
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         let opened = self.opened()?;
         let (db, family) = opened.log();
+        let Some(last) = below.0.checked_sub(1) else { return Ok(()) };
         let (from, to) = (0u64.to_be_bytes(), below.0.to_be_bytes());
-        // Whole files first: their space returns at once.
-        db.delete_file_in_range_cf(family, from, to).map_err(store_error)?;
+        // Whole files first: their space returns at once. Here the end belongs to the range, so
+        // it is the last batch to go: a file may end exactly with the first one to stay.
+        db.delete_file_in_range_cf(family, from, last.to_be_bytes()).map_err(store_error)?;
         db.delete_range_cf_opt(family, from, to, &synced(true)).map_err(store_error)
     }
 
@@ -431,6 +433,30 @@ mod tests {
         };
         store.read_log(BatchNumber(0), &mut visit).expect("readable");
         assert_eq!(numbers, (10..15).collect::<Vec<_>>());
+    }
+
+    /// Removing whole files takes both ends of its range: the batch at the cut must not go with
+    /// a file that ends with it.
+    #[test]
+    fn the_first_batch_to_stay_survives_at_the_end_of_a_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+        fill(&store, 1..6);
+        {
+            let opened = store.opened().expect("open");
+            let (db, family) = opened.log();
+            db.flush_cf(family).expect("flushed");
+            db.compact_range_cf(family, None::<&[u8]>, None::<&[u8]>);
+        }
+        fill(&store, 6..10);
+        store.truncate(BatchNumber(5)).expect("cut");
+        let mut numbers = Vec::new();
+        let mut visit = |number: BatchNumber, _: &[u8]| {
+            numbers.push(number.0);
+            ControlFlow::Continue(())
+        };
+        store.read_log(BatchNumber(5), &mut visit).expect("readable");
+        assert_eq!(numbers, (5..10).collect::<Vec<_>>());
     }
 
     #[test]
