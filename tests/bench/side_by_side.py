@@ -14,6 +14,8 @@ import time
 
 POSTGRES = pathlib.Path("/usr/lib/postgresql/15/bin")
 START_LIMIT_S = 120
+# Archipel's exit code for a port in use.
+BUSY_PORT = 3
 
 
 def archipel_binary() -> str:
@@ -94,7 +96,7 @@ class Archipel:
         self.log = open(directory / "archipel.log", "w", encoding="utf-8")
         self.start()
 
-    def start(self):
+    def start(self, tries=5):
         self.port = free_port()
         self.process = subprocess.Popen(
             [archipel_binary(), "serve", "--http", "off", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)],
@@ -106,8 +108,12 @@ class Archipel:
             ready = subprocess.run(["psql", "-X", "-q", "-At", "-d", self.url, "-c", "SELECT 1"], capture_output=True)
             if ready.returncode == 0:
                 return time.monotonic() - begin
+            if self.process.poll() == BUSY_PORT and tries > 1:
+                # A port that was free a moment ago may be some connection's own by now.
+                return self.start(tries - 1)
             if self.process.poll() is not None or time.monotonic() - begin > START_LIMIT_S:
-                sys.exit(f"Archipel did not start; see {self.log.name}")
+                with open(self.log.name, encoding="utf-8") as log:
+                    sys.exit(f"Archipel did not start:\n{log.read()[-2000:]}")
             time.sleep(0.1)
 
     @property
