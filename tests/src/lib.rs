@@ -4,10 +4,12 @@
 //! - [`postgres`] a PostgreSQL 15 cluster, the oracle
 //! - [`slt`]      one sqllogictest file against either
 //! - [`port`]     free loopback ports
+//! - [`browser`]  a headless Chromium, for pages
 //!
 //! Workloads (`workloads/`), SQL suites (`slt/`) and benchmarks (`bench/`) lie beside it; the
 //! tests that use this house are in `tests/tests`.
 
+pub mod browser;
 pub mod port;
 pub mod postgres;
 pub mod server;

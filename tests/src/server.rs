@@ -16,15 +16,25 @@ pub struct Server {
     directory: tempfile::TempDir,
     settings: Vec<String>,
     port: u16,
+    page_port: Option<u16>,
     child: Option<Child>,
 }
 
 impl Server {
     /// A fresh data directory, served with `settings` (`name=value`).
     pub fn start(settings: &[&str]) -> Server {
+        Server::begin(settings, None)
+    }
+
+    /// The same, with the live page.
+    pub fn start_with_page(settings: &[&str]) -> Server {
+        Server::begin(settings, Some(0))
+    }
+
+    fn begin(settings: &[&str], page_port: Option<u16>) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Server { directory, settings, port: 0, child: None };
+        let mut server = Server { directory, settings, port: 0, page_port, child: None };
         server.restart();
         server
     }
@@ -34,6 +44,7 @@ impl Server {
         assert!(self.child.is_none(), "it is running already");
         for _ in 0..5 {
             self.port = port::free();
+            self.page_port = self.page_port.map(|_| port::free());
             let mut child = self.command(self.port).spawn().expect("the binary can be run");
             let begin = Instant::now();
             loop {
@@ -62,8 +73,9 @@ impl Server {
     /// The command that serves this data directory.
     pub fn command(&self, port: u16) -> Command {
         let mut command = Command::new(archipel_binary());
+        let page = self.page_port.map_or("off".to_owned(), |port| format!("127.0.0.1:{port}"));
         command
-            .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
+            .args(["serve", "--http", &page, "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
             .arg(self.data_directory());
         for setting in &self.settings {
             command.args(["--set", setting]);
@@ -88,6 +100,11 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where the live page is, for a server started with it.
+    pub fn page_url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.page_port.expect("the server was started with its page"))
     }
 
     pub fn url(&self) -> String {

@@ -1,0 +1,70 @@
+//! The live page, in a real browser.
+
+use std::time::Duration;
+
+use archipel_tests::browser::Page;
+use archipel_tests::server::Server;
+use serde_json::json;
+
+fn number(page: &mut Page, expression: &str) -> f64 {
+    page.evaluate(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
+}
+
+#[test]
+fn the_live_page_draws_every_partition_and_the_load() {
+    let server = Server::start_with_page(&[]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let client = runtime.block_on(async {
+        let client = server.connect().await;
+        client
+            .batch_execute("CREATE TABLE visits (page integer PRIMARY KEY, count bigint NOT NULL)")
+            .await
+            .expect("a table can be created");
+        client
+            .batch_execute("INSERT INTO visits SELECT n, 0 FROM generate_series(1, 1000) n")
+            .await
+            .expect("rows");
+        client
+    });
+    let (partitions, executors) = runtime.block_on(async {
+        let count = async |query: &str| -> i64 { client.query_one(query, &[]).await.expect(query).get(0) };
+        (
+            count("SELECT count(*) FROM archipel.partitions").await,
+            count("SELECT count(*) FROM archipel.executors").await,
+        )
+    });
+    let load = runtime.spawn(async move {
+        let update =
+            client.prepare("UPDATE visits SET count = count + 1 WHERE page = $1").await.expect("prepared");
+        for page in (1..=1000i32).cycle() {
+            client.execute(&update, &[&page]).await.expect("an update runs");
+        }
+    });
+
+    let mut page = Page::open(&server.page_url(), 1200, 900);
+    // Two polls make the first rate; the last one is what the page shows.
+    page.wait_for("history.length >= 3");
+    assert_eq!(page.evaluate("document.querySelectorAll('.executor').length"), json!(executors));
+    assert_eq!(page.evaluate("document.querySelectorAll('.partitions i').length"), json!(partitions));
+    let shown = number(&mut page, "history.at(-1)");
+    assert!(shown > 10.0, "the load shows as {shown} transactions a second");
+    let squares = "[...document.querySelectorAll('.partitions i')].map(e => +e.style.opacity)";
+    let brightest = number(&mut page, &format!("Math.max(...{squares})"));
+    let dimmest = number(&mut page, &format!("Math.min(...{squares})"));
+    assert!(
+        brightest > 0.99 && dimmest < 0.5,
+        "busy partitions are bright, idle ones dim: {dimmest}..{brightest}"
+    );
+    assert_eq!(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+        json!(true),
+        "nothing overflows"
+    );
+
+    load.abort();
+    // The rate follows the load down: what is left is the page's own history.
+    runtime.block_on(async { tokio::time::sleep(Duration::from_millis(100)).await });
+    page.wait_for("history.at(-1) === 0");
+    drop(server);
+    page.wait_for("document.getElementById('state').textContent === 'server does not answer'");
+}
