@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
@@ -16,6 +16,7 @@ pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams}
 pub(crate) use shared::Shared;
 pub use views::{LogView, PartitionView, RouteView};
 
+use crate::client::Client;
 use crate::executor::{ExecutorHandle, ExecutorInfo, Worker};
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId};
 use crate::partition::{HeldList, RoutingTable};
@@ -49,9 +50,8 @@ pub struct SubmitOptions<'i> {
     pub lock_wait: LockWait,
     /// The program promises not to write.
     pub read_only: bool,
-    /// Raised by others to cancel: looked at by scans, before a commit, and while the program
-    /// waits for partitions.
-    pub cancel: Option<&'i Arc<AtomicBool>>,
+    /// Who submits: asked whether to stop, told what the program waits for.
+    pub client: Option<&'i Arc<Client>>,
 }
 
 impl Engine {
@@ -72,11 +72,23 @@ impl Engine {
         })
     }
 
+    /// A new client, known to its caller by `number`.
+    pub fn client(&self, number: i32) -> Arc<Client> {
+        Client::new(number, self.shared.next_transaction())
+    }
+
     /// Begins an interactive transaction.
     pub fn begin(&self) -> Interactive {
         let id = self.shared.next_transaction();
         let state = InteractiveState::new(id, self.shared.clock.wall_micros());
         Interactive { state, shared: self.shared.clone() }
+    }
+
+    /// Begins an interactive transaction of a client.
+    pub fn begin_for(&self, client: &Arc<Client>) -> Interactive {
+        let transaction = self.begin();
+        client.begin(&transaction.state);
+        transaction
     }
 
     /// Commits an interactive transaction. If the outcome is an error other than
@@ -243,7 +255,7 @@ pub(crate) fn submit_on<P: Program>(
         interactive: options.transaction.map(|transaction| transaction.state.clone()),
         lock_wait: options.lock_wait,
         read_only: options.read_only,
-        cancel: options.cancel.cloned(),
+        client: options.client.cloned(),
     };
     if let Some(interactive) = &run_options.interactive
         && !interactive.is_active()

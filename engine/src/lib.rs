@@ -7,6 +7,7 @@
 //!
 //! The life of a transaction, module by module:
 //!
+//! - [`client`]     who submits: its cancel flag, its open transaction, what it waits for
 //! - [`program`]    what a caller submits, and why it may be stopped; [`submission`] what it gets
 //! - [`engine`]     the front: open, submit, begin, snapshot, views; recovery and checkpoints
 //! - [`partition`]  the routing table, the state word, claims, queues and lending
@@ -24,6 +25,7 @@
 //! their owner's cache lines.
 
 pub mod cell;
+pub mod client;
 pub mod clock;
 pub mod engine;
 pub mod executor;
@@ -41,6 +43,7 @@ pub mod table;
 pub mod topology;
 pub mod txn;
 
+pub use client::{Client, Wait, WaitOn};
 pub use engine::{
     Durable, Engine, EngineConfig, ExecutorPlace, Interleave, LogView, OpenError, PartitionView, Point,
     RouteView, Seams, SubmitOptions,

@@ -115,9 +115,17 @@ async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let open: Rc<RefCell<Vec<std::rc::Weak<Closing>>>> = Rc::default();
+    let mut terminations = server.sessions.terminations();
     loop {
         let arrival = tokio::select! {
             arrival = arrivals.recv() => arrival,
+            // The sender lives as long as the server.
+            _ = terminations.changed() => {
+                for closing in open.borrow().iter().filter_map(std::rc::Weak::upgrade) {
+                    closing.ask_if_terminated();
+                }
+                continue;
+            }
             _ = stop.wait_for(|stop| *stop) => None,
         };
         let Some(arrival) = arrival else { break };

@@ -44,7 +44,26 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_sleep" => return sleep(host, args),
-        "pg_blocking_pids" => array(Oid::INT4, Vec::new()),
+        "pg_terminate_backend" => match args {
+            [Datum::Int4(process), ..] => Datum::Bool(host.server.sessions.terminate_backend(*process)),
+            _ => Datum::Null,
+        },
+        "pg_blocking_pids" => match args {
+            [Datum::Int4(process)] => {
+                let blocking = crate::system::activity::blocking(host, *process);
+                array(Oid::INT4, blocking.into_iter().map(Datum::Int4).collect())
+            }
+            _ => Datum::Null,
+        },
+        // What PostgreSQL's isolation tester asks: whether one of its own sessions is in the way.
+        "pg_isolation_test_session_is_blocked" => match args {
+            [Datum::Int4(process), Datum::Array(tested)] => {
+                let blocking = crate::system::activity::blocking(host, *process);
+                let tested = |process| tested.values.contains(&Datum::Int4(process));
+                Datum::Bool(blocking.into_iter().any(tested))
+            }
+            _ => Datum::Null,
+        },
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_reload_conf" => return Err(SqlError::unsupported("reloading the configuration")),
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "sql_2325" => {

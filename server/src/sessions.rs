@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 
+use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Why a running statement shall stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +51,21 @@ pub struct SessionEntry {
     pub executor: u16,
     pub backend_start: i64,
     pub activity: Mutex<Activity>,
-    /// Set to stop the running statement; cleared when the next one begins.
-    pub cancel: Arc<AtomicBool>,
+    /// The session as the engine knows it. Its cancel flag is set to stop the running
+    /// statement, and cleared when the next one begins.
+    pub engine: Arc<Client>,
     reason: AtomicU8,
     running: AtomicBool,
     asked: Notify,
+    /// The session shall end: `pg_terminate_backend`.
+    terminated: AtomicBool,
 }
 
 impl SessionEntry {
     /// A statement begins: a cancel request that came before it was meant for another one.
     pub fn begin_statement(&self) {
-        if self.cancel.load(Ordering::Relaxed) {
-            self.cancel.store(false, Ordering::Relaxed);
+        if self.engine.is_cancelled() {
+            self.engine.set_cancelled(false);
             self.reason.store(CancelReason::None as u8, Ordering::Relaxed);
         }
         self.running.store(true, Ordering::Release);
@@ -75,7 +79,7 @@ impl SessionEntry {
     pub fn cancel(&self, reason: CancelReason) {
         if self.running.load(Ordering::Acquire) {
             self.reason.store(reason as u8, Ordering::Relaxed);
-            self.cancel.store(true, Ordering::Release);
+            self.engine.set_cancelled(true);
             self.asked.notify_one();
         }
     }
@@ -88,7 +92,12 @@ impl SessionEntry {
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+        self.engine.is_cancelled()
+    }
+
+    /// Whether somebody wants the session to end.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::Acquire)
     }
 
     /// The error of a statement that was asked to stop.
@@ -113,6 +122,8 @@ pub struct Sessions {
     next: AtomicI32,
     count: AtomicUsize,
     limit: usize,
+    /// Changes when a session shall end; executors look which of theirs it is.
+    terminations: watch::Sender<()>,
 }
 
 /// A place in the table, given back when dropped.
@@ -122,13 +133,15 @@ pub struct Registered {
 }
 
 /// What a new session brings.
-pub struct NewSession {
+pub struct NewSession<'e> {
     pub user: String,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
     pub executor: u16,
     pub now: i64,
     pub secret: i32,
+    /// Makes the engine's client for a process id.
+    pub engine: &'e dyn Fn(i32) -> Arc<Client>,
 }
 
 impl Sessions {
@@ -138,11 +151,12 @@ impl Sessions {
             next: AtomicI32::new(1),
             count: AtomicUsize::new(0),
             limit,
+            terminations: watch::channel(()).0,
         })
     }
 
     /// Registers a session, or answers PostgreSQL's error when there are too many.
-    pub fn register(self: &Arc<Self>, new: NewSession) -> Result<Registered, SqlError> {
+    pub fn register(self: &Arc<Self>, new: NewSession<'_>) -> Result<Registered, SqlError> {
         let mut entries = self.entries.lock();
         if entries.len() >= self.limit {
             return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"));
@@ -162,10 +176,11 @@ impl Sessions {
             executor: new.executor,
             backend_start: new.now,
             activity: Mutex::new(Activity { state_change: new.now, ..Activity::default() }),
-            cancel: Arc::default(),
+            engine: (new.engine)(process_id),
             reason: AtomicU8::new(0),
             running: AtomicBool::new(false),
             asked: Notify::new(),
+            terminated: AtomicBool::new(false),
         });
         entries.insert(process_id, entry.clone());
         self.count.store(entries.len(), Ordering::Relaxed);
@@ -200,6 +215,20 @@ impl Sessions {
         }
     }
 
+    /// `pg_terminate_backend`: the session's statement is cancelled, and its client told to go.
+    pub fn terminate_backend(&self, process_id: i32) -> bool {
+        let Some(entry) = self.entries.lock().get(&process_id).cloned() else { return false };
+        entry.terminated.store(true, Ordering::Release);
+        entry.cancel(CancelReason::Shutdown);
+        self.terminations.send_replace(());
+        true
+    }
+
+    /// Changes when a session shall end.
+    pub fn terminations(&self) -> watch::Receiver<()> {
+        self.terminations.subscribe()
+    }
+
     /// All sessions, by process id.
     pub fn list(&self) -> Vec<Arc<SessionEntry>> {
         let mut entries: Vec<_> = self.entries.lock().values().cloned().collect();
@@ -227,7 +256,7 @@ impl Drop for Registered {
 mod tests {
     use super::*;
 
-    fn new() -> NewSession {
+    fn new() -> NewSession<'static> {
         NewSession {
             user: "archipel".into(),
             database: "archipel".into(),
@@ -235,6 +264,7 @@ mod tests {
             executor: 0,
             now: 0,
             secret: 42,
+            engine: &Client::detached,
         }
     }
 

@@ -3,10 +3,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
 use super::{InteractiveState, LockWait, RowWaiter, Txn};
+use crate::client::Client;
 use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::Epoch;
@@ -25,12 +26,19 @@ pub(crate) struct RunOptions {
     pub interactive: Option<Arc<InteractiveState>>,
     pub lock_wait: LockWait,
     pub read_only: bool,
-    pub cancel: Option<Arc<AtomicBool>>,
+    pub client: Option<Arc<Client>>,
 }
 
 impl RunOptions {
     fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+        self.client.as_ref().is_some_and(|client| client.is_cancelled())
+    }
+
+    /// The program waits no more.
+    fn end_wait(&self) {
+        if let Some(client) = &self.client {
+            client.end_wait();
+        }
     }
 }
 
@@ -62,7 +70,7 @@ pub(crate) fn run_held<P: Program>(
     }
     let mut txn =
         Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
-    txn.cancel = options.cancel.clone();
+    txn.client = options.client.clone();
     let result = loop {
         if options.is_cancelled() {
             break Err(Stop::Cancelled);
@@ -266,6 +274,7 @@ impl<P: Program> Job for Attempt<P> {
 
     fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
         self.pending.set_row_waiter(None);
+        self.options.end_wait();
         shared.counters.row_waits.fetch_add(1, Ordering::Relaxed);
         self.enqueue(shared, worker);
     }
@@ -274,6 +283,7 @@ impl<P: Program> Job for Attempt<P> {
         if let Some(interactive) = &self.options.interactive {
             self.pending.shared_waits_forget(interactive.id);
         }
+        self.options.end_wait();
         self.finish(reason);
     }
 }

@@ -60,6 +60,7 @@ pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};
 pub(crate) use write::entry_bytes;
 
+use crate::client::{Client, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
@@ -158,7 +159,7 @@ pub struct Txn<'w> {
     finishing: Option<TxnId>,
     /// A look at reference tables for a prediction: partitions are not to be claimed.
     holds_nothing: bool,
-    cancel: Option<Arc<std::sync::atomic::AtomicBool>>,
+    client: Option<Arc<Client>>,
 }
 
 impl<'w> Txn<'w> {
@@ -191,7 +192,7 @@ impl<'w> Txn<'w> {
             woken: Vec::new(),
             finishing: None,
             holds_nothing: false,
-            cancel: None,
+            client: None,
         }
     }
 
@@ -242,7 +243,15 @@ impl<'w> Txn<'w> {
     /// Whether somebody asked for this program's end: long loops look, and stop with
     /// [`Stop::Cancelled`].
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.as_ref().is_some_and(|cancel| cancel.load(std::sync::atomic::Ordering::Relaxed))
+        self.client.as_ref().is_some_and(|client| client.is_cancelled())
+    }
+
+    /// Says what this program is about to wait for.
+    fn publish_wait(&self, on: WaitOn, blockers: Vec<TxnId>) {
+        if let Some(client) = &self.client {
+            let since = self.shared.clock.wall_micros();
+            client.begin_wait(Wait { on, blockers, since });
+        }
     }
 
     /// The table as this transaction sees it (its own DDL included).

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{LockWait, OverlayUndo, Place, Txn, Undo};
+use crate::client::WaitOn;
 use crate::id::TxnId;
 use crate::partition::{Job, PartitionRef, RowLock};
 use crate::program::Stop;
@@ -116,12 +117,13 @@ impl Txn<'_> {
         }
         let me = self.transaction_id().or(self.finishing);
         let Some(lock) = root.overlay.get_mut(key) else { return Ok(()) };
-        self.check_conflict(lock, me, mode, wait)
+        self.check_conflict(place, lock, me, mode, wait)
     }
 
     #[cold]
     fn check_conflict(
         &mut self,
+        place: Place,
         lock: &mut RowLock,
         me: Option<TxnId>,
         mode: LockMode,
@@ -140,10 +142,11 @@ impl Txn<'_> {
             return Err(Stop::LockNotAvailable);
         }
         if let Some(me) = me
-            && !self.shared.waits.add(me, blockers)
+            && !self.shared.waits.add(me, blockers.clone())
         {
             return Err(Stop::Deadlock);
         }
+        self.publish_wait(WaitOn::Row(place.id), blockers);
         let waiter = RowWaiter::new();
         lock.waiters.push(waiter.clone());
         self.waiting = Some(waiter);

@@ -22,7 +22,7 @@ use crate::executor::Executor;
 use crate::front::Arrival;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
-use crate::sessions::NewSession;
+use crate::sessions::{NewSession, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
@@ -55,6 +55,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     );
     match opened {
         Ok(mut session) => {
+            closing.belongs_to(session.entry());
             session.flush().await;
             session.work(&mut reader, &mut input, &closing).await;
             session.leave().await;
@@ -75,11 +76,24 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
 pub struct Closing {
     asked: std::cell::Cell<bool>,
     replies: std::cell::RefCell<Option<Rc<Replies<EngineDurability>>>>,
+    entry: std::cell::OnceCell<Arc<SessionEntry>>,
 }
 
 impl Closing {
     fn attach(&self, replies: &Rc<Replies<EngineDurability>>) {
         *self.replies.borrow_mut() = Some(replies.clone());
+    }
+
+    fn belongs_to(&self, entry: &Arc<SessionEntry>) {
+        // Set once: a connection has one session.
+        let _ = self.entry.set(entry.clone());
+    }
+
+    /// Ends the session if somebody asked for that.
+    pub fn ask_if_terminated(&self) {
+        if self.entry.get().is_some_and(|entry| entry.is_terminated()) {
+            self.ask();
+        }
     }
 
     /// Ends the session when its running statement is over: the socket reads as finished.
@@ -134,6 +148,7 @@ impl Session {
             executor: executor.number,
             now: crate::server::now(),
             secret: fastrand::i32(..),
+            engine: &|number| server.engine.client(number),
         })?;
         let mut settings = SessionSettings::new(server.config.values.clone());
         settings.set_internal("session_authorization", user);
@@ -336,8 +351,10 @@ impl Session {
 
     /// ReadyForQuery, and everything leaves.
     pub(super) async fn finish_query(&mut self) {
-        let status = self.status();
-        self.output.ready_for_query(status);
+        if !self.entry().is_terminated() {
+            let status = self.status();
+            self.output.ready_for_query(status);
+        }
         self.flush().await;
     }
 

@@ -252,7 +252,7 @@ impl Session {
         if outcome.result != Err(Stop::Interactive) || self.transaction.interactive().is_some() {
             return (run, outcome);
         }
-        let own = self.server.engine.begin();
+        let own = self.server.engine.begin_for(&self.entry().engine);
         let (run, outcome) = self.submit_in(run, read_only, Some(&own)).await;
         if outcome.result.is_err() {
             let _ = self.server.engine.rollback(&own).await;
@@ -276,7 +276,7 @@ impl Session {
         let options = SubmitOptions {
             transaction,
             read_only,
-            cancel: Some(&self.entry().cancel),
+            client: Some(&self.entry().engine),
             ..SubmitOptions::default()
         };
         let submission = self.server.engine.submit(run, options);

@@ -126,7 +126,8 @@ impl Session {
             self.transaction.start = crate::server::now();
         }
         if self.transaction.interactive.is_none() {
-            self.transaction.interactive = Some(self.server.engine.begin());
+            let begun = self.server.engine.begin_for(&self.entry().engine);
+            self.transaction.interactive = Some(begun);
         }
     }
 
@@ -366,6 +367,9 @@ impl Session {
             Kind::Implicit => self.rollback_transaction().await,
             Kind::None => self.roll_settings_back(),
         }
-        self.output.error(error);
+        // The end of the session is told in its stead.
+        if !self.entry().is_terminated() {
+            self.output.error(error);
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! What SQL and HTTP can ask about the running server.
 //!
-//! - [`views`] the system views that show the server: `archipel.*`, `pg_stat_activity`,
-//!   `pg_settings`
+//! - [`views`] the system views that show the server: `archipel.*`, `pg_settings`
+//! - [`activity`] `pg_stat_activity`, and who waits for whom
 //! - [`groups`] co-location groups in words
 //! - [`facts`] the same for HTTP: metrics and the live page
 //!
 //! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
 //! dialect.
 
+pub mod activity;
 mod facts;
 mod groups;
 mod views;

@@ -31,7 +31,7 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
     View { schema: "archipel", name: "log", columns: &[("epoch", Type::INT8), ("durable_epoch", Type::INT8), ("batches", Type::INT8), ("bytes", Type::INT8), ("snapshots", Type::INT4), ("row_waits", Type::INT8), ("memory_used_bytes", Type::INT8), ("memory_max_bytes", Type::INT8)], rows: log },
     View { schema: "archipel", name: "checkpoints", columns: &[("log_bytes_since", Type::INT8), ("durable_epoch", Type::INT8)], rows: checkpoints },
-    View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: activity },
+    View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: super::activity::rows },
     View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
     View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("n_live_tup", Type::INT8)], rows: user_tables },
 ];
@@ -65,11 +65,11 @@ pub(super) fn rows(host: &Host, table: &Table) -> Option<Result<Vec<Vec<Datum>>>
     Some(Ok((view.rows)(host)))
 }
 
-fn text(text: impl AsRef<str>) -> Datum {
+pub(super) fn text(text: impl AsRef<str>) -> Datum {
     Datum::text(text.as_ref())
 }
 
-fn optional(value: Option<impl AsRef<str>>) -> Datum {
+pub(super) fn optional(value: Option<impl AsRef<str>>) -> Datum {
     value.map_or(Datum::Null, text)
 }
 
@@ -231,50 +231,6 @@ fn log(host: &Host) -> Vec<Vec<Datum>> {
 fn checkpoints(host: &Host) -> Vec<Vec<Datum>> {
     let log = host.server.engine.log();
     vec![vec![big(log.counters.bytes_since_checkpoint), big(log.durable.0)]]
-}
-
-fn activity(host: &Host) -> Vec<Vec<Datum>> {
-    const DATABASE: Oid = Oid(5);
-    const SUPERUSER: Oid = Oid(10);
-    host.server
-        .sessions
-        .list()
-        .iter()
-        .map(|session| {
-            let activity = session.activity.lock().clone();
-            let state = match activity.transaction {
-                _ if activity.active => "active",
-                Some(transaction) if transaction.failed => "idle in transaction (aborted)",
-                Some(_) => "idle in transaction",
-                None => "idle",
-            };
-            let begun = |time: i64| if time == 0 { Datum::Null } else { Datum::TimestampTz(time) };
-            vec![
-                Datum::Oid(DATABASE),
-                text(&session.database),
-                Datum::Int4(session.process_id),
-                Datum::Null,
-                Datum::Oid(SUPERUSER),
-                text(&session.user),
-                text(&activity.application_name),
-                optional(session.client.map(|client| client.ip().to_string())),
-                Datum::Null,
-                session.client.map_or(Datum::Int4(-1), |client| Datum::Int4(i32::from(client.port()))),
-                Datum::TimestampTz(session.backend_start),
-                activity.transaction.map_or(Datum::Null, |transaction| Datum::TimestampTz(transaction.start)),
-                begun(activity.query_start),
-                begun(activity.state_change),
-                if activity.active { Datum::Null } else { text("Client") },
-                if activity.active { Datum::Null } else { text("ClientRead") },
-                text(state),
-                Datum::Null,
-                Datum::Null,
-                Datum::Null,
-                text(&activity.query),
-                text("client backend"),
-            ]
-        })
-        .collect()
 }
 
 fn settings(host: &Host) -> Vec<Vec<Datum>> {

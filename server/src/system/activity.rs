@@ -1,0 +1,100 @@
+//! Who does what, and who waits for whom: `pg_stat_activity`, `pg_blocking_pids`.
+//!
+//! Invariant: all of it is put together when asked. A session writes its own entry at the
+//! beginning and the end of a statement, and the engine writes a wait only when there is one.
+
+use archipel_engine::id::TxnId;
+use archipel_engine::{Wait, WaitOn};
+use archipel_sql::datum::Datum;
+use archipel_sql::types::Oid;
+
+use super::views::{optional, text};
+use crate::session::host::Host;
+use crate::sessions::SessionEntry;
+
+/// The one database.
+pub(super) const DATABASE: Oid = Oid(5);
+const SUPERUSER: Oid = Oid(10);
+
+/// PostgreSQL's name of what is waited for, in `pg_stat_activity.wait_event` and
+/// `pg_locks.locktype`.
+pub(super) fn wait_event(on: &WaitOn) -> &'static str {
+    match on {
+        WaitOn::Row(_) => "transactionid",
+    }
+}
+
+/// A transaction's number as the type `xid` shows it.
+pub(super) fn xid(id: TxnId) -> Datum {
+    // The low half, as PostgreSQL's own 32 bits of a 64-bit number.
+    Datum::Oid(Oid(id.0 as u32))
+}
+
+/// The rows of `pg_stat_activity`.
+pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
+    host.server.sessions.list().iter().map(|session| row(session)).collect()
+}
+
+fn row(session: &SessionEntry) -> Vec<Datum> {
+    let activity = session.activity.lock().clone();
+    let transaction = session.engine.transaction();
+    let state = match activity.transaction {
+        _ if activity.active => "active",
+        Some(transaction) if transaction.failed => "idle in transaction (aborted)",
+        Some(_) => "idle in transaction",
+        None => "idle",
+    };
+    let begun = |time: i64| if time == 0 { Datum::Null } else { Datum::TimestampTz(time) };
+    let started = match activity.transaction {
+        Some(transaction) => Datum::TimestampTz(transaction.start),
+        // A statement on its own is a transaction of its own.
+        None if activity.active => begun(activity.query_start),
+        None => Datum::Null,
+    };
+    let waits = activity.active.then(|| session.engine.wait()).flatten();
+    let (wait_type, wait_event) = match &waits {
+        Some(wait) => (Some("Lock"), Some(wait_event(&wait.on))),
+        None if activity.active => (None, None),
+        None => (Some("Client"), Some("ClientRead")),
+    };
+    let written = transaction.filter(|(_, wrote)| *wrote).map(|(id, _)| id);
+    vec![
+        Datum::Oid(DATABASE),
+        text(&session.database),
+        Datum::Int4(session.process_id),
+        Datum::Null,
+        Datum::Oid(SUPERUSER),
+        text(&session.user),
+        text(&activity.application_name),
+        optional(session.client.map(|client| client.ip().to_string())),
+        Datum::Null,
+        session.client.map_or(Datum::Int4(-1), |client| Datum::Int4(i32::from(client.port()))),
+        Datum::TimestampTz(session.backend_start),
+        started,
+        begun(activity.query_start),
+        begun(activity.state_change),
+        optional(wait_type),
+        optional(wait_event),
+        text(state),
+        written.map_or(Datum::Null, xid),
+        transaction.map_or(Datum::Null, |(id, _)| xid(id)),
+        Datum::Null,
+        text(&activity.query),
+        text("client backend"),
+    ]
+}
+
+/// `pg_blocking_pids`: the sessions in whose way the given one is stuck.
+pub fn blocking(host: &Host, process_id: i32) -> Vec<i32> {
+    let sessions = host.server.sessions.list();
+    let waiting = sessions.iter().find(|session| session.process_id == process_id);
+    let Some(Wait { blockers, .. }) = waiting.and_then(|session| session.engine.wait()) else {
+        return Vec::new();
+    };
+    sessions
+        .iter()
+        .filter(|session| session.process_id != process_id)
+        .filter(|session| blockers.iter().any(|id| session.engine.holds_as(*id)))
+        .map(|session| session.process_id)
+        .collect()
+}
