@@ -27,8 +27,8 @@ use crate::submission::{Pending, Submission};
 use crate::table::TableMeta;
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
-    Commit, Interactive, InteractiveSavepoint, InteractiveState, LockWait, NextValue, PreSplit, Rollback,
-    RollbackTo, Sequence, SplitPartition,
+    Commit, Interactive, InteractiveSavepoint, InteractiveState, Isolation, LockWait, NextValue, PreSplit,
+    Rollback, RollbackTo, Sequence, SplitPartition, WaitGraph,
 };
 
 /// The engine. Cheap to clone; the last clone's end stops its threads.
@@ -79,14 +79,20 @@ impl Engine {
 
     /// Begins an interactive transaction.
     pub fn begin(&self) -> Interactive {
+        self.begin_at(Isolation::ReadCommitted, false)
+    }
+
+    /// Begins an interactive transaction that sees others' work as `isolation` says; its first
+    /// statement takes the snapshot. `read_only` promises that no statement writes.
+    pub fn begin_at(&self, isolation: Isolation, read_only: bool) -> Interactive {
         let id = self.shared.next_transaction();
-        let state = InteractiveState::new(id, self.shared.clock.wall_micros());
+        let state = InteractiveState::new(id, self.shared.clock.wall_micros(), isolation, read_only);
         Interactive { state, shared: self.shared.clone() }
     }
 
-    /// Begins an interactive transaction of a client.
-    pub fn begin_for(&self, client: &Arc<Client>) -> Interactive {
-        let transaction = self.begin();
+    /// Begins an interactive transaction of a client, as [`Engine::begin_at`] does.
+    pub fn begin_for(&self, client: &Arc<Client>, isolation: Isolation, read_only: bool) -> Interactive {
+        let transaction = self.begin_at(isolation, read_only);
         client.begin(&transaction.state);
         transaction
     }
@@ -109,6 +115,12 @@ impl Engine {
         savepoint: InteractiveSavepoint,
     ) -> Submission<RollbackTo> {
         self.submit(RollbackTo { state: transaction.state.clone(), savepoint }, SubmitOptions::default())
+    }
+
+    /// Who waits for whom. Waits for other things than rows may be published here, so that one
+    /// search finds deadlocks over all of them.
+    pub fn waits(&self) -> &WaitGraph {
+        &self.shared.waits
     }
 
     /// The database as of now. Advances the epoch, which waits for commit points in progress:
@@ -256,7 +268,11 @@ pub(crate) fn submit_on<P: Program>(
         lock_wait: options.lock_wait,
         read_only: options.read_only,
         client: options.client.cloned(),
+        ..RunOptions::default()
     };
+    if let Some(interactive) = &run_options.interactive {
+        interactive.take_snapshot(shared);
+    }
     if let Some(interactive) = &run_options.interactive
         && !interactive.is_active()
     {
@@ -294,8 +310,15 @@ pub(crate) fn submit_on<P: Program>(
             }
         }
         let pending = Pending::new(shared);
-        let attempt =
-            Attempt { program, claims: *claims, options: run_options, restarts, pending: pending.clone() };
+        let attempt = Attempt {
+            program,
+            claims: *claims,
+            options: run_options,
+            restarts,
+            waits: 0,
+            waited_for: None,
+            pending: pending.clone(),
+        };
         match parked {
             Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),
             None => attempt.enqueue(shared, worker),

@@ -53,9 +53,9 @@ pub use log::Wake;
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
 pub use snapshot::{ScanPage, Snapshot};
-pub use submission::{Canceller, Submission};
+pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{
-    ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, KeyRange, LockMode,
-    LockWait, NextValue, OwnedCell, PartRows, Savepoint, Sequence, Txn, Visit,
+    ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation, KeyRange,
+    LockMode, LockWait, NextValue, OwnedCell, PartRows, Savepoint, Sequence, Txn, Visit, WaitEdge, WaitGraph,
 };

@@ -41,6 +41,13 @@ pub enum Stop {
     OutOfMemory,
     /// The submission was cancelled (57014).
     Cancelled,
+    /// Somebody committed a change of a row that this transaction, which reads at a snapshot,
+    /// wants to write or lock (40001).
+    ConcurrentUpdate,
+    /// As before; the row is gone (40001).
+    ConcurrentDelete,
+    /// What a SERIALIZABLE transaction read does not hold at its commit (40001).
+    NotSerializable,
     /// This program waited for a row in a cycle of waiters (40P01).
     Deadlock,
     /// A row is locked and the caller asked not to wait (55P03).

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
@@ -28,6 +28,8 @@ use crate::txn::Txn;
 pub(crate) struct Snapshots {
     /// Read at every commit point of a writer; changes when a snapshot comes or goes.
     active: CachePadded<AtomicUsize>,
+    /// How many of them belong to interactive transactions, which read index entries, too.
+    transactions: CachePadded<AtomicUsize>,
     registered: Mutex<BTreeMap<Epoch, usize>>,
     /// Partitions that hold old versions.
     with_versions: Mutex<FxHashSet<PartitionId>>,
@@ -41,24 +43,35 @@ impl Snapshots {
         self.active.load(Ordering::SeqCst) > 0
     }
 
-    pub fn register(&self, shared: &Shared) -> Epoch {
+    /// Whether a commit must keep before-images of index entries.
+    #[inline]
+    pub fn any_transaction(&self) -> bool {
+        self.transactions.load(Ordering::SeqCst) > 0
+    }
+
+    fn register(&self, shared: &Shared, transaction: bool) -> Epoch {
         let mut registered = self.registered.lock();
         self.active.fetch_add(1, Ordering::SeqCst);
+        self.transactions.fetch_add(usize::from(transaction), Ordering::SeqCst);
         // Under the lock: nobody collects versions between the registration and the epoch.
         let epoch = shared.epochs.advance();
         *registered.entry(epoch).or_default() += 1;
         epoch
     }
 
-    fn unregister(&self, epoch: Epoch) {
+    /// Whether old versions may go now: the oldest snapshot is another one.
+    fn unregister(&self, epoch: Epoch, transaction: bool) -> bool {
         let mut registered = self.registered.lock();
+        let oldest = registered.keys().next().copied();
         if let Some(count) = registered.get_mut(&epoch) {
             *count -= 1;
             if *count == 0 {
                 registered.remove(&epoch);
             }
         }
+        self.transactions.fetch_sub(usize::from(transaction), Ordering::SeqCst);
         self.active.fetch_sub(1, Ordering::SeqCst);
+        registered.keys().next().copied() != oldest
     }
 
     /// The oldest registered snapshot.
@@ -84,21 +97,64 @@ impl Snapshots {
     }
 }
 
+/// A place among those who read the past. Dropping it lets old versions go.
+pub(crate) struct Registration {
+    /// Transactions parked inside the engine hold registrations: they must not hold the engine.
+    shared: Weak<Shared>,
+    epoch: Epoch,
+    transaction: bool,
+}
+
+impl Registration {
+    fn new(shared: &Arc<Shared>, transaction: bool) -> Arc<Self> {
+        let epoch = shared.snapshots.register(shared, transaction);
+        Arc::new(Self { shared: Arc::downgrade(shared), epoch, transaction })
+    }
+
+    /// For a transaction, whose reads go through indexes.
+    pub fn of_transaction(shared: &Arc<Shared>) -> Arc<Self> {
+        Self::new(shared, true)
+    }
+
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        if !shared.snapshots.unregister(self.epoch, self.transaction) {
+            return;
+        }
+        let oldest = shared.snapshots.oldest();
+        shared.references.collect(oldest);
+        for partition in shared.snapshots.take_partitions() {
+            drop(submit_on(&shared, CollectVersions { partition }, SubmitOptions::default()));
+        }
+    }
+}
+
 /// The database as of one epoch. Dropping it lets old versions go.
 pub struct Snapshot {
     shared: Arc<Shared>,
-    epoch: Epoch,
+    registration: Arc<Registration>,
 }
 
 impl Snapshot {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: shared.clone(), epoch: shared.snapshots.register(shared) }
+        Self::of(shared, Registration::new(shared, false))
+    }
+
+    /// What an interactive transaction sees.
+    pub(crate) fn of(shared: &Arc<Shared>, registration: Arc<Registration>) -> Self {
+        Self { shared: shared.clone(), registration }
     }
 
     /// Everything committed in this epoch or before is visible, nothing else. A reply made
     /// from the snapshot depends on it.
     pub fn epoch(&self) -> Epoch {
-        self.epoch
+        self.registration.epoch
     }
 
     /// Reads up to about `limit` rows of a table from `low` (inclusive) to `high` (exclusive),
@@ -112,7 +168,7 @@ impl Snapshot {
     ) -> Submission<ScanPage> {
         let page = ScanPage {
             table: table.clone(),
-            epoch: self.epoch,
+            epoch: self.registration.epoch,
             low: KeyBuf::from_slice(low),
             high: high.map(KeyBuf::from_slice),
             limit,
@@ -120,17 +176,6 @@ impl Snapshot {
             next: None,
         };
         submit_on(&self.shared, page, SubmitOptions { read_only: true, ..SubmitOptions::default() })
-    }
-}
-
-impl Drop for Snapshot {
-    fn drop(&mut self) {
-        self.shared.snapshots.unregister(self.epoch);
-        let oldest = self.shared.snapshots.oldest();
-        self.shared.references.collect(oldest);
-        for partition in self.shared.snapshots.take_partitions() {
-            drop(submit_on(&self.shared, CollectVersions { partition }, SubmitOptions::default()));
-        }
     }
 }
 

@@ -9,10 +9,10 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::{Condvar, Mutex};
 
 use crate::engine::Shared;
-use crate::id::TxnId;
+use crate::id::{TreeId, TxnId};
 use crate::partition::Ticket;
 use crate::program::{Completed, Program, Stop};
-use crate::txn::RowWaiter;
+use crate::txn::{LockMode, RowWaiter, WaitEdge};
 
 /// A submitted program. Most are finished when `submit` returns; the others are futures that
 /// need no runtime. Dropping a submission does not cancel it.
@@ -125,9 +125,24 @@ pub struct Canceller {
     pending: Arc<dyn Cancel>,
 }
 
+/// What a program waits for, when it waits for a row.
+#[derive(Clone, Debug)]
+pub struct RowWait {
+    /// The table or index.
+    pub tree: TreeId,
+    pub mode: LockMode,
+    /// Under which id it holds locks itself, if it does.
+    pub waiter: Option<TxnId>,
+    /// Whose locks are in its way.
+    pub blockers: Vec<TxnId>,
+    /// Since when, in nanoseconds of the engine's monotonic clock.
+    pub since_nanos: u64,
+}
+
 trait Cancel: Send + Sync {
     fn cancel(&self, reason: Stop);
-    fn waits_for_row(&self) -> bool;
+    fn row_waiter(&self) -> Option<Arc<RowWaiter>>;
+    fn shared(&self) -> Option<Arc<Shared>>;
 }
 
 impl Canceller {
@@ -138,9 +153,42 @@ impl Canceller {
         self.pending.cancel(reason);
     }
 
-    /// Whether the program waits for somebody's row lock: what `lock_timeout` counts.
-    pub fn waits_for_row(&self) -> bool {
-        self.pending.waits_for_row()
+    /// What the program waits for, if it waits for somebody's row lock.
+    pub fn row_wait(&self) -> Option<RowWait> {
+        let waiter = self.pending.row_waiter()?;
+        Some(RowWait {
+            tree: waiter.tree,
+            mode: waiter.mode,
+            waiter: waiter.who,
+            blockers: waiter.blockers(),
+            since_nanos: waiter.since(),
+        })
+    }
+
+    /// How long the program has been waiting for the row it waits for now: what `lock_timeout`
+    /// counts.
+    pub fn waited_nanos(&self) -> Option<u64> {
+        let waiter = self.pending.row_waiter()?;
+        Some(self.pending.shared()?.clock.monotonic_nanos().saturating_sub(waiter.since()))
+    }
+
+    /// Ends the program with `reason` if it is waiting for a row at this moment.
+    pub fn cancel_wait(&self, reason: Stop) -> bool {
+        match self.pending.row_waiter().and_then(|waiter| waiter.wake()) {
+            Some(job) => {
+                job.end(reason);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// If the program waits in a cycle of waiters, ends it with [`Stop::Deadlock`] and tells
+    /// the cycle, beginning with its own wait. A starved one-shot begins anew instead.
+    pub fn break_deadlock(&self) -> Option<Vec<WaitEdge>> {
+        let waiter = self.pending.row_waiter()?;
+        let cycle = self.pending.shared()?.waits.break_cycle(waiter.who?)?;
+        self.cancel_wait(Stop::Deadlock).then_some(cycle)
     }
 }
 
@@ -180,11 +228,8 @@ impl<P: Program> Pending<P> {
         self.place.lock().row = row;
     }
 
-    /// The waiter is gone from the deadlock search.
-    pub fn shared_waits_forget(&self, id: TxnId) {
-        if let Some(shared) = self.shared.upgrade() {
-            shared.waits.forget(id);
-        }
+    pub fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.upgrade()
     }
 }
 
@@ -206,7 +251,11 @@ impl<P: Program> Cancel for Pending<P> {
         }
     }
 
-    fn waits_for_row(&self) -> bool {
-        self.place.lock().row.is_some()
+    fn row_waiter(&self) -> Option<Arc<RowWaiter>> {
+        self.place.lock().row.clone()
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.upgrade()
     }
 }

@@ -7,6 +7,7 @@ use archipel_engine::id::GroupId;
 use archipel_engine::log::memory::Survivors;
 use archipel_engine::{
     DdlOp, Direction, Engine, Inserted, LockMode, LockWait, REFERENCE_GROUP, Stop, Submission, SubmitOptions,
+    WaitEdge,
 };
 use common::*;
 
@@ -154,7 +155,7 @@ fn an_interactive_statement_waits_for_another_transaction() {
         engine.submit(add, SubmitOptions { transaction: Some(&second), ..SubmitOptions::default() });
     assert!(waiting.try_take().is_none());
     let canceller = waiting.canceller().expect("it waits");
-    assert!(canceller.waits_for_row());
+    assert_eq!(canceller.row_wait().expect("for a row").blockers, [first.id()]);
     engine.rollback(&first).wait().outcome.result.expect("rolled back");
     waiting.wait().outcome.result.expect("it ran");
     commit(&engine, second);
@@ -162,20 +163,119 @@ fn an_interactive_statement_waits_for_another_transaction() {
 }
 
 #[test]
-fn a_cycle_of_waits_is_a_deadlock_for_the_one_that_closes_it() {
+fn a_cycle_of_waits_has_one_victim_who_asks_first() {
     let (engine, _store) = bank();
     let (first, second) = (engine.begin(), engine.begin());
     within(&engine, &first, |txn| set_balance(txn, 1, 1)).map(drop).expect("set");
     within(&engine, &second, |txn| set_balance(txn, 15, 1)).map(drop).expect("set");
     let options = |transaction| SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
-    let mut waiting = engine.submit(script(|_, _| {}, |txn| set_balance(txn, 15, 2)), options(&first));
-    assert!(waiting.try_take().is_none());
-    let closing = within(&engine, &second, |txn| set_balance(txn, 1, 2));
-    assert_eq!(closing, Err(Stop::Deadlock));
+    let waiting = engine.submit(script(|_, _| {}, |txn| set_balance(txn, 15, 2)), options(&first));
+    let waits = waiting.canceller().expect("it waits");
+    assert_eq!(waits.break_deadlock(), None, "a chain is no cycle");
+    let closing = engine.submit(script(|_, _| {}, |txn| set_balance(txn, 1, 2)), options(&second));
+    let closes = closing.canceller().expect("it waits");
+    let (a, b) = (first.id(), second.id());
+    let edge = |waiter, blocker| WaitEdge { waiter, blocker };
+    assert_eq!(closes.break_deadlock(), Some(vec![edge(b, a), edge(a, b)]));
+    assert_eq!(waits.break_deadlock(), None, "the victim is gone");
+    assert_eq!(closing.wait().outcome.result, Err(Stop::Deadlock));
     engine.rollback(&second).wait().outcome.result.expect("rolled back");
     waiting.wait().outcome.result.expect("the other one goes on");
     commit(&engine, first);
     assert_eq!((read(&engine, 1), read(&engine, 15)), (Some(1), Some(2)));
+}
+
+#[test]
+fn a_weak_lock_does_not_show_the_writers_image() {
+    let (engine, _store) = bank();
+    let (reader, writer) = (engine.begin(), engine.begin());
+    within(&engine, &reader, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.lock_row(&table, &account_key(1), LockMode::KeyShare, LockWait::Wait)
+    })
+    .expect("locked");
+    within(&engine, &writer, |txn| set_balance(txn, 1, 5)).map(drop).expect("the modes do not conflict");
+    assert_eq!(within(&engine, &reader, |txn| balance(txn, 1)), Ok(Some(100)));
+    commit(&engine, reader);
+    assert_eq!(read(&engine, 1), Some(100), "who only locked commits nothing");
+    commit(&engine, writer);
+    assert_eq!(read(&engine, 1), Some(5));
+}
+
+#[test]
+fn a_starved_one_shot_locks_what_it_got_past() {
+    let (engine, _store) = bank();
+    // It needs accounts 1 and 15; whenever it comes, one of them is locked.
+    let program = script(
+        |_, _| {},
+        |txn| {
+            set_balance(txn, 1, 1_000).map(drop)?;
+            set_balance(txn, 15, 1_000).map(drop)
+        },
+    );
+    let lock = |id: i64| {
+        let transaction = engine.begin();
+        within(&engine, &transaction, move |txn| set_balance(txn, id, 7)).map(drop).expect("set");
+        transaction
+    };
+    let mut holder = lock(15);
+    let mut waiting = engine.submit(program, SubmitOptions::default());
+    for id in [1, 15, 1] {
+        let next = lock(id);
+        commit(&engine, holder);
+        assert!(waiting.try_take().is_none(), "account {id} was locked meanwhile");
+        holder = next;
+    }
+    let last = lock(15);
+    commit(&engine, holder);
+    assert!(waiting.try_take().is_none());
+    // By now it keeps account 1: a writer queues behind it.
+    let overtaking = engine.begin();
+    let add = script(|_, _| {}, |txn| set_balance(txn, 1, 9));
+    let options = SubmitOptions { transaction: Some(&overtaking), ..SubmitOptions::default() };
+    let mut second = engine.submit(add, options);
+    assert!(second.try_take().is_none());
+    commit(&engine, last);
+    waiting.wait().outcome.result.expect("it got its turn");
+    assert_eq!((read(&engine, 1), read(&engine, 15)), (Some(1_000), Some(1_000)));
+    second.wait().outcome.result.expect("and then the other one");
+    commit(&engine, overtaking);
+    assert_eq!(read(&engine, 1), Some(9));
+    unpredicted(&engine, |txn| set_balance(txn, 15, 1)).0.map(drop).expect("no lock is left");
+}
+
+#[test]
+fn a_starved_writer_is_not_overtaken_by_sharers() {
+    let (engine, _store) = bank();
+    let share = |engine: &Engine| {
+        let transaction = engine.begin();
+        let program = script(
+            |_, _| {},
+            |txn| {
+                let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+                txn.lock_row(&table, &account_key(1), LockMode::Share, LockWait::Wait)
+            },
+        );
+        let options = SubmitOptions { transaction: Some(&transaction), ..SubmitOptions::default() };
+        let submission = engine.submit(program, options);
+        (transaction, submission)
+    };
+    let (mut holder, _) = share(&engine);
+    let mut writer = one_shot_add(&engine, 1, 1);
+    for round in 0..3 {
+        let (next, mut shared) = share(&engine);
+        assert!(shared.try_take().is_some(), "round {round}: sharers may come in at first");
+        commit(&engine, holder);
+        assert!(writer.try_take().is_none());
+        holder = next;
+    }
+    let (late, mut shared) = share(&engine);
+    assert!(shared.try_take().is_none(), "this one waits behind the writer");
+    commit(&engine, holder);
+    writer.wait().outcome.result.expect("it wrote");
+    shared.wait().outcome.result.expect("it locked");
+    commit(&engine, late);
+    assert_eq!(read(&engine, 1), Some(101));
 }
 
 #[test]

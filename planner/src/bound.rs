@@ -222,6 +222,11 @@ pub enum Rel {
         input: Box<Rel>,
         on: Option<Vec<BoundExpr>>,
     },
+    /// Locks the rows that its input was made of, in the scans that ask for it: above the sort
+    /// and below the limit of one SELECT … FOR, so that only what is answered is locked.
+    Lock {
+        input: Box<Rel>,
+    },
     Limit {
         input: Box<Rel>,
         limit: Option<BoundExpr>,
@@ -513,6 +518,7 @@ impl Rel {
             Rel::Filter { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Distinct { input, .. }
+            | Rel::Lock { input }
             | Rel::Limit { input, .. } => input.types(),
             Rel::Project { exprs, .. } => exprs.iter().map(|expr| expr.ty).collect(),
             Rel::ProjectSet { items, .. } => items.iter().map(SetItem::ty).collect(),
@@ -546,6 +552,7 @@ impl Rel {
             Rel::Filter { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Distinct { input, .. }
+            | Rel::Lock { input }
             | Rel::Limit { input, .. } => input.width(),
             Rel::Project { exprs, .. } => exprs.len(),
             Rel::ProjectSet { items, .. } => items.len(),

@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     durable_waiters: Mutex<Vec<(Epoch, Waker)>>,
     durable_change: Mutex<u64>,
     durable_changed: Condvar,
+    /// The one starved one-shot that locks rows; zero: none.
+    pub starved: AtomicU64,
     pub failed: AtomicBool,
     splits_wanted: AtomicUsize,
 }
@@ -63,6 +65,8 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Counters {
     pub row_waits: AtomicU64,
+    /// One-shots that waited so often that they locked rows.
+    pub starved: AtomicU64,
 }
 
 /// What recovery (or a first start) puts in.
@@ -123,6 +127,7 @@ impl Shared {
             durable_waiters: Mutex::new(Vec::new()),
             durable_change: Mutex::new(0),
             durable_changed: Condvar::new(),
+            starved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             splits_wanted: AtomicUsize::new(0),
         });

@@ -51,17 +51,36 @@ pub(crate) struct Root {
     pub overlay: BTreeMap<Box<[u8]>, RowLock>,
     /// Before-images for registered snapshots.
     pub versions: TreeVersions,
+    /// The epoch of the definition that made this root: an older snapshot finds nothing of its
+    /// past here.
+    pub since: Epoch,
 }
 
 /// Who locks a row, what its writer made of it, and who waits.
 #[derive(Default)]
 pub(crate) struct RowLock {
     pub holders: SmallVec<[(TxnId, LockMode); 1]>,
-    /// The uncommitted image, written by the only holder of a write mode: `Some(None)` is a
-    /// deleted row, `None` a lock without a write.
-    pub image: Option<Option<Row>>,
+    pub image: Option<Image>,
     pub waiters: Vec<Arc<RowWaiter>>,
 }
+
+/// An uncommitted image. Its writer holds a mode that excludes other writers; holders of
+/// weaker locks do not see it.
+pub(crate) struct Image {
+    pub writer: TxnId,
+    /// `None` is a deleted row.
+    pub row: Option<Row>,
+}
+
+impl RowLock {
+    /// What `me` made of the row, if it wrote it.
+    pub fn image_of(&self, me: TxnId) -> Option<&Option<Row>> {
+        self.image.as_ref().filter(|image| image.writer == me).map(|image| &image.row)
+    }
+}
+
+/// [`Root::since`] of a root whose definition has not committed yet.
+pub(crate) const NOT_COMMITTED: Epoch = Epoch(u64::MAX);
 
 impl Root {
     pub fn empty() -> Self {
@@ -71,11 +90,18 @@ impl Root {
             tree: Tree::new(),
             overlay: BTreeMap::new(),
             versions: TreeVersions::default(),
+            since: Epoch(0),
         }
     }
 
+    /// The root of a tree that was always there: recovery.
     pub fn new(id: TreeId, version: u32) -> Self {
         Self { id: Some(id), version, ..Self::empty() }
+    }
+
+    /// The root of a tree that a definition makes.
+    pub fn defined(id: TreeId, version: u32) -> Self {
+        Self { since: NOT_COMMITTED, ..Self::new(id, version) }
     }
 
     /// Cuts off everything at and above `key`.
@@ -86,6 +112,7 @@ impl Root {
             tree: self.tree.split_off(key),
             overlay: self.overlay.split_off(key),
             versions: self.versions.split_off(key),
+            since: self.since,
         }
     }
 }
@@ -211,6 +238,13 @@ impl PartitionData {
         upper.bytes = (i128::from(self.bytes) * i128::from(upper.rows()) / i128::from(rows_before)) as i64;
         self.bytes -= upper.bytes;
         upper
+    }
+
+    /// The definitions that made new roots commit in `epoch`.
+    pub fn commit_definitions(&mut self, epoch: Epoch) {
+        for root in self.roots.iter_mut().filter(|root| root.since == NOT_COMMITTED) {
+            root.since = epoch;
+        }
     }
 
     /// Drops the versions no registered snapshot needs; whether some are left.

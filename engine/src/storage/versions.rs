@@ -67,6 +67,31 @@ impl TreeVersions {
         }
     }
 
+    /// Whether a transaction of an epoch after `snapshot` wrote `key`. Exact while `snapshot` is
+    /// registered.
+    pub fn changed_since(&self, key: &[u8], snapshot: Epoch) -> bool {
+        self.images.get(key).is_some_and(|images| is_newer(images, snapshot))
+    }
+
+    /// Whether a transaction of an epoch after `snapshot` wrote any key between the bounds.
+    pub fn range_changed_since(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, snapshot: Epoch) -> bool {
+        !range_is_empty(low, high)
+            && self.images.range::<[u8], _>((low, high)).any(|(_, images)| is_newer(images, snapshot))
+    }
+
+    /// The keys between the bounds whose row at `snapshot` is not (or may not be) the tree's,
+    /// with that row.
+    pub fn old_rows<'v>(
+        &'v self,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        snapshot: Epoch,
+    ) -> impl DoubleEndedIterator<Item = (&'v [u8], Option<&'v [u8]>)> + use<'v> {
+        self.images
+            .range::<[u8], _>((low, high))
+            .filter_map(move |(key, images)| Some((&key[..], visible(images, snapshot)?.row.as_deref())))
+    }
+
     /// Whether no image is kept.
     pub fn is_empty(&self) -> bool {
         self.images.is_empty()
@@ -166,6 +191,10 @@ fn range_is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_newer(images: &[Image], snapshot: Epoch) -> bool {
+    images.last().is_some_and(|image| image.superseded > snapshot)
 }
 
 fn visible(images: &[Image], snapshot: Epoch) -> Option<&Image> {

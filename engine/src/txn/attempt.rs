@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
-use super::{InteractiveState, LockWait, RowWaiter, Txn};
+use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, Txn};
 use crate::client::Client;
-use crate::engine::{Point, Shared};
+use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::Worker;
 use crate::id::Epoch;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
@@ -19,11 +19,17 @@ use crate::submission::Pending;
 const RESTARTS_BEFORE_WIDENING: u32 = 3;
 /// After this many, everything: the set can grow no further, so this ends.
 const RESTARTS_BEFORE_EVERYTHING: u32 = 8;
+/// After this many waits for rows a program keeps those it got past locked.
+const WAITS_BEFORE_LOCKING: u32 = 3;
 
 /// Under what a program runs.
 #[derive(Clone, Default)]
 pub(crate) struct RunOptions {
     pub interactive: Option<Arc<InteractiveState>>,
+    /// A starved one-shot's locks.
+    pub locker: Option<Arc<InteractiveState>>,
+    /// It waited often enough to keep the rows it gets past locked.
+    pub keeps_locks: bool,
     pub lock_wait: LockWait,
     pub read_only: bool,
     pub client: Option<Arc<Client>>,
@@ -39,6 +45,11 @@ impl RunOptions {
         if let Some(client) = &self.client {
             client.end_wait();
         }
+    }
+
+    /// Under whose id rows are locked.
+    fn lock_owner(&self) -> Option<&Arc<InteractiveState>> {
+        self.interactive.as_ref().or(self.locker.as_ref())
     }
 }
 
@@ -65,12 +76,14 @@ pub(crate) fn run_held<P: Program>(
     let sampled = worker.runs.is_multiple_of(SAMPLE_EVERY);
     let began = if sampled { shared.clock.monotonic_nanos() } else { 0 };
     let interactive = options.interactive.clone();
-    if let Some(interactive) = &interactive {
-        shared.waits.forget(interactive.id);
+    if let Some(owner) = options.lock_owner() {
+        shared.waits.forget(owner.id);
     }
     let mut txn =
         Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
     txn.client = options.client.clone();
+    txn.locker = options.locker.as_ref().map(|locker| locker.id);
+    txn.keeps_locks = options.keeps_locks;
     let result = loop {
         if options.is_cancelled() {
             break Err(Stop::Cancelled);
@@ -96,15 +109,24 @@ pub(crate) fn run_held<P: Program>(
                 Committed::Stale => {
                     // Undone and run again on the same claims, with the current references.
                     txn.undo_all();
-                    txn.forget_references();
+                    txn.forget_reads();
                 }
             },
             Err(stop) => {
                 txn.undo_all();
+                if stop == Stop::Wait
+                    && options.keeps_locks
+                    && let Some(owner) = options.lock_owner()
+                {
+                    txn.leave_locks(owner);
+                }
                 break Err(stop);
             }
         }
     };
+    if !matches!(result, Err(Stop::Restart | Stop::Wait)) {
+        txn.keep_reads();
+    }
     let (held, depends_on, waiting, woken) = txn.into_parts();
     let nanos = sampled.then(|| shared.clock.monotonic_nanos().saturating_sub(began));
     for partition in &held {
@@ -117,6 +139,9 @@ pub(crate) fn run_held<P: Program>(
     shared.point(Point::BeforeRelease);
     shared.release_all(worker, &held);
     for waiter in woken {
+        if let Some(who) = waiter.who {
+            shared.waits.forget(who);
+        }
         if let Some(job) = waiter.wake() {
             job.resubmit(shared, worker);
         }
@@ -159,7 +184,17 @@ pub(crate) fn glance<R>(
 }
 
 impl Txn<'_> {
-    fn forget_references(&mut self) {
+    /// What this run read is what its client learns.
+    fn keep_reads(&mut self) {
+        if let (Some(reads), Some(interactive)) = (&mut self.reads, &self.interactive) {
+            interactive.keep_reads(reads);
+        }
+    }
+
+    fn forget_reads(&mut self) {
+        self.reads = self.reads.take().map(|_| Default::default());
+        self.past_references.clear();
+        self.touched.clear();
         if let Some(references) = self.references.take() {
             self.worker.keep_references(references);
         }
@@ -182,6 +217,9 @@ pub(crate) struct Attempt<P: Program> {
     pub claims: ClaimSet,
     pub options: RunOptions,
     pub restarts: u32,
+    pub waits: u32,
+    /// The row it waited for last.
+    pub waited_for: Option<Arc<RowWaiter>>,
     pub pending: Arc<Pending<P>>,
 }
 
@@ -212,7 +250,12 @@ impl<P: Program> Attempt<P> {
         }
     }
 
-    fn finish(self, stop: Stop) {
+    fn finish(mut self, stop: Stop) {
+        if let Some(locker) = self.options.locker.take()
+            && let Some(shared) = self.pending.shared()
+        {
+            unlock(&shared, locker);
+        }
         let outcome = Outcome {
             result: Err(stop),
             depends_on: Epoch(0),
@@ -230,6 +273,9 @@ impl<P: Program> Attempt<P> {
             Ran::Done(mut outcome) => {
                 outcome.restarts = self.restarts;
                 outcome.inline = false;
+                if let Some(locker) = self.options.locker.take() {
+                    unlock(shared, locker);
+                }
                 let Self { program, pending, .. } = *self;
                 pending.complete(Completed { program, outcome });
             }
@@ -244,8 +290,26 @@ impl<P: Program> Attempt<P> {
         }
     }
 
+    /// Takes the place of the starved one-shot, if it is free.
+    fn become_starved(&mut self, shared: &Arc<Shared>) -> bool {
+        let id = shared.next_transaction();
+        let free = shared.starved.compare_exchange(0, id.0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if free {
+            shared.counters.starved.fetch_add(1, Ordering::Relaxed);
+            self.options.locker = Some(InteractiveState::new(id, 0, Isolation::ReadCommitted, false));
+        }
+        free
+    }
+
     /// Parks at a row; runs again at once if the lock was dropped meanwhile.
-    pub fn wait(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, waiter: Arc<RowWaiter>) {
+    pub fn wait(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, waiter: Arc<RowWaiter>) {
+        if let Some(before) = self.waited_for.replace(waiter.clone()) {
+            waiter.waits_since(&before);
+        }
+        self.waits += 1;
+        if self.waits >= WAITS_BEFORE_LOCKING && !self.options.keeps_locks {
+            self.options.keeps_locks = self.options.interactive.is_some() || self.become_starved(shared);
+        }
         self.pending.set_row_waiter(Some(waiter.clone()));
         let pending = self.pending.clone();
         shared.point(Point::BeforePark);
@@ -279,11 +343,31 @@ impl<P: Program> Job for Attempt<P> {
         self.enqueue(shared, worker);
     }
 
-    fn end(self: Box<Self>, reason: Stop) {
-        if let Some(interactive) = &self.options.interactive {
-            self.pending.shared_waits_forget(interactive.id);
+    fn end(mut self: Box<Self>, reason: Stop) {
+        let Some(shared) = self.pending.shared() else { return self.finish(reason) };
+        if let Some(owner) = self.options.lock_owner() {
+            shared.waits.forget(owner.id);
+        }
+        if reason == Stop::Deadlock
+            && let Some(locker) = self.options.locker.take()
+        {
+            // A one-shot is nobody's victim: it lets go of its rows and begins anew.
+            unlock(&shared, locker);
+            self.options.keeps_locks = false;
+            self.waits = 0;
+            shared.with_worker(|shared, worker| self.resubmit(shared, worker));
+            return;
         }
         self.options.end_wait();
         self.finish(reason);
+    }
+}
+
+/// Drops the locks of a one-shot that was starved, and gives its place to the next.
+fn unlock(shared: &Arc<Shared>, locker: Arc<InteractiveState>) {
+    shared.waits.forget(locker.id);
+    let _ = shared.starved.compare_exchange(locker.id.0, 0, Ordering::SeqCst, Ordering::SeqCst);
+    if locker.has_notes() {
+        drop(submit_on(shared, Rollback { state: locker }, SubmitOptions::default()));
     }
 }

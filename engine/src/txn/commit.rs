@@ -46,6 +46,10 @@ impl Txn<'_> {
         }
         if self.ddl.is_some() {
             self.log_definitions();
+            for partition in &self.held {
+                // SAFETY: held by this transaction; the reference ends with the statement.
+                unsafe { partition.data_mut() }.commit_definitions(epoch);
+            }
         }
         self.worker.log_commit(epoch);
         let durable = self.shared.log.durable();
@@ -83,8 +87,10 @@ impl Txn<'_> {
     fn keep_before_images(&mut self, epoch: Epoch) {
         let undo = std::mem::take(&mut self.worker.scratch.undo);
         let arena = std::mem::take(&mut self.worker.scratch.arena);
+        // Snapshots of transactions look through indexes, too.
+        let entries = self.shared.snapshots.any_transaction();
         for entry in &undo {
-            if !entry.row || entry.place.is_reference() || entry.kind == UndoKind::Overlay {
+            if !(entry.row || entries) || entry.place.is_reference() || entry.kind == UndoKind::Overlay {
                 continue;
             }
             let key = &arena[entry.key.start as usize..entry.key.end as usize];

@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use parking_lot::Mutex;
 
-use super::read::{below, merged_scan, own_images};
+use super::read::{below, merged_scan, patches};
 use super::{Direction, KeyRange, Place, Txn, Visit};
 use crate::executor::FanOut;
 use crate::partition::PartitionRef;
@@ -37,18 +37,26 @@ impl Txn<'_> {
         body: &(dyn Fn(PartRows<'_>) -> R + Sync),
     ) -> Result<Vec<R>, Stop> {
         let place = Place::of(table);
+        self.note_read_range(place, range);
+        let (me, snapshot) = (self.transaction_id(), self.reads_at());
         if place.is_reference() {
-            let tree = self.reference_tree(place)?;
+            let past = snapshot.map(|snapshot| self.reference_at(place, snapshot)).transpose()?;
+            let tree = match &past {
+                Some(table) => &table.tree,
+                None => self.reference_tree(place)?,
+            };
             let scan = |visit: &mut Visit<'_>| {
-                let _ = merged_scan(tree, range, Direction::Ascending, &[], visit);
+                let _ = merged_scan(tree, range, Direction::Ascending, None, visit);
             };
             return Ok(vec![body(PartRows { scan: &scan })]);
         }
         let partitions = self.claim_range(place, range)?;
-        let me = self.transaction_id();
         for &partition in &partitions {
             // Whether the root still is what the plan was compiled for is asked here, once.
-            self.root(partition, place)?;
+            let root = self.root(partition, place)?;
+            if snapshot.is_some_and(|snapshot| root.since > snapshot) {
+                return Err(Stop::ConcurrentUpdate);
+            }
         }
         let results: Vec<Mutex<Option<(R, u64)>>> = partitions.iter().map(|_| Mutex::new(None)).collect();
         let run = |index: usize| {
@@ -56,10 +64,10 @@ impl Txn<'_> {
             // each index, so each partition, is taken by one thread.
             let data = unsafe { partitions[index].data_mut() };
             let Some(root) = data.root(place.root, place.id, place.version) else { return };
-            let own = if me.is_some() { own_images(root, range, me) } else { Vec::new() };
             let stamp = std::cell::Cell::new(0);
             let scan = |visit: &mut Visit<'_>| {
-                stamp.set(merged_scan(&root.tree, range, Direction::Ascending, &own, visit).1);
+                let own = patches(root, range, Direction::Ascending, me, snapshot);
+                stamp.set(merged_scan(&root.tree, range, Direction::Ascending, own, visit).1);
             };
             let result = body(PartRows { scan: &scan });
             *results[index].lock() = Some((result, stamp.get()));
@@ -73,14 +81,18 @@ impl Txn<'_> {
             let (answer, stamp) = result.into_inner().ok_or(Stop::Recompile)?;
             // SAFETY: held by this transaction; the reference ends with the statement.
             let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
-            self.depend(epoch);
+            self.depend(snapshot.map_or(epoch, |snapshot| epoch.min(snapshot)));
             answers.push(answer);
         }
         Ok(answers)
     }
 
     /// Makes sure that every partition of a range is held; in key order.
-    fn claim_range(&mut self, place: Place, range: KeyRange<'_>) -> Result<Vec<PartitionRef>, Stop> {
+    pub(super) fn claim_range(
+        &mut self,
+        place: Place,
+        range: KeyRange<'_>,
+    ) -> Result<Vec<PartitionRef>, Stop> {
         let mut at: KeyBuf = match range.low {
             Bound::Included(low) | Bound::Excluded(low) => KeyBuf::from_slice(low),
             Bound::Unbounded => KeyBuf::new(),

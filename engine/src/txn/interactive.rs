@@ -5,18 +5,18 @@
 //! partition of those keys at once, so nobody sees half of a transaction. Keys, not
 //! partitions, are remembered: a split between two statements moves the side tables along.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{OverlayUndo, Place, Txn};
+use super::{Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::engine::Shared;
-use crate::id::{TreeId, TxnId};
+use crate::id::{Epoch, TreeId, TxnId};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
+use crate::snapshot::{Registration, Snapshot};
 
 /// Statements run.
 const ACTIVE: u8 = 0;
@@ -30,20 +30,61 @@ pub(crate) struct InteractiveState {
     pub id: TxnId,
     /// Microseconds since 2000-01-01 UTC: `now()` of the whole transaction.
     pub started_at: i64,
+    isolation: Isolation,
+    /// It promised not to write, so what it reads needs no check at its commit.
+    read_only: bool,
     phase: AtomicU8,
     wrote_references: AtomicBool,
     notes: Mutex<Vec<OverlayUndo>>,
+    /// Set with the first statement, beyond READ COMMITTED.
+    snapshot_epoch: OnceLock<Epoch>,
+    snapshot: Mutex<Option<Arc<Registration>>>,
+    reads: Mutex<ReadSet>,
 }
 
 impl InteractiveState {
-    pub fn new(id: TxnId, started_at: i64) -> Arc<Self> {
+    pub fn new(id: TxnId, started_at: i64, isolation: Isolation, read_only: bool) -> Arc<Self> {
         Arc::new(Self {
             id,
             started_at,
+            isolation,
+            read_only,
             phase: AtomicU8::new(ACTIVE),
             wrote_references: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
+            snapshot_epoch: OnceLock::new(),
+            snapshot: Mutex::new(None),
+            reads: Mutex::new(ReadSet::default()),
         })
+    }
+
+    /// Takes the snapshot, if the isolation asks for one and it is not there yet.
+    pub fn take_snapshot(&self, shared: &Arc<Shared>) {
+        if self.isolation == Isolation::ReadCommitted || self.snapshot_epoch.get().is_some() {
+            return;
+        }
+        let mut snapshot = self.snapshot.lock();
+        if snapshot.is_none() {
+            let registration = Registration::of_transaction(shared);
+            let _ = self.snapshot_epoch.set(registration.epoch());
+            *snapshot = Some(registration);
+        }
+    }
+
+    pub fn snapshot_epoch(&self) -> Option<Epoch> {
+        self.snapshot_epoch.get().copied()
+    }
+
+    /// Whether what its statements read is remembered.
+    pub fn tracks_reads(&self) -> bool {
+        self.isolation == Isolation::Serializable && !self.read_only
+    }
+
+    /// Takes over what one statement read.
+    pub fn keep_reads(&self, reads: &mut ReadSet) {
+        if !reads.is_empty() {
+            self.reads.lock().append(reads);
+        }
     }
 
     pub fn is_active(&self) -> bool {
@@ -62,6 +103,9 @@ impl InteractiveState {
 
     fn end(&self) {
         self.phase.store(ENDED, Ordering::Release);
+        // Its last reader is through: old versions may go.
+        let registration = self.snapshot.lock().take();
+        drop(registration);
     }
 
     /// Ends a transaction that holds nothing; false if it holds something. Under the lock of
@@ -133,9 +177,26 @@ impl Interactive {
         self.state.started_at
     }
 
+    pub fn isolation(&self) -> Isolation {
+        self.state.isolation
+    }
+
+    /// What a REPEATABLE READ or SERIALIZABLE transaction sees, for scans in pages; taken now if
+    /// no statement did before. `None` under READ COMMITTED.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.state.take_snapshot(&self.shared);
+        let registration = self.state.snapshot.lock().clone()?;
+        Some(Snapshot::of(&self.shared, registration))
+    }
+
     /// Whether it locked or wrote anything; an empty transaction ends without a program.
     pub fn is_empty(&self) -> bool {
         !self.state.has_notes()
+    }
+
+    /// Where it began: going back there undoes all of it, and it stays open.
+    pub fn beginning(&self) -> InteractiveSavepoint {
+        InteractiveSavepoint(0)
     }
 
     /// Marks a point to return to between statements.
@@ -151,6 +212,8 @@ impl Drop for Interactive {
         }
         if self.state.end_if_empty() {
             self.shared.waits.forget(self.state.id);
+            let registration = self.state.snapshot.lock().take();
+            drop(registration);
         } else {
             // A client that disappeared, or a commit that failed: its locks and images go.
             let rollback = Rollback { state: self.state.clone() };
@@ -178,6 +241,9 @@ pub struct RollbackTo {
 impl Program for Commit {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         self.state.claim_all(0, claims);
+        if self.state.has_notes() {
+            self.state.reads.lock().claim_all(claims);
+        }
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -240,6 +306,14 @@ impl Txn<'_> {
             state.notes.lock().iter().map(|note| (note.place, note.key.clone())).collect();
         keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
         keys.dedup_by(|a, b| a.0.id == b.0.id && a.1 == b.1);
+        if commit
+            && !keys.is_empty()
+            && let Some(snapshot) = state.snapshot_epoch()
+            && state.tracks_reads()
+        {
+            let reads = state.reads.lock();
+            self.reads_hold(reads.notes(), snapshot)?;
+        }
         // Everything is claimed before anything changes.
         for (place, key) in &keys {
             let partition = self.partition_for(place.group, key)?;
@@ -251,13 +325,7 @@ impl Txn<'_> {
             for (place, key) in &keys {
                 let partition = self.partition_for(place.group, key)?;
                 let lock = self.root(partition, *place)?.overlay.get(key);
-                let image = lock.and_then(|lock| {
-                    lock.holders
-                        .iter()
-                        .any(|&(holder, _)| holder == state.id)
-                        .then(|| lock.image.clone())
-                        .flatten()
-                });
+                let image = lock.and_then(|lock| lock.image_of(state.id)).cloned();
                 if let Some(image) = image {
                     let row = self.is_table(place.id);
                     self.settle(partition, *place, key, image, row)?;
@@ -285,54 +353,5 @@ impl Txn<'_> {
 
     fn is_table(&self, id: TreeId) -> bool {
         self.worker.schema.tables.contains_key(&id)
-    }
-}
-
-/// Who waits for whom among interactive transactions, for the deadlock search. Entered only by
-/// statements that wait for a row, so never on a hot path.
-#[derive(Default)]
-pub(crate) struct WaitGraph {
-    blockers: Mutex<FxHashMap<TxnId, Vec<TxnId>>>,
-}
-
-impl WaitGraph {
-    /// Publishes what `waiter` waits for; false if that closes a cycle.
-    pub fn add(&self, waiter: TxnId, blockers: Vec<TxnId>) -> bool {
-        let mut graph = self.blockers.lock();
-        let mut to_visit = blockers.clone();
-        let mut visited: Vec<TxnId> = Vec::new();
-        while let Some(next) = to_visit.pop() {
-            if next == waiter {
-                return false;
-            }
-            if !visited.contains(&next) {
-                visited.push(next);
-                if let Some(more) = graph.get(&next) {
-                    to_visit.extend_from_slice(more);
-                }
-            }
-        }
-        graph.insert(waiter, blockers);
-        true
-    }
-
-    /// `waiter` waits no more, or is over.
-    pub fn forget(&self, waiter: TxnId) {
-        self.blockers.lock().remove(&waiter);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cycle_of_waiters_is_refused_and_a_chain_is_not() {
-        let graph = WaitGraph::default();
-        assert!(graph.add(TxnId(1), vec![TxnId(2)]));
-        assert!(graph.add(TxnId(2), vec![TxnId(3)]));
-        assert!(!graph.add(TxnId(3), vec![TxnId(1)]));
-        graph.forget(TxnId(1));
-        assert!(graph.add(TxnId(3), vec![TxnId(1)]));
     }
 }

@@ -18,7 +18,8 @@
 //! - `access`      finding, or claiming, the partition of a key
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
 //! - `fan_out` bodies over many partitions side by side
-//! - `overlay`     row locks and uncommitted images
+//! - `overlay`     row locks and uncommitted images  - `waits` the graph of waiters
+//! - `isolation`   snapshots of interactive transactions, conflicts, validation
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
@@ -32,12 +33,14 @@ mod ddl;
 mod epoch;
 mod fan_out;
 mod interactive;
+mod isolation;
 mod overlay;
 mod past;
 mod read;
 mod reference;
 mod sequence;
 mod undo;
+mod waits;
 mod write;
 
 use std::ops::Bound;
@@ -48,8 +51,10 @@ pub(crate) use ddl::{GroupRecord, TableRecord};
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;
+pub(crate) use interactive::InteractiveState;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
-pub(crate) use interactive::{InteractiveState, WaitGraph};
+pub use isolation::Isolation;
+pub(crate) use isolation::ReadSet;
 pub use overlay::LockMode;
 pub(crate) use overlay::RowWaiter;
 pub use read::Visit;
@@ -58,6 +63,7 @@ pub use sequence::{NextValue, Sequence};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};
+pub use waits::{WaitEdge, WaitGraph};
 pub(crate) use write::entry_bytes;
 
 use crate::client::{Client, Wait, WaitOn};
@@ -78,6 +84,13 @@ pub struct KeyRange<'k> {
 impl KeyRange<'_> {
     /// Every key.
     pub const ALL: KeyRange<'static> = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
+}
+
+impl<'k> KeyRange<'k> {
+    /// One key.
+    pub fn point(key: &'k [u8]) -> Self {
+        Self { low: Bound::Included(key), high: Bound::Included(key) }
+    }
 }
 
 /// Which way a scan walks.
@@ -137,6 +150,20 @@ pub struct Txn<'w> {
     held: HeldList,
     /// Set: the writes stay uncommitted, under this transaction's row locks.
     interactive: Option<Arc<InteractiveState>>,
+    /// The epoch at which a REPEATABLE READ or SERIALIZABLE transaction reads.
+    snapshot: Option<Epoch>,
+    /// Checks of constraints read what is committed now.
+    reads_newest: bool,
+    /// What was read, if the transaction must answer for it at its commit.
+    reads: Option<ReadSet>,
+    /// Reference tables as of the snapshot.
+    past_references: smallvec::SmallVec<[(TreeId, Arc<ReferenceTable>); 2]>,
+    /// Under which transaction id a starved one-shot locked rows in earlier runs.
+    locker: Option<TxnId>,
+    /// If this run has to wait, the rows it got past stay locked.
+    keeps_locks: bool,
+    /// Those rows.
+    touched: Vec<(PartitionRef, Place, Box<[u8]>, LockMode)>,
     lock_wait: LockWait,
     read_only: bool,
     everything: bool,
@@ -173,11 +200,23 @@ impl<'w> Txn<'w> {
         everything: bool,
     ) -> Self {
         debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
+        let (mut snapshot, mut reads) = (None, None);
+        if let Some(interactive) = &interactive {
+            snapshot = interactive.snapshot_epoch();
+            reads = interactive.tracks_reads().then(ReadSet::default);
+        }
         Self {
             shared,
             worker,
             held,
             interactive,
+            snapshot,
+            reads_newest: false,
+            reads,
+            past_references: smallvec::SmallVec::new(),
+            locker: None,
+            keeps_locks: false,
+            touched: Vec::new(),
             lock_wait,
             read_only,
             everything,

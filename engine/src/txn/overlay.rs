@@ -5,16 +5,22 @@
 //! without noticing them. A writer that meets somebody else's lock enqueues there, is undone,
 //! gives its partitions back and runs again when woken: nobody waits while holding a partition.
 //!
+//! A statement that had to wait three times keeps the rows it got past locked while it waits,
+//! so that it gets further each time. A starved one-shot does so, too, under a transaction id
+//! of its own, and whoever comes after it and would be in its way waits behind it; at most one
+//! does at a time, so that starved one-shots never wait for each other.
+//!
 //! Invariant: an image belongs to the one holder of a mode that excludes other writers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{LockWait, OverlayUndo, Place, Txn, Undo};
+use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitGraph};
 use crate::client::WaitOn;
-use crate::id::TxnId;
-use crate::partition::{Job, PartitionRef, RowLock};
+use crate::id::{TreeId, TxnId};
+use crate::partition::{Image, Job, PartitionRef, RowLock};
 use crate::program::Stop;
 use crate::storage::Row;
 use crate::table::TableMeta;
@@ -40,8 +46,18 @@ impl LockMode {
     }
 }
 
-/// A program that waits for a row lock, holding nothing.
+/// A program that waits for a row lock, holding no partition.
 pub(crate) struct RowWaiter {
+    /// Under which id it holds locks, if it holds any.
+    pub who: Option<TxnId>,
+    pub mode: LockMode,
+    pub tree: TreeId,
+    pub key: Box<[u8]>,
+    /// It waited often: whoever comes later and would be in its way waits, too.
+    insists: bool,
+    /// Monotonic nanoseconds since when it waits for this row, earlier rounds included.
+    since: AtomicU64,
+    blockers: Mutex<Vec<TxnId>>,
     state: Mutex<WaiterState>,
 }
 
@@ -55,8 +71,25 @@ enum WaiterState {
 }
 
 impl RowWaiter {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(WaiterState::Enqueued) })
+    pub fn since(&self) -> u64 {
+        self.since.load(Ordering::Relaxed)
+    }
+
+    /// Counts an earlier wait for the same row in.
+    pub fn waits_since(&self, before: &RowWaiter) {
+        if before.tree == self.tree && before.key == self.key {
+            self.since.store(before.since(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whose locks were in its way when it was enqueued, or have come in its way since.
+    pub fn blockers(&self) -> Vec<TxnId> {
+        self.blockers.lock().clone()
+    }
+
+    /// Whether it still waits here.
+    fn is_waiting(&self) -> bool {
+        !matches!(*self.state.lock(), WaiterState::Woken)
     }
 
     /// Parks the program; it comes back if the lock was dropped meanwhile.
@@ -94,6 +127,9 @@ impl Txn<'_> {
         let place = Place::of(table);
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, mode, wait)?;
+        if self.interactive.is_some() {
+            self.check_unchanged(partition, place, key)?;
+        }
         let exists = self.read(place, key)?.is_some();
         if exists && self.interactive.is_some() {
             self.take_lock(partition, place, key, mode)?;
@@ -111,46 +147,102 @@ impl Txn<'_> {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<(), Stop> {
+        if self.keeps_locks {
+            self.check_lock_and_remember(partition, place, key, mode, wait)?;
+        }
         let root = self.root(partition, place)?;
         if root.overlay.is_empty() {
             return Ok(());
         }
-        let me = self.transaction_id().or(self.finishing);
-        let Some(lock) = root.overlay.get_mut(key) else { return Ok(()) };
-        self.check_conflict(place, lock, me, mode, wait)
+        self.check_conflict(root.overlay.get_mut(key), place, key, mode, wait)
+    }
+
+    #[cold]
+    fn check_lock_and_remember(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<(), Stop> {
+        let root = self.root(partition, place)?;
+        self.check_conflict(root.overlay.get_mut(key), place, key, mode, wait)?;
+        self.touched.push((partition, place, Box::from(key), mode));
+        Ok(())
     }
 
     #[cold]
     fn check_conflict(
         &mut self,
+        lock: Option<&mut RowLock>,
         place: Place,
-        lock: &mut RowLock,
-        me: Option<TxnId>,
+        key: &[u8],
         mode: LockMode,
         wait: LockWait,
     ) -> Result<(), Stop> {
-        let blockers: Vec<TxnId> = lock
+        let Some(lock) = lock else { return Ok(()) };
+        let me = self.transaction_id().or(self.finishing).or(self.locker);
+        let mut blockers: Vec<TxnId> = lock
             .holders
             .iter()
             .filter(|&&(holder, held)| Some(holder) != me && held.conflicts(mode))
             .map(|&(holder, _)| holder)
             .collect();
+        let holds = lock.holders.iter().any(|&(holder, _)| Some(holder) == me);
+        if blockers.is_empty() && !holds {
+            // Nobody overtakes the starved, but who holds the row already is waited for.
+            let insisting = lock.waiters.iter().filter(|waiter| {
+                waiter.insists && waiter.who != me && waiter.mode.conflicts(mode) && waiter.is_waiting()
+            });
+            blockers.extend(insisting.filter_map(|waiter| waiter.who));
+        }
         if blockers.is_empty() {
             return Ok(());
         }
         if wait == LockWait::NoWait || self.lock_wait == LockWait::NoWait {
             return Err(Stop::LockNotAvailable);
         }
-        if let Some(me) = me
-            && !self.shared.waits.add(me, blockers.clone())
-        {
-            return Err(Stop::Deadlock);
+        if let Some(me) = me {
+            self.shared.waits.publish(me, blockers.clone());
         }
-        self.publish_wait(WaitOn::Row(place.id), blockers);
-        let waiter = RowWaiter::new();
+        self.publish_wait(WaitOn::Row(place.id), blockers.clone());
+        let waiter = Arc::new(RowWaiter {
+            who: me,
+            mode,
+            tree: place.id,
+            key: Box::from(key),
+            insists: self.locker.is_some(),
+            since: AtomicU64::new(self.shared.clock.monotonic_nanos()),
+            blockers: Mutex::new(blockers),
+            state: Mutex::new(WaiterState::Enqueued),
+        });
         lock.waiters.push(waiter.clone());
         self.waiting = Some(waiter);
         Err(Stop::Wait)
+    }
+
+    /// Before the partitions of a run that must wait are released: locks the rows it got past,
+    /// for `owner`.
+    pub(super) fn leave_locks(&mut self, owner: &InteractiveState) {
+        let mut notes = Vec::new();
+        let touched = std::mem::take(&mut self.touched);
+        for (partition, place, key, mode) in &touched {
+            let Ok(root) = self.root(partition, *place) else { continue };
+            let lock = root.overlay.entry(key.clone()).or_default();
+            let before = hold(&self.shared.waits, lock, owner.id, *mode);
+            let Err(mode_before) = before else { continue };
+            notes.push(OverlayUndo { place: *place, key: key.clone(), mode_before, image_before: None });
+            if mode_before.is_none() {
+                // SAFETY: held by this transaction; nothing else refers to its data here.
+                unsafe { partition.data_mut() }.locks += 1;
+            }
+        }
+        if !owner.keep_notes(&mut notes) {
+            for (partition, place, key, _) in touched {
+                self.drop_lock(partition, place, &key, owner.id);
+            }
+        }
     }
 
     /// Adds this transaction to the holders of a row lock, or strengthens its mode.
@@ -164,12 +256,7 @@ impl Txn<'_> {
         let Some(me) = self.transaction_id() else { return Ok(()) };
         let root = self.root(partition, place)?;
         let lock = root.overlay.entry(Box::from(key)).or_default();
-        let before = lock.holders.iter().find(|(holder, _)| *holder == me).map(|&(_, mode)| mode);
-        match lock.holders.iter_mut().find(|(holder, _)| *holder == me) {
-            Some((_, held)) if *held >= mode => return Ok(()),
-            Some((_, held)) => *held = mode,
-            None => lock.holders.push((me, mode)),
-        }
+        let Err(before) = hold(&self.shared.waits, lock, me, mode) else { return Ok(()) };
         self.note_overlay(partition, place, key, before, None);
         if before.is_none() {
             // SAFETY: held by this transaction; nothing else refers to its data here.
@@ -189,10 +276,11 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         self.take_lock(partition, place, key, mode)?;
         let root = self.root(partition, place)?;
-        if let Some(lock) = root.overlay.get_mut(key) {
-            let before = lock.image.replace(image);
-            let held = lock.holders.first().map(|&(_, mode)| mode);
-            self.note_overlay(partition, place, key, held, Some(before));
+        if let Some(lock) = root.overlay.get_mut(key)
+            && let Some(me) = self.transaction_id()
+        {
+            let before = lock.image.replace(Image { writer: me, row: image }).map(|image| image.row);
+            self.note_overlay(partition, place, key, Some(mode), Some(before));
         }
         if place.is_reference()
             && let Some(interactive) = &self.interactive
@@ -223,7 +311,7 @@ impl Txn<'_> {
         let Ok(root) = self.root(partition, place) else { return };
         let Some(lock) = root.overlay.get_mut(&key) else { return };
         if let Some(image) = image_before {
-            lock.image = image;
+            lock.image = image.map(|row| Image { writer: me, row });
             return;
         }
         match mode_before {
@@ -244,7 +332,7 @@ impl Txn<'_> {
         let before = lock.holders.len();
         lock.holders.retain(|(holder, _)| *holder != me);
         let dropped = before - lock.holders.len();
-        if lock.holders.is_empty() {
+        if lock.image.as_ref().is_some_and(|image| image.writer == me) {
             lock.image = None;
         }
         self.woken.append(&mut lock.waiters);
@@ -254,4 +342,27 @@ impl Txn<'_> {
         // SAFETY: held by this transaction; `root` is not used any more.
         unsafe { partition.data_mut() }.locks -= dropped;
     }
+}
+
+/// Makes `me` a holder, or strengthens its mode. `Err` tells what it held before, `Ok` that it
+/// held enough.
+fn hold(waits: &WaitGraph, lock: &mut RowLock, me: TxnId, mode: LockMode) -> Result<(), Option<LockMode>> {
+    let before = lock.holders.iter().find(|(holder, _)| *holder == me).map(|&(_, mode)| mode);
+    match lock.holders.iter_mut().find(|(holder, _)| *holder == me) {
+        Some((_, held)) if *held >= mode => return Ok(()),
+        Some((_, held)) => *held = mode,
+        None => lock.holders.push((me, mode)),
+    }
+    // Who waits already may have to wait for this one now, too.
+    for waiter in lock.waiters.iter().filter(|waiter| waiter.who != Some(me) && waiter.mode.conflicts(mode)) {
+        let mut blockers = waiter.blockers.lock();
+        if !blockers.contains(&me) {
+            blockers.push(me);
+        }
+        drop(blockers);
+        if let Some(who) = waiter.who {
+            waits.add_blocker(who, me);
+        }
+    }
+    Err(before)
 }

@@ -34,6 +34,10 @@ impl Txn<'_> {
         };
         let partition = self.partition_for(place.group, start)?;
         let root = self.root(partition, place)?;
+        if root.since > epoch {
+            // The table was made anew since: nothing here tells what it was.
+            return Err(Stop::ConcurrentUpdate);
+        }
         root.versions.scan(&root.tree, epoch, low, high, |key, row| visit(key, row));
         self.depend(epoch);
         // SAFETY: held by this transaction; `root` is not used any more.

@@ -1,9 +1,10 @@
 //! Reads: points and ranges, through a transaction's own uncommitted images.
 
+use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
 use super::{Direction, KeyRange, Place, Txn};
-use crate::id::TxnId;
+use crate::id::{Epoch, TxnId};
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::schema::IndexDef;
@@ -46,19 +47,45 @@ impl Txn<'_> {
         self.scan_place(Place::of_index(table, index), range, direction, visit)
     }
 
+    #[inline]
     pub(super) fn read(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        if self.interactive.is_some() {
+            self.note_read(place, key);
+            return self.read_as_of(place, key, self.reads_at());
+        }
+        if place.is_reference() {
+            return self.reference_get(place, key);
+        }
+        let partition = self.partition_for(place.group, key)?;
+        let found = self.root(partition, place)?.tree.lookup(key);
+        // SAFETY: held by this transaction; `found` is only read meanwhile.
+        let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
+        self.depend(epoch);
+        Ok(found.row.map(|row| &**row))
+    }
+
+    /// A row as a statement of an interactive transaction sees it: its own image, else the row
+    /// as of `snapshot`, else the committed one.
+    pub(super) fn read_as_of(
+        &mut self,
+        place: Place,
+        key: &[u8],
+        snapshot: Option<Epoch>,
+    ) -> Result<Option<&[u8]>, Stop> {
         if place.is_reference() {
             if self.sees_overlay(place)
                 && let Some(image) = self.own_reference_image(place, key)?
             {
                 return Ok(image);
             }
-            return self.reference_get(place, key);
+            return match snapshot {
+                None => self.reference_get(place, key),
+                Some(snapshot) => self.past_reference_get(place, key, snapshot),
+            };
         }
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
         if let Some(me) = self.transaction_id()
-            && !root.overlay.is_empty()
             && let Some(image) = own_image(root, key, me)
         {
             return Ok(image.as_deref());
@@ -66,8 +93,15 @@ impl Txn<'_> {
         let found = root.tree.lookup(key);
         // SAFETY: held by this transaction; `root` and `found` are only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
-        self.depend(epoch);
-        Ok(found.row.map(|row| &**row))
+        let Some(snapshot) = snapshot else {
+            self.depend(epoch);
+            return Ok(found.row.map(|row| &**row));
+        };
+        if root.since > snapshot {
+            return Err(Stop::ConcurrentUpdate);
+        }
+        self.depend(epoch.min(snapshot));
+        Ok(root.versions.at(key, snapshot, found.row).map(|row| &**row))
     }
 
     /// Whether reads of a reference table must look at this transaction's uncommitted images.
@@ -96,23 +130,76 @@ impl Txn<'_> {
         if is_empty(range) {
             return Ok(());
         }
+        if self.notes_reads() {
+            return self.scan_noted(place, range, direction, visit);
+        }
+        self.scan_plain(place, range, direction, visit)
+    }
+
+    /// Scans, and remembers the range up to where the visitor had enough.
+    fn scan_noted(
+        &mut self,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Stop> {
+        let mut end: Option<Box<[u8]>> = None;
+        let scanned = self.scan_plain(place, range, direction, &mut |key, row| {
+            let flow = visit(key, row);
+            if flow.is_break() {
+                end = Some(Box::from(key));
+            }
+            flow
+        });
+        let read = match (&end, direction) {
+            (None, _) => range,
+            (Some(end), Direction::Ascending) => KeyRange { low: range.low, high: Bound::Included(end) },
+            (Some(end), Direction::Descending) => KeyRange { low: Bound::Included(end), high: range.high },
+        };
+        self.note_read_range(place, read);
+        scanned
+    }
+
+    fn scan_plain(
+        &mut self,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Stop> {
         if place.is_reference() {
-            let own = if self.sees_overlay(place) {
-                let me = self.transaction_id();
-                let partition = self.partition_for(place.group, &[])?;
-                let root = self.root(partition, place)?;
-                own_images(root, range, me)
-            } else {
-                Vec::new()
-            };
-            let tree = self.reference_tree(place)?;
-            let _ = merged_scan(tree, range, direction, &own, visit);
-            return Ok(());
+            return self.scan_reference(place, range, direction, visit);
         }
         match direction {
             Direction::Ascending => self.scan_up(place, range, visit),
             Direction::Descending => self.scan_down(place, range, visit),
         }
+    }
+
+    fn scan_reference(
+        &mut self,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Stop> {
+        let me = self.transaction_id();
+        let own = if self.sees_overlay(place) {
+            let partition = self.partition_for(place.group, &[])?;
+            patches(self.root(partition, place)?, range, direction, me, None)
+        } else {
+            None
+        };
+        if let Some(snapshot) = self.reads_at() {
+            let table = self.reference_at(place, snapshot)?;
+            self.depend(table.epoch);
+            let _ = merged_scan(&table.tree, range, direction, own, visit);
+            return Ok(());
+        }
+        let tree = self.reference_tree(place)?;
+        let _ = merged_scan(tree, range, direction, own, visit);
+        Ok(())
     }
 
     fn scan_up(&mut self, place: Place, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<(), Stop> {
@@ -198,79 +285,138 @@ impl Txn<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Stop> {
         let root = self.root(partition, place)?;
-        let me = self.transaction_id();
-        let own =
-            if me.is_some() && !root.overlay.is_empty() { own_images(root, range, me) } else { Vec::new() };
-        let (flow, stamp) = merged_scan(&root.tree, range, direction, &own, visit);
+        let (me, snapshot) = (self.transaction_id(), self.reads_at());
+        if snapshot.is_some_and(|snapshot| root.since > snapshot) {
+            return Err(Stop::ConcurrentUpdate);
+        }
+        let own = if me.is_some() { patches(root, range, direction, me, snapshot) } else { None };
+        let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
-        self.depend(epoch);
+        self.depend(snapshot.map_or(epoch, |snapshot| epoch.min(snapshot)));
         Ok(flow)
     }
 }
 
 /// The uncommitted image of a row, if `me` wrote one.
 fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate::storage::Row>> {
-    let lock = root.overlay.get(key)?;
-    let image = lock.image.as_ref()?;
-    let mine = lock.holders.iter().any(|&(holder, _)| holder == me);
+    let image = root.overlay.get(key)?.image_of(me)?;
     // SAFETY: the image lives in a partition this transaction holds, which is never freed;
     // the caller ties the reference to its borrow of the transaction, and every change of the
     // overlay goes through that transaction mutably.
-    mine.then(|| unsafe { &*std::ptr::from_ref(image) })
+    Some(unsafe { &*std::ptr::from_ref(image) })
 }
 
-pub(super) type OwnImage = (Box<[u8]>, Option<Box<[u8]>>);
+/// A key whose row is not what the tree says, with that row; `None`: there is none.
+pub(super) type Patch<'r> = (&'r [u8], Option<&'r [u8]>);
 
-pub(super) fn own_images(root: &Root, range: KeyRange<'_>, me: Option<TxnId>) -> Vec<OwnImage> {
-    let Some(me) = me else { return Vec::new() };
-    root.overlay
-        .range::<[u8], _>((range.low, range.high))
-        .filter(|(_, lock)| lock.holders.iter().any(|&(holder, _)| holder == me))
-        .filter_map(|(key, lock)| lock.image.as_ref().map(|image| (key.clone(), image.clone())))
-        .collect()
+/// Patches in the order of a scan.
+pub(super) type Patches<'r> = Option<Box<dyn Iterator<Item = Patch<'r>> + 'r>>;
+
+/// What a transaction sees otherwise than the tree in a range: rows as of its snapshot, and
+/// above those its own images.
+pub(super) fn patches<'r>(
+    root: &'r Root,
+    range: KeyRange<'_>,
+    direction: Direction,
+    me: Option<TxnId>,
+    snapshot: Option<Epoch>,
+) -> Patches<'r> {
+    let old = snapshot
+        .filter(|_| !root.versions.is_empty())
+        .map(|snapshot| root.versions.old_rows(range.low, range.high, snapshot));
+    let own = me.filter(|_| !root.overlay.is_empty()).map(|me| {
+        root.overlay
+            .range::<[u8], _>((range.low, range.high))
+            .filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())))
+    });
+    let up = direction == Direction::Ascending;
+    Some(match (old, own) {
+        (None, None) => return None,
+        (Some(old), None) if up => Box::new(old),
+        (Some(old), None) => Box::new(old.rev()),
+        (None, Some(own)) if up => Box::new(own),
+        (None, Some(own)) => Box::new(own.rev()),
+        (Some(old), Some(own)) if up => Box::new(Above { own: own.peekable(), old: old.peekable(), up }),
+        (Some(old), Some(own)) => {
+            Box::new(Above { own: own.rev().peekable(), old: old.rev().peekable(), up })
+        }
+    })
 }
 
-/// Walks a tree, with `own` images taking the place of what the tree says.
+/// Two lists of patches in one order; where both have a key, `own` counts.
+struct Above<A: Iterator, B: Iterator> {
+    own: Peekable<A>,
+    old: Peekable<B>,
+    up: bool,
+}
+
+impl<'r, A, B> Iterator for Above<A, B>
+where
+    A: Iterator<Item = Patch<'r>>,
+    B: Iterator<Item = Patch<'r>>,
+{
+    type Item = Patch<'r>;
+
+    fn next(&mut self) -> Option<Patch<'r>> {
+        let (Some((own, _)), Some((old, _))) = (self.own.peek(), self.old.peek()) else {
+            return self.own.next().or_else(|| self.old.next());
+        };
+        let order = if self.up { own.cmp(old) } else { old.cmp(own) };
+        if order.is_eq() {
+            self.old.next();
+        }
+        if order.is_le() { self.own.next() } else { self.old.next() }
+    }
+}
+
+/// Walks a tree, with patches taking the place of what the tree says.
 pub(super) fn merged_scan<P: Pointer>(
     tree: &Tree<P>,
     range: KeyRange<'_>,
     direction: Direction,
-    own: &[OwnImage],
+    patches: Patches<'_>,
     visit: &mut Visit<'_>,
 ) -> (ControlFlow<()>, u64) {
     let mut flow = ControlFlow::Continue(());
     let up = direction == Direction::Ascending;
-    let mut left = own;
-    let next = |left: &[OwnImage]| if up { left.first().cloned() } else { left.last().cloned() };
+    let Some(patches) = patches else {
+        let step = |key: &[u8], row: &crate::storage::Row| {
+            flow = visit(key, row);
+            flow
+        };
+        let stamp = if up {
+            tree.scan(range.low, range.high, step)
+        } else {
+            tree.scan_back(range.low, range.high, step)
+        };
+        return (flow, stamp);
+    };
+    let mut left = patches.peekable();
     let step = |key: &[u8], row: &crate::storage::Row| {
-        while !left.is_empty() {
-            let Some((own_key, image)) = next(left) else { break };
-            let order = if up { own_key[..].cmp(key) } else { key.cmp(&own_key[..]) };
-            if order.is_gt() {
-                break;
-            }
-            left = if up { &left[1..] } else { &left[..left.len() - 1] };
+        let before = |patch: &Patch<'_>| if up { *patch.0 < *key } else { *patch.0 > *key };
+        while let Some((patched, image)) = left.next_if(before) {
             if let Some(image) = image {
-                flow = visit(&own_key, &image);
+                flow = visit(patched, image);
                 if flow.is_break() {
                     return flow;
                 }
             }
-            if order.is_eq() {
-                return flow;
-            }
         }
-        flow = visit(key, row);
+        match left.next_if(|patch| *patch.0 == *key) {
+            Some((_, None)) => {}
+            Some((_, Some(image))) => flow = visit(key, image),
+            None => flow = visit(key, row),
+        }
         flow
     };
     let stamp =
         if up { tree.scan(range.low, range.high, step) } else { tree.scan_back(range.low, range.high, step) };
-    while flow.is_continue() && !left.is_empty() {
-        let Some((own_key, image)) = next(left) else { break };
-        left = if up { &left[1..] } else { &left[..left.len() - 1] };
+    while flow.is_continue()
+        && let Some((patched, image)) = left.next()
+    {
         if let Some(image) = image {
-            flow = visit(&own_key, &image);
+            flow = visit(patched, image);
         }
     }
     (flow, stamp)

@@ -205,6 +205,39 @@ impl Txn<'_> {
         }
     }
 
+    /// A reference table (or an index of one) as of a snapshot.
+    pub(super) fn reference_at(
+        &mut self,
+        place: Place,
+        snapshot: Epoch,
+    ) -> Result<Arc<ReferenceTable>, Stop> {
+        if let Some((_, table)) = self.past_references.iter().find(|(id, _)| *id == place.id) {
+            return Ok(table.clone());
+        }
+        let table = self.shared.references.at(place.id, snapshot);
+        match table {
+            Some(table) if table.version == place.version => {
+                self.past_references.push((place.id, table.clone()));
+                Ok(table)
+            }
+            // Defined, or defined anew, since.
+            _ => Err(Stop::ConcurrentUpdate),
+        }
+    }
+
+    /// A row of a reference table as of a snapshot.
+    pub(super) fn past_reference_get(
+        &mut self,
+        place: Place,
+        key: &[u8],
+        snapshot: Epoch,
+    ) -> Result<Option<&[u8]>, Stop> {
+        let epoch = self.reference_at(place, snapshot)?.epoch;
+        self.depend(epoch);
+        let table = self.past_references.iter().find(|(id, _)| *id == place.id);
+        Ok(table.and_then(|(_, table)| table.tree.get(key)).map(|row| &**row))
+    }
+
     pub(super) fn reference_get(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         Ok(self.reference_tree(place)?.get(key).map(|row| &**row))
     }

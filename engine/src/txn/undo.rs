@@ -73,6 +73,7 @@ impl Txn<'_> {
 
     /// Takes back everything.
     pub(super) fn undo_all(&mut self) {
+        self.reads_newest = false;
         self.rollback_to(Savepoint { undo: 0, redo: 0 });
         self.worker.scratch.arena.clear();
         self.undo_ddl();

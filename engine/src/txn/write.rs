@@ -62,6 +62,7 @@ impl Txn<'_> {
         let place = Place::of(table);
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, WRITE, LockWait::Wait)?;
+        self.check_unchanged(partition, place, key)?;
         let affected: SmallVec<[&IndexMeta; 4]> = table
             .indexes
             .iter()
@@ -72,7 +73,7 @@ impl Txn<'_> {
             return self.update_in_place(partition, table, place, key, changes);
         }
         // The old and the new row are needed whole.
-        let Some(old) = self.read(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
+        let Some(old) = self.read_newest(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
         let mut new = old.clone();
         table.layout.apply(&mut new, changes);
         if self.interactive.is_some() {
@@ -111,7 +112,8 @@ impl Txn<'_> {
         }
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
-        let Some(old) = self.read(place, key)?.map(Row::from) else { return Ok(false) };
+        self.check_unchanged(partition, place, key)?;
+        let Some(old) = self.read_newest(place, key)?.map(Row::from) else { return Ok(false) };
         if !self.take_out(place, key, Some(table))? {
             return Ok(false);
         }
@@ -121,6 +123,12 @@ impl Txn<'_> {
             self.take_out(Place::of_index(table, index), &entry, None)?;
         }
         Ok(true)
+    }
+
+    /// The row as it is now, this transaction's own image before the committed one: what a
+    /// write meets, whatever the snapshot shows.
+    fn read_newest(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        self.read_as_of(place, key, None)
     }
 
     /// What every write checks first.
@@ -143,7 +151,7 @@ impl Txn<'_> {
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
         if self.interactive.is_some() {
-            if self.read(place, key)?.is_some() {
+            if self.read_newest(place, key)?.is_some() {
                 return Ok(false);
             }
             self.write_image(partition, place, key, Some(Row::from(value)), LockMode::Update)?;
@@ -174,7 +182,10 @@ impl Txn<'_> {
         let partition = self.partition_for(place.group, key)?;
         self.check_lock(partition, place, key, LockMode::Update, LockWait::Wait)?;
         if self.interactive.is_some() {
-            if self.read(place, key)?.is_none() {
+            if table.is_some() {
+                self.check_unchanged(partition, place, key)?;
+            }
+            if self.read_newest(place, key)?.is_none() {
                 return Ok(false);
             }
             self.write_image(partition, place, key, None, LockMode::Update)?;

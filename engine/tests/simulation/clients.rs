@@ -114,7 +114,15 @@ impl Simulation {
         let Some(mut session) = session else { return };
         if let Some((id, mut statement)) = session.statement.take() {
             match statement.try_take() {
-                None => session.statement = Some((id, statement)),
+                None => {
+                    if self.below(3) == 0
+                        && let Some(canceller) = statement.canceller()
+                        && canceller.break_deadlock().is_some()
+                    {
+                        self.count("cycle");
+                    }
+                    session.statement = Some((id, statement));
+                }
                 Some(done) => match done.outcome.result {
                     Ok(()) => session.transfers.push(id),
                     Err(Stop::Abort | Stop::Recompile) => {}

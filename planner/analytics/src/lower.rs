@@ -217,6 +217,7 @@ impl<'a> Lowerer<'a> {
             },
             Rel::Function { .. } => unsupported("a routine in FROM"),
             Rel::ProjectSet { .. } => unsupported("a set-returning function in a SELECT list"),
+            Rel::Lock { .. } => unsupported("a row lock"),
             Rel::Window { .. } => unsupported("a window function"),
             Rel::Distinct { .. } => unsupported("DISTINCT ON"),
             Rel::Limit { .. } => unsupported("WITH TIES"),

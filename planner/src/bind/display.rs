@@ -274,6 +274,10 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             line(out, indent, &format!("distinct{on}"));
             rel_lines(out, input, indent + 1);
         }
+        Rel::Lock { input } => {
+            line(out, indent, "lock rows");
+            rel_lines(out, input, indent + 1);
+        }
         Rel::Limit { input, limit, offset, with_ties } => {
             let mut text = "limit".to_owned();
             if let Some(limit) = limit {

@@ -186,15 +186,15 @@ impl Binder<'_, '_> {
                 self.nested(|binder| binder.parenthesized(query, options, resolve_unknowns, locks))
             }
             SetExpr::SetOperation { .. } => {
-                if !options.locks.is_empty() {
-                    return Err(SqlError::unsupported("FOR UPDATE with UNION/INTERSECT/EXCEPT"));
+                if !options.locks.is_empty() || !locks.is_empty() {
+                    return Err(lock_refused(options.locks, "is not allowed with UNION/INTERSECT/EXCEPT"));
                 }
                 let bound = self.set_operation(body)?;
                 self.order_output(bound, options, "UNION/INTERSECT/EXCEPT")
             }
             SetExpr::Values(values) => {
                 if !options.locks.is_empty() {
-                    return Err(SqlError::unsupported("FOR UPDATE with VALUES"));
+                    return Err(lock_refused(options.locks, "cannot be applied to VALUES"));
                 }
                 let bound = self.values(values)?;
                 self.order_output(bound, options, "VALUES")
@@ -349,6 +349,9 @@ impl Binder<'_, '_> {
             Rel::Limit { input, limit, offset, with_ties } if unknowns_only(&current, types) => {
                 let input = Box::new(self.coerce_columns(*input, types, what)?);
                 Ok(Rel::Limit { input, limit, offset, with_ties })
+            }
+            Rel::Lock { input } if unknowns_only(&current, types) => {
+                Ok(Rel::Lock { input: Box::new(self.coerce_columns(*input, types, what)?) })
             }
             Rel::With { ctes, body } => {
                 let body = Box::new(self.coerce_columns(*body, types, what)?);
@@ -595,6 +598,12 @@ impl Binder<'_, '_> {
         }
         Ok(locks)
     }
+}
+
+fn lock_refused(locks: &[LockClause], why: &str) -> SqlError {
+    let strength = locks.first().and_then(|lock| row_lock(lock).ok()).map(|lock| lock.strength);
+    let strength = strength.map_or("UPDATE", |strength| strength.as_str());
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("FOR {strength} {why}"))
 }
 
 pub(crate) fn set_quantifier(quantifier: SetQuantifier) -> Result<bool> {

@@ -1,12 +1,12 @@
 //! One SELECT: binds its clauses in PostgreSQL's order, then stacks the operators that answer it.
 //!
 //! ```text
-//! FROM ─ WHERE ─ Aggregate ─ HAVING ─ Window ─ Project(Set) ─ DISTINCT ─ Sort ─ Limit ─ Project
+//! FROM ─ WHERE ─ Aggregate ─ HAVING ─ Window ─ Project(Set) ─ DISTINCT ─ Sort ─ Lock ─ Limit ─ Project
 //! ```
 //!
 //! Sort keys that are no output columns are computed beside them ("junk") and dropped at the end.
 
-use archipel_sql::ast::RowLockClause;
+use archipel_sql::ast::{RowLockClause, RowLockWait, row_lock};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -86,10 +86,21 @@ impl Binder<'_, '_> {
         let level = Level::new(LevelKind::Query, relations);
         let (parts, level) =
             self.with_level(level, |binder| binder.select_parts(select, options, resolve_unknowns))?;
-        if explicit && let Some(lock) = locks.last() {
+        if let Some(lock) = locks.last() {
             refuse_lock(lock, &parts, &level)?;
         }
-        self.assemble(rel, parts, level, options)
+        if let Some(lock) = locks.last()
+            && locks_nullable(&rel, false)
+        {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "FOR {} cannot be applied to the nullable side of an outer join",
+                    lock.strength.as_str()
+                ),
+            ));
+        }
+        self.assemble(rel, parts, level, options, !locks.is_empty())
     }
 
     /// `TABLE name`.
@@ -100,6 +111,7 @@ impl Binder<'_, '_> {
         inherited: Vec<RowLockClause>,
     ) -> Result<BoundQuery> {
         let locks = self.row_locks(options.locks, inherited)?;
+        let locked = !locks.is_empty();
         let outer = std::mem::replace(&mut self.locks, locks);
         let factor = ast::TableFactor::Table {
             name,
@@ -129,7 +141,7 @@ impl Binder<'_, '_> {
                 distinct: false,
             })
         })?;
-        self.assemble(rel, parts, level, options)
+        self.assemble(rel, parts, level, options, locked)
     }
 
     /// The clauses in the order PostgreSQL looks at them, which decides what parameters become.
@@ -416,6 +428,7 @@ impl Binder<'_, '_> {
         mut parts: Parts,
         mut level: Level,
         options: Options<'_>,
+        locked: bool,
     ) -> Result<BoundQuery> {
         let mut rel = filtered(rel, parts.filter.take());
         let mut windows = std::mem::take(&mut level.windows);
@@ -500,6 +513,15 @@ impl Binder<'_, '_> {
         if let Some(on) = parts.distinct_on {
             let on = on.into_iter().map(|target| BoundExpr::column(target, types[target])).collect();
             rel = Rel::Distinct { input: Box::new(rel), on: Some(on) };
+        }
+        if locked {
+            if options.with_ties && options.locks.iter().any(skips_locked) {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "SKIP LOCKED and WITH TIES options cannot be used together",
+                ));
+            }
+            rel = Rel::Lock { input: Box::new(rel) };
         }
         rel = self.limit(rel, options)?;
         if junk {
@@ -660,6 +682,23 @@ fn refuse_wildcard_options(options: &WildcardAdditionalOptions) -> Result<()> {
         return Err(SqlError::unsupported("options of a * in a SELECT list"));
     }
     Ok(())
+}
+
+fn skips_locked(lock: &sqlparser::ast::LockClause) -> bool {
+    row_lock(lock).is_ok_and(|lock| lock.wait == RowLockWait::SkipLocked)
+}
+
+/// Whether a table of this query whose rows are to be locked may have none to lock.
+fn locks_nullable(rel: &Rel, nullable: bool) -> bool {
+    match rel {
+        Rel::Scan { lock, .. } => nullable && lock.is_some(),
+        Rel::Filter { input, .. } | Rel::Project { input, .. } => locks_nullable(input, nullable),
+        Rel::Join { kind, left, right, .. } => {
+            locks_nullable(left, nullable || matches!(kind, JoinKind::Right | JoinKind::Full))
+                || locks_nullable(right, nullable || matches!(kind, JoinKind::Left | JoinKind::Full))
+        }
+        _ => false,
+    }
 }
 
 /// Row locks need rows of tables, one to one (CheckSelectLocking).

@@ -205,6 +205,7 @@ macro_rules! visitors {
                         $expr(expr, nesting, visit);
                     }
                 }
+                Rel::Lock { input } => $rel(input, nesting, visit),
                 Rel::Limit { input, limit, offset, .. } => {
                     $rel(input, nesting, visit);
                     for expr in [limit, offset].into_iter().filter_map(|bound| bound.$as_option()) {

@@ -58,6 +58,8 @@ pub(crate) struct Compiler<'e> {
     pub ctes: FxHashMap<u32, CteSource>,
     /// Relations made during compilation.
     kept: Vec<Arc<Rel>>,
+    /// The rows that the SELECT … FOR being planned locks; `None` outside of one.
+    pub lock_targets: Option<Vec<super::lock::LockTarget>>,
     /// The slots of each relation's columns, by its address in the bound tree.
     layouts: FxHashMap<*const Rel, Layout>,
     pub accesses: Vec<Access>,
@@ -90,6 +92,7 @@ impl<'e> Compiler<'e> {
             pending: Vec::new(),
             ctes: FxHashMap::default(),
             kept: Vec::new(),
+            lock_targets: None,
             layouts: FxHashMap::default(),
             lists: FxHashMap::default(),
             accesses: Vec::new(),
@@ -114,6 +117,14 @@ impl<'e> Compiler<'e> {
 
     pub fn close(&mut self) {
         self.plan.indent -= 1;
+    }
+
+    /// Takes a line away again; what stands under it moves up.
+    pub fn unline(&mut self, line: usize) {
+        self.plan.lines.remove(line);
+        for (indent, _) in &mut self.plan.lines[line..] {
+            *indent = indent.saturating_sub(1);
+        }
     }
 
     /// A new slot.
@@ -155,6 +166,7 @@ impl<'e> Compiler<'e> {
             Rel::Filter { input, .. }
             | Rel::Sort { input, .. }
             | Rel::Distinct { input, .. }
+            | Rel::Lock { input }
             | Rel::Limit { input, .. } => self.declare(input),
             Rel::With { body, .. } => self.declare(body),
             Rel::Join { left, right, .. } => {

@@ -165,7 +165,19 @@ impl ReferenceCheck {
         if self.slots.iter().any(|slot| ctx.frame.slots[*slot as usize].is_null()) {
             return Ok(());
         }
-        let found = self.node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?.is_break();
+        let look = |ctx: &mut ExecContext<'_, '_>| -> ExecResult<bool> {
+            Ok(self.node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?.is_break())
+        };
+        let found = match self.direction {
+            Direction::ChildNeedsParent => look(ctx)?,
+            // A child that came after the transaction's snapshot counts, too.
+            Direction::ParentLeaves => {
+                let before = ctx.txn.read_newest_from_now(true);
+                let found = look(ctx);
+                ctx.txn.read_newest_from_now(before);
+                found?
+            }
+        };
         match self.direction {
             Direction::ChildNeedsParent if !found => Err(self.violation(ctx).into()),
             Direction::ParentLeaves if found => Err(self.violation(ctx).into()),

@@ -14,7 +14,7 @@ use archipel_engine::Stop;
 use archipel_engine::txn::Txn;
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result as SqlResult, SqlError};
+use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
@@ -39,7 +39,13 @@ impl From<SqlError> for ExecError {
 
 impl From<Stop> for ExecError {
     fn from(stop: Stop) -> Self {
-        ExecError::Stop(stop)
+        match stop {
+            // Conditions of the transaction rather than control flow: a handler may see them.
+            Stop::ConcurrentUpdate | Stop::ConcurrentDelete => {
+                ExecError::Sql(super::program::stop_error(stop))
+            }
+            stop => ExecError::Stop(stop),
+        }
     }
 }
 
@@ -93,6 +99,8 @@ pub struct ExecContext<'a, 'e> {
     /// Whether `archipel.one_shot_budget` bounds the run. A batch of COPY rows is bounded by its
     /// bytes instead: as an interactive transaction it would only take longer.
     pub budgeted: bool,
+    /// Whether the transaction is READ ONLY: whatever writes is refused (25006).
+    pub read_only: bool,
 }
 
 thread_local! {
@@ -139,6 +147,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),
             ticks: 0,
             budgeted: true,
+            read_only: false,
         }
     }
 
@@ -168,6 +177,15 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             return Err(Stop::Interactive.into());
         }
         Ok(())
+    }
+
+    /// Refuses what a READ ONLY transaction must not do.
+    pub fn require_writable(&self, command: &str) -> ExecResult<()> {
+        if !self.read_only {
+            return Ok(());
+        }
+        let message = format!("cannot execute {command} in a read-only transaction");
+        Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message).into())
     }
 
     /// Runs `body` in a fresh frame of a statement's shape.

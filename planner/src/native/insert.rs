@@ -287,15 +287,25 @@ impl Insert {
         touched: &mut FxHashSet<KeyBuf>,
         values: &dyn Fn(&ExecContext<'_, '_>) -> Vec<Datum>,
     ) -> ExecResult<Written> {
+        // Who holds the key is judged by what is committed, whatever the transaction's snapshot.
+        let before = ctx.txn.read_newest_from_now(true);
         let existing = match &conflict.arbiter {
-            Arbiter::Any => None,
-            Arbiter::Primary => ctx.txn.get(&self.target.meta, key)?.is_some().then(|| key.clone()),
-            Arbiter::Index(index) => self.holder(index, ctx, row)?,
+            Arbiter::Any => Ok(None),
+            Arbiter::Primary => {
+                let found = ctx.txn.get(&self.target.meta, key).map(|row| row.is_some());
+                found.map(|found| found.then(|| key.clone())).map_err(Into::into)
+            }
+            Arbiter::Index(index) => self.holder(index, ctx, row),
         };
+        ctx.txn.read_newest_from_now(before);
+        let existing = existing?;
         let Some(existing) = existing else {
             let inserted = ctx.txn.insert(&self.target.meta, key, row)?;
             if inserted != Inserted::Ok {
                 if matches!(conflict.arbiter, Arbiter::Any) {
+                    if inserted == Inserted::DuplicateKey(None) {
+                        ctx.txn.require_unchanged(&self.target.meta, key)?;
+                    }
                     return Ok(Written::Skipped);
                 }
                 self.target.accept(inserted, ctx, &values(ctx))?;
@@ -305,6 +315,7 @@ impl Insert {
             }
             return Ok(Written::Inserted);
         };
+        ctx.txn.require_unchanged(&self.target.meta, &existing)?;
         let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
         if !touched.insert(existing.clone()) {
             return Err(SqlError::new(

@@ -298,9 +298,11 @@ impl Compiler<'_> {
         let (local, across): (Vec<_>, Vec<_>) =
             conjuncts.into_iter().partition(|c| c.slots.iter().all(|slot| item.layout.contains(slot)));
         let (keys, rest) = self.hash_keys(across, &item.layout)?;
+        let locking = self.locking_scans();
         let right = self.plan_item(item, local, facts, &[])?.node;
+        let kept = self.with_lock_slots(&item.layout, locking);
         let on = self.all_of(&rest)?;
-        Ok(self.hash_or_buffer(left, right, &[], &item.layout, keys, on, LoopKind::Inner))
+        Ok(self.hash_or_buffer(left, right, &[], &kept, keys, on, LoopKind::Inner))
     }
 
     /// LEFT and FULL joins, and inner ones that must stay where they are.
@@ -399,9 +401,11 @@ impl Compiler<'_> {
                 && c.slots.iter().all(|slot| right_layout.contains(slot))
         });
         let (keys, rest) = self.hash_keys(across, &right_layout)?;
+        let locking = self.locking_scans();
         let right = self.plan(right, local, &[])?.node;
+        let kept = self.with_lock_slots(&right_layout, locking);
         let on = self.all_of(&rest)?;
-        let node = self.hash_or_buffer(planned.node, right, &left_layout, &right_layout, keys, on, kind);
+        let node = self.hash_or_buffer(planned.node, right, &left_layout, &kept, keys, on, kind);
         Ok(Planned { node, ordered })
     }
 

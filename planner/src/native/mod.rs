@@ -34,6 +34,7 @@ mod expression;
 mod hash;
 mod insert;
 mod join;
+mod lock;
 mod modify;
 mod node;
 mod operand;

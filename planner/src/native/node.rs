@@ -58,6 +58,7 @@ pub(crate) enum Node {
     Window(Box<Windowing>),
     Sort(Sorting),
     Distinct(Distinct),
+    Lock(super::lock::Locking),
     Limit(Limit),
     SetOperation(SetOperation),
     With {
@@ -190,6 +191,7 @@ impl Node {
             Node::Window(windowing) => windowing.run(ctx, out),
             Node::Sort(sorting) => sorting.run(ctx, out),
             Node::Distinct(distinct) => distinct.run(ctx, out),
+            Node::Lock(locking) => locking.run(ctx, out),
             Node::Limit(limit) => limit.run(ctx, out),
             Node::SetOperation(operation) => operation.run(ctx, out),
             Node::With { ctes, body } => {

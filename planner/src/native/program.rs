@@ -124,8 +124,24 @@ pub fn stop_error(stop: Stop) -> SqlError {
         Stop::OutOfMemory => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("The data would exceed max_memory."),
         Stop::Cancelled => SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"),
+        Stop::ConcurrentUpdate => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent update",
+        ),
+        Stop::ConcurrentDelete => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to concurrent delete",
+        ),
+        Stop::NotSerializable => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "could not serialize access due to read/write dependencies among transactions",
+        )
+        .with_detail("Reason code: Canceled on identification as a pivot, during commit attempt.")
+        .with_hint("The transaction might succeed if retried."),
         Stop::Deadlock => SqlError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected"),
-        Stop::LockNotAvailable => SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "could not obtain lock on row"),
+        Stop::LockNotAvailable => {
+            SqlError::new(SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+        }
         Stop::TransactionEnded => SqlError::new(
             SqlState::IN_FAILED_SQL_TRANSACTION,
             "current transaction is aborted, commands ignored until end of transaction block",

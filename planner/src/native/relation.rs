@@ -108,6 +108,7 @@ impl Compiler<'_> {
                 let node = self.filter_above(node, &above)?;
                 Ok(Planned { node, ordered: planned.ordered })
             }
+            Rel::Lock { input } => self.plan_lock(input, pushed, wanted),
             Rel::With { ctes, body } => self.plan_with(ctes, body, pushed, wanted),
             Rel::Limit { input, limit, offset, with_ties } => {
                 let layout = self.declare(input);
@@ -126,7 +127,11 @@ impl Compiler<'_> {
                 if let (Some(limit), Some(offset)) = (rows(&limit, i64::MAX), rows(&offset, 0)) {
                     expect_rows(&mut node, limit.saturating_add(offset));
                 }
-                let ties = match (&**input, with_ties) {
+                let sorted = match &**input {
+                    Rel::Lock { input } => input,
+                    input => input,
+                };
+                let ties = match (sorted, with_ties) {
                     (Rel::Sort { keys, .. }, true) => Some(self.scoped(&layout, |c| {
                         keys.iter().map(|key| c.source(&key.expr)).collect::<Result<_>>()
                     })?),
@@ -285,18 +290,17 @@ impl Compiler<'_> {
             })
             .collect();
         let line = self.open("Sort");
+        let locking = self.locking_scans();
         let planned = self.plan(input, pushed, wanted.as_deref().unwrap_or(&[]));
         self.close();
         let planned = planned?;
         if planned.ordered {
             // The scan walks in this order already: no node, no line.
-            self.plan.lines.remove(line);
-            for (indent, _) in &mut self.plan.lines[line..] {
-                *indent = indent.saturating_sub(1);
-            }
+            self.unline(line);
             return Ok(planned);
         }
-        let node = self.sorting(planned.node, &layout, keys)?;
+        let kept = self.with_lock_slots(&layout, locking);
+        let node = self.sorting(planned.node, &layout, &kept, keys)?;
         Ok(Planned { node, ordered: true })
     }
 
@@ -348,12 +352,18 @@ impl Compiler<'_> {
             })
             .collect();
         let columns = self.pruned(columns, |column| column.slot);
+        let key_slot = match usage.lock {
+            Some(lock) if !usage.reference => self.lock_slot(&meta, lock),
+            _ => None,
+        };
+        let lock = if key_slot.is_some() { None } else { usage.lock };
         let node = Node::Scan(Scan {
             meta,
             path,
             columns,
             filter,
-            lock: usage.lock,
+            lock,
+            key_slot,
             constraint: usage.reference,
             key: usage.key,
             first_batch: super::scan::BATCH_ROWS,
@@ -382,6 +392,7 @@ pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
     match node {
         Node::Scan(scan) if (1..scan.first_batch as i64).contains(&rows) => scan.first_batch = rows as usize,
         Node::Compute { input, .. } => expect_rows(input, rows),
+        Node::Lock(locking) => expect_rows(&mut locking.input, rows),
         _ => {}
     }
 }

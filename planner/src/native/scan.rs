@@ -15,10 +15,11 @@ use archipel_sql::datum::Datum;
 use super::CompiledPredicate;
 use super::compile::Pruned;
 use super::context::{ExecContext, ExecResult, Frame};
+use super::lock::lock_row;
 use super::node::Out;
 use super::path::{Meta, Path, Tree};
 use super::span::KeySpan;
-use crate::bound::{LockStrength, LockWait, RowLock};
+use crate::bound::RowLock;
 use crate::row::Codec;
 
 /// A column of a scan: where it is stored, where it goes.
@@ -36,6 +37,8 @@ pub(crate) struct Scan {
     pub columns: Pruned<ScanColumn>,
     pub filter: Option<CompiledPredicate>,
     pub lock: Option<RowLock>,
+    /// Where the storage key of the current row goes for a [`super::lock::Locking`] above.
+    pub key_slot: Option<u32>,
     /// A constraint's lookup: a row of a reference table then needs no lock in a one-shot,
     /// whose commit point checks that the table is still the one it read.
     pub constraint: bool,
@@ -166,6 +169,9 @@ impl Scan {
         {
             return Ok(ControlFlow::Continue(()));
         }
+        if let Some(slot) = self.key_slot {
+            ctx.frame.slots[slot as usize] = Datum::Bytea(key.into());
+        }
         if let Some(kept) = self.key {
             let kept = &mut ctx.frame.keys[kept];
             kept.clear();
@@ -197,7 +203,7 @@ impl Scan {
     ) -> ExecResult<ControlFlow<()>> {
         let direction = if self.path.reverse { Direction::Descending } else { Direction::Ascending };
         let columns = self.columns.get();
-        let keep_keys = self.key.is_some() || self.lock.is_some();
+        let keep_keys = self.key.is_some() || self.lock.is_some() || self.key_slot.is_some();
         let mut limit = self.first_batch.max(1);
         let mut range = span.range();
         if span.point && span.high.is_none() {
@@ -257,25 +263,5 @@ impl Scan {
             next.extend_from_slice(&batch.last);
             limit = (limit * 4).min(BATCH_ROWS_MAX);
         }
-    }
-}
-
-/// Locks a row for SELECT … FOR; false if it is skipped.
-fn lock_row(ctx: &mut ExecContext<'_, '_>, meta: &Meta, key: &[u8], lock: &RowLock) -> ExecResult<bool> {
-    use archipel_engine::txn::{LockMode, LockWait as Wait};
-    let mode = match lock.strength {
-        LockStrength::KeyShare => LockMode::KeyShare,
-        LockStrength::Share => LockMode::Share,
-        LockStrength::NoKeyUpdate => LockMode::NoKeyUpdate,
-        LockStrength::Update => LockMode::Update,
-    };
-    let wait = match lock.wait {
-        LockWait::Block => Wait::Wait,
-        LockWait::NoWait | LockWait::SkipLocked => Wait::NoWait,
-    };
-    match ctx.txn.lock_row(meta, key, mode, wait) {
-        Ok(_) => Ok(true),
-        Err(archipel_engine::Stop::LockNotAvailable) if lock.wait == LockWait::SkipLocked => Ok(false),
-        Err(stop) => Err(stop.into()),
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn call(
         "nextval" => Some(|args| {
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
+                ctx.require_writable("nextval()")?;
                 let value = next_value(ctx, oid)?;
                 Ok(Datum::Int8(value))
             })
@@ -38,6 +39,7 @@ pub(crate) fn call(
                     Some(Datum::Bool(called)) => *called,
                     Some(_) => return Ok(Datum::Null),
                 };
+                ctx.require_writable("setval()")?;
                 let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
                 if *value < def.min || *value > def.max {
                     let message = format!(

@@ -112,12 +112,12 @@ impl Distinct {
 }
 
 impl Compiler<'_> {
-    /// A sort over a planned input.
-    pub fn sorting(&mut self, input: Node, layout: &[u32], keys: &[SortKey]) -> Result<Node> {
+    /// A sort over a planned input, which keeps the slots `kept`.
+    pub fn sorting(&mut self, input: Node, layout: &[u32], kept: &[u32], keys: &[SortKey]) -> Result<Node> {
         let orders = keys.iter().map(KeyOrder::of).collect();
         let keys =
             self.scoped(layout, |c| keys.iter().map(|key| c.source(&key.expr)).collect::<Result<Vec<_>>>())?;
-        let slots = self.pruned_slots(layout);
+        let slots = self.pruned_slots(kept);
         Ok(Node::Sort(Sorting { input: Box::new(input), slots, keys, orders }))
     }
 

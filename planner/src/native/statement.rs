@@ -16,7 +16,7 @@ use super::node::Node;
 use super::rows::RowBuffer;
 use super::with::Cte;
 use super::{CompileEnv, CompiledRoutine, RowSink};
-use crate::bound::{BoundStatement, OutputColumn};
+use crate::bound::{BoundStatement, CteBody, LockStrength, OutputColumn, Rel};
 use crate::route::Access;
 
 /// Receives a result row.
@@ -35,6 +35,8 @@ pub struct CompiledStatement {
     pub plan: Vec<(usize, String)>,
     /// Whether it may write.
     pub writes: bool,
+    /// The command a READ ONLY transaction refuses.
+    refused_read_only: Option<&'static str>,
     /// Whether it stops after a few rows whatever it reads: LIMIT over an ordered walk.
     pub stops_early: bool,
     shape: FrameShape,
@@ -94,6 +96,7 @@ pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Re
         tables: compiler.tables,
         plan: compiler.plan.lines,
         writes,
+        refused_read_only: refused_read_only(statement),
         stops_early: stops_early(&body),
         shape,
         body,
@@ -107,6 +110,7 @@ fn stops_early(body: &Body) -> bool {
             Node::Scan(_) => true,
             Node::Compute { input, .. } => streams(input),
             Node::Filter { input, .. } => streams(input),
+            Node::Lock(locking) => streams(&locking.input),
             _ => false,
         }
     }
@@ -120,6 +124,38 @@ fn stops_early(body: &Body) -> bool {
         }
         _ => false,
     }
+}
+
+/// What a statement that writes or locks is called in the error of a READ ONLY transaction.
+/// Routines are asked statement by statement.
+fn refused_read_only(statement: &BoundStatement) -> Option<&'static str> {
+    match statement {
+        BoundStatement::Query(query) => refused_query(&query.rel),
+        BoundStatement::Insert(_) => Some("INSERT"),
+        BoundStatement::Update(_) => Some("UPDATE"),
+        BoundStatement::Delete(_) => Some("DELETE"),
+        BoundStatement::Call(_) => None,
+        BoundStatement::With { statement, .. } => refused_read_only(statement),
+    }
+}
+
+fn refused_query(rel: &Rel) -> Option<&'static str> {
+    let mut refused = None;
+    super::visit_relations(rel, &mut |rel| match rel {
+        Rel::Scan { lock: Some(lock), .. } => {
+            refused = Some(match lock.strength {
+                LockStrength::KeyShare => "SELECT FOR KEY SHARE",
+                LockStrength::Share => "SELECT FOR SHARE",
+                LockStrength::NoKeyUpdate => "SELECT FOR NO KEY UPDATE",
+                LockStrength::Update => "SELECT FOR UPDATE",
+            });
+        }
+        Rel::With { ctes, .. } if ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))) => {
+            refused = Some("SELECT");
+        }
+        _ => {}
+    });
+    refused
 }
 
 /// The result columns of a statement.
@@ -263,6 +299,9 @@ impl CompiledStatement {
     /// Runs the statement over the context's transaction, parameters and registers. Answers
     /// how many rows it answered (a query) or wrote.
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, sink: &mut dyn RowSink) -> ExecResult<u64> {
+        if let Some(command) = self.refused_read_only {
+            ctx.require_writable(command)?;
+        }
         ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| sink.row(row)))
     }
 }

@@ -144,6 +144,7 @@ pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
             visit_rel(input, nesting, visit);
             on.iter().for_each(|on| visit_all(on, nesting, visit));
         }
+        Rel::Lock { input } => visit_rel(input, nesting, visit),
         Rel::Limit { input, limit, offset, .. } => {
             visit_rel(input, nesting, visit);
             [limit, offset].into_iter().flatten().for_each(|expr| visit_expr(expr, nesting, visit));
@@ -255,6 +256,7 @@ pub fn visit_relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
         | Rel::Window { input, .. }
         | Rel::Sort { input, .. }
         | Rel::Distinct { input, .. }
+        | Rel::Lock { input }
         | Rel::Limit { input, .. } => visit_relations(input, visit),
         Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => {
             visit_relations(left, visit);

@@ -30,6 +30,8 @@ pub struct StatementRun {
     pub mark: usize,
     /// When the surrounding transaction block began.
     pub now: Option<i64>,
+    /// Whether the transaction is READ ONLY.
+    pub read_only: bool,
     /// Rows read, or affected.
     pub rows: u64,
     /// The rows themselves, for [`RowsTo::Kept`].
@@ -50,6 +52,7 @@ impl StatementRun {
         let functions = FunctionContext { now, session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
         context.params = std::mem::take(&mut self.params);
+        context.read_only = self.read_only;
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use archipel_analytics::{AnalyticsError, Environment};
+use archipel_engine::Isolation;
 use archipel_engine::id::Epoch;
 use archipel_planner::bound::BoundStatement;
 use archipel_sql::datum::Datum;
@@ -42,7 +43,10 @@ pub(super) enum Analytic {
 impl Session {
     /// Whether a plan is for the analytical executor, here and now.
     pub(super) fn is_analytic(&self, plan: &RowPlan) -> bool {
-        plan.analytic && self.transaction.interactive().is_none_or(archipel_engine::Interactive::is_empty)
+        let Some(open) = self.transaction.interactive() else { return plan.analytic };
+        // SERIALIZABLE answers at its commit for what it read, which native execution notes.
+        let answers = self.isolation() == Isolation::Serializable && !self.is_read_only();
+        plan.analytic && open.is_empty() && !answers
     }
 
     /// Runs an analytical query; `streaming` lets rows leave before the last one is known.
@@ -94,8 +98,10 @@ impl Session {
         let now = self.transaction.start().unwrap_or_else(crate::server::now);
         let (server, plan) = (self.server.clone(), plan.clone());
         let analytics = server.analytics.clone();
+        // A transaction beyond READ COMMITTED sees what its first statement saw.
+        let snapshot = self.transaction.interactive().and_then(archipel_engine::Interactive::snapshot);
         self.server.analytical_threads.spawn(async move {
-            let snapshot = Arc::new(server.engine.snapshot());
+            let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot()));
             // The session may be gone: then nobody wants the rows.
             let _ = sender.send(Event::Started(snapshot.epoch())).await;
             let environment =

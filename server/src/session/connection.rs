@@ -188,6 +188,8 @@ impl Session {
             portals: FxHashMap::default(),
             unnamed_portal: None,
             cursors: FxHashMap::default(),
+            cursors_declared: 0,
+            deadlock: Default::default(),
             skip_until_sync: false,
             copy_in: None,
             host: None,

@@ -68,12 +68,7 @@ impl Session {
                 if copy.filter.is_some() {
                     return Err(SqlError::unsupported("COPY FROM … WHERE"));
                 }
-                if self.transaction.is_read_only() {
-                    return Err(SqlError::new(
-                        SqlState::READ_ONLY_SQL_TRANSACTION,
-                        "cannot execute COPY FROM in a read-only transaction",
-                    ));
-                }
+                self.require_writable("COPY FROM")?;
                 self.no_definitions_staged()?;
                 let host = self.host();
                 let path = self.settings.effective().search_path.clone();

@@ -21,6 +21,8 @@ pub(super) struct Cursor {
     rows: Vec<Vec<Datum>>,
     /// Zero is before the first row, `rows.len() + 1` behind the last.
     position: usize,
+    /// Counts up over the session.
+    pub number: u64,
     backward: bool,
     /// WITH HOLD: it outlives its transaction.
     pub hold: bool,
@@ -100,9 +102,11 @@ impl Session {
             columns: columns.clone(),
             rows,
             position: 0,
+            number: self.cursors_declared + 1,
             backward: declare.scroll != Some(false),
             hold: declare.hold,
         };
+        self.cursors_declared += 1;
         self.cursors.insert(declare.name.clone(), cursor);
         Ok(())
     }
@@ -147,6 +151,7 @@ mod tests {
             columns: Arc::from([]),
             rows: (0..5).map(|row| vec![Datum::Int4(row)]).collect(),
             position: 0,
+            number: 1,
             backward: true,
             hold: false,
         };

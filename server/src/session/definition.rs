@@ -38,6 +38,7 @@ impl Session {
             Statement::Truncate(truncate)
                 if self.transaction.is_block() && !truncate.cascade && !truncate.restart_identity =>
             {
+                self.require_writable(prepared.tag)?;
                 self.delete_all_rows(&truncate.tables).await?;
                 return Ok(prepared.tag.to_owned());
             }
@@ -75,12 +76,7 @@ impl Session {
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str) -> Result<String> {
-        if self.transaction.is_read_only() {
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {tag} in a read-only transaction"),
-            ));
-        }
+        self.require_writable(tag)?;
         if self.transaction.is_block() {
             return self.stage_definition(&source, tag);
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archipel_engine::txn::Interactive;
+use archipel_engine::id::TxnId;
+use archipel_engine::txn::{Interactive, Isolation, WaitEdge};
 use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
@@ -17,7 +18,6 @@ use super::host::Host;
 use super::portal::PendingRows;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::StatementRun;
-use crate::sessions::CancelReason;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
@@ -132,21 +132,16 @@ impl Session {
         alone: bool,
         streaming: bool,
     ) -> Result<Ran> {
-        if !plan.read_only && self.transaction.is_read_only() {
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {} in a read-only transaction", prepared.tag),
-            ));
-        }
         if !plan.touches_nothing() {
             self.no_definitions_staged()?;
         }
         self.require_route(&plan, &params)?;
         // A statement that only reads is a one-shot even inside an implicit transaction that
         // has not written: READ COMMITTED lets it.
-        if !plan.read_only || self.transaction.is_open() {
+        if !plan.read_only || self.transaction.is_open() || self.isolation() != Isolation::ReadCommitted {
             self.enter_transaction(alone);
         }
+        self.note_query();
         let mut params = params;
         let rows_to = match &prepared.columns {
             Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
@@ -236,6 +231,7 @@ impl Session {
             mark: out.len(),
             out,
             now: self.transaction.start(),
+            read_only: self.is_read_only(),
             rows: 0,
             kept: Vec::new(),
             notices: Vec::new(),
@@ -252,7 +248,7 @@ impl Session {
         if outcome.result != Err(Stop::Interactive) || self.transaction.interactive().is_some() {
             return (run, outcome);
         }
-        let own = self.server.engine.begin_for(&self.entry().engine);
+        let own = self.begin_interactive();
         let (run, outcome) = self.submit_in(run, read_only, Some(&own)).await;
         if outcome.result.is_err() {
             let _ = self.server.engine.rollback(&own).await;
@@ -284,23 +280,70 @@ impl Session {
         (completed.program, completed.outcome)
     }
 
-    /// Waits for a submission, and cancels it when somebody asks for that.
+    /// Waits for a submission: cancels it when somebody asks for that or it has waited for a row
+    /// beyond `lock_timeout`, and looks for a deadlock after `deadlock_timeout`.
     pub(super) async fn cancellable<P: Program>(&self, mut submission: Submission<P>) -> Completed<P> {
         if let Some(completed) = submission.try_take() {
             return completed;
         }
         let Some(canceller) = submission.canceller() else { return submission.await };
-        let lock_timeout = Duration::from_millis(self.settings.effective().lock_timeout_ms);
-        tokio::select! {
-            biased;
-            completed = &mut submission => return completed,
-            () = self.entry().cancel_asked() => {}
-            () = tokio::time::sleep(lock_timeout), if !lock_timeout.is_zero() => {
-                self.entry().cancel(CancelReason::LockTimeout);
+        let effective = self.settings.effective();
+        let timeout = |limit_ms: u64| (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
+        let lock_timeout = timeout(effective.lock_timeout_ms);
+        let deadlock_timeout = Duration::from_millis(effective.deadlock_timeout_ms);
+        let mut next_search = deadlock_timeout;
+        loop {
+            let waited = canceller.waited_nanos().map(Duration::from_nanos);
+            // A wait that begins after this look is seen at the next one.
+            let until = next_search.min(lock_timeout.unwrap_or(next_search));
+            let pause = match waited {
+                Some(waited) => until.saturating_sub(waited).max(Duration::from_millis(1)),
+                None => (until / 4).clamp(Duration::from_millis(1), Duration::from_millis(100)),
+            };
+            tokio::select! {
+                biased;
+                completed = &mut submission => return completed,
+                () = self.entry().cancel_asked() => {
+                    canceller.cancel(Stop::Cancelled);
+                    return submission.await;
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+            match canceller.waited_nanos().map(Duration::from_nanos) {
+                None => next_search = deadlock_timeout,
+                Some(waited) => {
+                    if lock_timeout.is_some_and(|limit| waited >= limit) {
+                        canceller.cancel_wait(Stop::LockNotAvailable);
+                    } else if waited >= next_search {
+                        next_search = waited + deadlock_timeout;
+                        if let Some(cycle) = canceller.break_deadlock() {
+                            *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle));
+                        }
+                    }
+                }
             }
         }
-        canceller.cancel(Stop::Cancelled);
-        submission.await
+    }
+
+    /// A deadlock in PostgreSQL's words.
+    fn describe_cycle(&self, cycle: &[WaitEdge]) -> String {
+        let sessions = self.server.sessions.list();
+        let process = |id: TxnId| {
+            let holder = sessions.iter().find(|entry| entry.engine.holds_as(id));
+            holder.map_or(0, |entry| entry.process_id)
+        };
+        let lines: Vec<String> = cycle
+            .iter()
+            .map(|edge| {
+                format!(
+                    "Process {} waits for ShareLock on transaction {}; blocked by process {}.",
+                    process(edge.waiter),
+                    edge.blocker,
+                    process(edge.blocker)
+                )
+            })
+            .collect();
+        lines.join("\n")
     }
 
     /// Takes rows, notices and effects of a finished run.
@@ -345,6 +388,13 @@ impl Session {
     pub(super) fn stop_error(&self, stop: Stop) -> SqlError {
         match stop {
             Stop::Cancelled => self.entry().cancel_error(),
+            Stop::Deadlock => {
+                let error = archipel_planner::native::program::stop_error(stop);
+                match self.deadlock.borrow_mut().take() {
+                    Some(detail) => error.with_detail(detail).with_hint("See server log for query details."),
+                    None => error,
+                }
+            }
             other => archipel_planner::native::program::stop_error(other),
         }
     }

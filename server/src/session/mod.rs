@@ -70,6 +70,10 @@ pub struct Session {
     portals: FxHashMap<String, Portal>,
     unnamed_portal: Option<Portal>,
     cursors: FxHashMap<String, Cursor>,
+    /// How many cursors were declared so far.
+    cursors_declared: u64,
+    /// The cycle this session was the victim of, until its error tells it.
+    deadlock: std::cell::RefCell<Option<String>>,
     /// An error in the extended protocol: everything up to Sync is skipped.
     skip_until_sync: bool,
     copy_in: Option<Box<CopyIn>>,

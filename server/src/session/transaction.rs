@@ -6,7 +6,9 @@
 //! statement that needs it. A failed statement has undone itself; the block then only takes
 //! ROLLBACK, COMMIT (which rolls back) or ROLLBACK TO a savepoint.
 
-use archipel_engine::txn::{Interactive, InteractiveSavepoint};
+use std::sync::atomic::Ordering;
+
+use archipel_engine::txn::{Interactive, InteractiveSavepoint, Isolation};
 use archipel_sql::ast::{IsolationLevel, TransactionModes, TransactionStatement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -27,7 +29,8 @@ pub struct Transaction {
     staged: Option<Staged>,
     failed: bool,
     start: i64,
-    read_only: bool,
+    /// Whether a statement saw the database: its isolation can no longer change.
+    queried: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +47,8 @@ struct Savepoint {
     engine: Option<InteractiveSavepoint>,
     settings: usize,
     staged: usize,
+    /// Cursors declared later go with a ROLLBACK TO.
+    cursors: u64,
 }
 
 impl Transaction {
@@ -67,10 +72,6 @@ impl Transaction {
 
     pub(super) fn is_failed(&self) -> bool {
         self.failed
-    }
-
-    pub(super) fn is_read_only(&self) -> bool {
-        self.read_only
     }
 
     /// The engine's transaction, if one has begun.
@@ -104,6 +105,13 @@ fn no_transaction() -> SqlError {
     SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
 }
 
+fn chain_outside(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        format!("{what} AND CHAIN can only be used in transaction blocks"),
+    )
+}
+
 impl Session {
     /// Refuses everything but the ways out of a failed transaction block.
     pub(crate) fn allowed_now(&self, prepared: &Prepared) -> Result<()> {
@@ -116,6 +124,43 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the current transaction, or the one a lone statement is, must not write.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.settings.effective().transaction_read_only
+    }
+
+    /// Refuses a command that writes in a READ ONLY transaction.
+    pub(super) fn require_writable(&self, command: &str) -> Result<()> {
+        if !self.is_read_only() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!("cannot execute {command} in a read-only transaction"),
+        ))
+    }
+
+    /// How a transaction of this session sees others' work.
+    pub(super) fn isolation(&self) -> Isolation {
+        match self.settings.effective().isolation {
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            IsolationLevel::Serializable => Isolation::Serializable,
+        }
+    }
+
+    /// A transaction of the engine, as the session's settings say.
+    pub(super) fn begin_interactive(&self) -> Interactive {
+        // What is set inside a savepoint may be taken back.
+        let read_only = self.is_read_only() && self.transaction.savepoints.is_empty();
+        self.server.engine.begin_for(&self.entry().engine, self.isolation(), read_only)
+    }
+
+    /// Notes that a statement has seen the database.
+    pub(super) fn note_query(&mut self) {
+        self.transaction.queried = true;
+    }
+
     /// The engine's transaction for a statement that is not alone; begins one if need be.
     pub(super) fn enter_transaction(&mut self, alone: bool) {
         if self.transaction.kind == Kind::None {
@@ -126,8 +171,7 @@ impl Session {
             self.transaction.start = crate::server::now();
         }
         if self.transaction.interactive.is_none() {
-            let begun = self.server.engine.begin_for(&self.entry().engine);
-            self.transaction.interactive = Some(begun);
+            self.transaction.interactive = Some(self.begin_interactive());
         }
     }
 
@@ -142,13 +186,16 @@ impl Session {
             }
             TransactionStatement::Commit { chain } => self.commit_block(*chain).await,
             TransactionStatement::Rollback { chain } => {
-                if !self.transaction.is_block() {
+                if !self.transaction.is_block() && !*chain {
                     self.notice(Severity::Warning, &no_transaction());
                 }
-                let again = *chain && self.transaction.is_block();
+                let again = (*chain && self.transaction.is_block()).then(|| self.current_modes());
+                if *chain && again.is_none() {
+                    return Err(chain_outside("ROLLBACK"));
+                }
                 self.rollback_transaction().await;
-                if again {
-                    self.begin(&TransactionModes::default())?;
+                if let Some(modes) = again {
+                    self.begin(&modes)?;
                 }
                 Ok("ROLLBACK")
             }
@@ -157,7 +204,13 @@ impl Session {
                 let engine = self.transaction.interactive.as_ref().map(Interactive::savepoint);
                 let settings = self.settings.mark();
                 let staged = self.transaction.staged.as_ref().map_or(0, Staged::len);
-                self.transaction.savepoints.push(Savepoint { name: name.clone(), engine, settings, staged });
+                self.transaction.savepoints.push(Savepoint {
+                    name: name.clone(),
+                    engine,
+                    settings,
+                    staged,
+                    cursors: self.cursors_declared,
+                });
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => {
@@ -198,21 +251,19 @@ impl Session {
         self.transaction.savepoints.truncate(index + 1);
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
+        let cursors = savepoint.cursors;
+        self.cursors.retain(|_, cursor| cursor.number <= cursors);
         if let Some(staged) = &mut self.transaction.staged {
             staged.truncate(count);
         }
-        match (engine, self.transaction.interactive.take()) {
-            (Some(savepoint), Some(open)) => {
-                let done = self.server.engine.rollback_to(&open, savepoint).await;
-                self.transaction.interactive = Some(open);
-                if let Err(stop) = done.outcome.result {
-                    return Err(self.stop_error(stop));
-                }
+        if let Some(open) = self.transaction.interactive.take() {
+            // It stays open, with its snapshot and its id.
+            let savepoint = engine.unwrap_or_else(|| open.beginning());
+            let done = self.server.engine.rollback_to(&open, savepoint).await;
+            self.transaction.interactive = Some(open);
+            if let Err(stop) = done.outcome.result {
+                return Err(self.stop_error(stop));
             }
-            (None, Some(open)) => {
-                self.server.engine.rollback(&open).await;
-            }
-            (_, None) => {}
         }
         self.change_settings(|all| {
             all.rollback_to(settings);
@@ -230,51 +281,102 @@ impl Session {
         } else {
             if self.transaction.kind == Kind::None {
                 self.transaction.start = crate::server::now();
+                self.transaction.queried = false;
             }
             self.transaction.kind = Kind::Block;
-            let default = self.settings.effective().show("default_transaction_read_only");
-            self.transaction.read_only = default.as_deref() == Some("on");
         }
         self.set_transaction_modes(modes)
     }
 
     /// The modes of BEGIN and SET TRANSACTION.
     pub(super) fn set_transaction_modes(&mut self, modes: &TransactionModes) -> Result<()> {
-        if let Some(isolation) = modes.isolation {
-            self.require_isolation(isolation)?;
-            self.change_settings(|all| all.set("transaction_isolation", Some(isolation.as_str()), true))?;
+        let refused = |message: &str| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        let (queried, inside) = (self.transaction.queried, !self.transaction.savepoints.is_empty());
+        let now = self.current_modes();
+        if let Some(isolation) = modes.isolation.filter(|isolation| Some(*isolation) != now.isolation) {
+            if queried {
+                return refused("SET TRANSACTION ISOLATION LEVEL must be called before any query");
+            }
+            if inside {
+                return refused("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
+            }
+            self.set_mode("transaction_isolation", isolation.as_str())?;
         }
-        if let Some(read_only) = modes.read_only {
-            self.transaction.read_only = read_only;
-            let text = if read_only { "on" } else { "off" };
-            self.change_settings(|all| all.set("transaction_read_only", Some(text), true))?;
+        if let Some(read_only) = modes.read_only.filter(|read_only| Some(*read_only) != now.read_only) {
+            if !read_only && inside {
+                return refused("cannot set transaction read-write mode inside a read-only transaction");
+            }
+            if !read_only && queried {
+                return refused("transaction read-write mode must be set before any query");
+            }
+            self.set_mode("transaction_read_only", if read_only { "on" } else { "off" })?;
         }
         if let Some(deferrable) = modes.deferrable {
-            let text = if deferrable { "on" } else { "off" };
-            self.change_settings(|all| all.set("transaction_deferrable", Some(text), true))?;
+            if inside {
+                return refused("SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction");
+            }
+            if queried {
+                return refused("SET TRANSACTION [NOT] DEFERRABLE must be called before any query");
+            }
+            if Some(deferrable) != now.deferrable {
+                self.set_mode("transaction_deferrable", if deferrable { "on" } else { "off" })?;
+            }
         }
         Ok(())
     }
 
-    /// READ COMMITTED is what blocks run at; READ UNCOMMITTED is the same, as in PostgreSQL.
-    /// A stricter level is refused, never weakened in silence.
-    pub(super) fn require_isolation(&self, isolation: IsolationLevel) -> Result<()> {
-        match isolation {
-            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Ok(()),
-            stricter => Err(SqlError::unsupported(format_args!(
-                "isolation level {} in a transaction block",
-                stricter.as_str().to_uppercase()
-            ))
-            .with_hint("A statement or routine call outside a transaction block is strictly serializable.")),
+    fn set_mode(&mut self, name: &str, value: &str) -> Result<()> {
+        self.change_settings(|all| all.set(name, Some(value), true))
+    }
+
+    /// The modes of the current transaction.
+    fn current_modes(&self) -> TransactionModes {
+        let effective = self.settings.effective();
+        TransactionModes {
+            isolation: Some(effective.isolation),
+            read_only: Some(effective.transaction_read_only),
+            deferrable: Some(effective.show("transaction_deferrable").as_deref() == Some("on")),
         }
+    }
+
+    /// `SET transaction_isolation` and its like: what SET TRANSACTION does, for a transaction
+    /// that goes on after this statement.
+    pub(super) fn set_transaction_setting(&mut self, name: &str, text: &str) -> Result<()> {
+        let mut modes = TransactionModes::default();
+        match name {
+            "transaction_isolation" => modes.isolation = IsolationLevel::parse(text),
+            "transaction_read_only" => modes.read_only = archipel_sql::io::parse_bool(text),
+            _ => modes.deferrable = archipel_sql::io::parse_bool(text),
+        }
+        if modes == TransactionModes::default() {
+            // Not a value: the setting says so.
+            return self.set_mode(name, text);
+        }
+        if self.transaction.is_open() { self.set_transaction_modes(&modes) } else { Ok(()) }
+    }
+
+    /// Before the defaults change inside a transaction: it stays as it is.
+    pub(super) fn pin_transaction_modes(&mut self) -> Result<()> {
+        if !self.transaction.is_open() {
+            return Ok(());
+        }
+        for (name, _) in crate::settings::session::TRANSACTION_MODES {
+            let value = self.settings.effective().show(name).unwrap_or_default();
+            self.set_mode(name, &value)?;
+        }
+        Ok(())
     }
 
     async fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
         if !self.transaction.is_block() {
+            if chain {
+                return Err(chain_outside("COMMIT"));
+            }
             self.notice(Severity::Warning, &no_transaction());
             self.commit_transaction().await?;
             return Ok("COMMIT");
         }
+        let modes = self.current_modes();
         let tag = if self.transaction.failed {
             self.rollback_transaction().await;
             "ROLLBACK"
@@ -283,7 +385,7 @@ impl Session {
             "COMMIT"
         };
         if chain {
-            self.begin(&TransactionModes::default())?;
+            self.begin(&modes)?;
         }
         Ok(tag)
     }
@@ -352,7 +454,7 @@ impl Session {
     /// Answers an error. A block becomes failed; an implicit transaction is rolled back.
     pub(super) async fn fail(&mut self, error: &SqlError) {
         if let Some(counters) = self.server.counters.get(usize::from(self.executor.number)) {
-            counters.errors.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            counters.errors.fetch_add(1, Ordering::Relaxed);
         }
         match self.transaction.kind {
             Kind::Block => {

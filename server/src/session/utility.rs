@@ -13,6 +13,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use crate::encode::{Formats, RowEncoder};
+use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
 use crate::statement::{Body, Prepared};
 use crate::wire::output::Severity;
@@ -62,6 +63,9 @@ impl Session {
         formats: &Formats,
         alone: bool,
     ) -> Result<()> {
+        if sees_database(statement) {
+            self.note_query();
+        }
         match &**statement {
             Statement::Transaction(transaction) => {
                 let tag = self.transaction_statement(transaction).await?;
@@ -215,15 +219,14 @@ impl Session {
             self.notice(Severity::Warning, &warning);
             return Ok(());
         }
-        if let Some(text) = &text
-            && name.eq_ignore_ascii_case("transaction_isolation")
-        {
-            self.require_isolation_text(text)?;
+        if TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
+            return match text {
+                Some(text) => self.set_transaction_setting(&name, &text),
+                None => Ok(()),
+            };
         }
-        if let Some(text) = &text
-            && name.eq_ignore_ascii_case("default_transaction_isolation")
-        {
-            self.require_isolation_text(text)?;
+        if TRANSACTION_MODES.iter().any(|(_, default)| name == *default) {
+            self.pin_transaction_modes()?;
         }
         self.change_settings(|all| all.set(&name, text.as_deref(), set.local))?;
         if name == "application_name" {
@@ -233,29 +236,22 @@ impl Session {
         Ok(())
     }
 
-    fn require_isolation_text(&self, text: &str) -> Result<()> {
-        use archipel_sql::ast::IsolationLevel;
-        match text.to_ascii_lowercase().as_str() {
-            "repeatable read" => self.require_isolation(IsolationLevel::RepeatableRead),
-            "serializable" => self.require_isolation(IsolationLevel::Serializable),
-            _ => Ok(()),
-        }
-    }
-
     fn set_transaction(&mut self, set: &SetTransaction) -> Result<()> {
         if set.snapshot.is_some() {
             return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
         }
         if set.session {
-            if let Some(isolation) = set.modes.isolation {
-                self.require_isolation(isolation)?;
-                self.change_settings(|all| {
-                    all.set("default_transaction_isolation", Some(isolation.as_str()), false)
-                })?;
-            }
-            if let Some(read_only) = set.modes.read_only {
-                let text = if read_only { "on" } else { "off" };
-                self.change_settings(|all| all.set("default_transaction_read_only", Some(text), false))?;
+            self.pin_transaction_modes()?;
+            let word = |on: bool| if on { "on" } else { "off" };
+            let values = [
+                ("default_transaction_isolation", set.modes.isolation.map(|isolation| isolation.as_str())),
+                ("default_transaction_read_only", set.modes.read_only.map(word)),
+                ("default_transaction_deferrable", set.modes.deferrable.map(word)),
+            ];
+            for (name, value) in values {
+                if value.is_some() {
+                    self.change_settings(|all| all.set(name, value, false))?;
+                }
             }
             return Ok(());
         }
@@ -341,6 +337,29 @@ impl Session {
         };
         Box::pin(self.execute(&prepared, params, formats, alone)).await
     }
+}
+
+/// Whether PostgreSQL takes a snapshot for a utility statement, after which the isolation of
+/// its transaction is settled.
+fn sees_database(statement: &Statement) -> bool {
+    !matches!(
+        statement,
+        Statement::Transaction(_)
+            | Statement::Set(_)
+            | Statement::SetTransaction(_)
+            | Statement::Reset(_)
+            | Statement::Show(_)
+            | Statement::Prepare(_)
+            | Statement::Deallocate(_)
+            | Statement::Fetch(_)
+            | Statement::CloseCursor(_)
+            | Statement::Discard(_)
+            | Statement::SetConstraints(_)
+            | Statement::Lock(_)
+            | Statement::Checkpoint
+            | Statement::Listen(_)
+            | Statement::Unlisten(_)
+    )
 }
 
 /// The name of a setting in the words of the settings table.

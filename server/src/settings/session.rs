@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archipel_sql::ast::IsolationLevel;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::style::{DateOrder, IntervalStyle, Style};
 
@@ -19,6 +20,10 @@ use crate::wire::output::Severity;
 pub struct Effective {
     values: Vec<Value>,
     custom: BTreeMap<String, String>,
+    /// The current transaction's, or those of the next one.
+    pub isolation: IsolationLevel,
+    pub transaction_read_only: bool,
+    pub deadlock_timeout_ms: u64,
     pub search_path: Arc<[String]>,
     pub synchronous_commit: bool,
     pub require_route: bool,
@@ -102,6 +107,9 @@ impl Effective {
         let mut effective = Effective {
             values,
             custom,
+            isolation: IsolationLevel::ReadCommitted,
+            transaction_read_only: false,
+            deadlock_timeout_ms: 1_000,
             search_path: Arc::from(Vec::new()),
             synchronous_commit: true,
             require_route: false,
@@ -127,6 +135,10 @@ impl Effective {
                 _ => Some(name),
             })
             .collect();
+        self.isolation = IsolationLevel::parse(&self.text("transaction_isolation"))
+            .unwrap_or(IsolationLevel::ReadCommitted);
+        self.transaction_read_only = self.value("transaction_read_only") == Some(&Value::Bool(true));
+        self.deadlock_timeout_ms = self.integer("deadlock_timeout") as u64;
         self.synchronous_commit = self.text("synchronous_commit") != "off";
         self.require_route = self.value("archipel.require_route") == Some(&Value::Bool(true));
         self.statement_timeout_ms = self.integer("statement_timeout") as u64;
@@ -200,6 +212,13 @@ impl Effective {
         id.setting().kind.plain(&self.values[id.0])
     }
 }
+
+/// The modes of the current transaction, and where a new one gets them from.
+pub const TRANSACTION_MODES: [(&str, &str); 3] = [
+    ("transaction_isolation", "default_transaction_isolation"),
+    ("transaction_read_only", "default_transaction_read_only"),
+    ("transaction_deferrable", "default_transaction_deferrable"),
+];
 
 /// The values of all settings as a server starts, before its configuration.
 pub fn defaults() -> Vec<Value> {
@@ -275,14 +294,16 @@ impl SessionSettings {
     pub fn new(server: Arc<Vec<Value>>) -> SessionSettings {
         let session = (*server).clone();
         let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new()));
-        SessionSettings {
+        let mut settings = SessionSettings {
             effective,
             reset: server,
             session,
             session_custom: BTreeMap::new(),
             local: Vec::new(),
             undo: Vec::new(),
-        }
+        };
+        settings.refresh();
+        settings
     }
 
     /// The values in force now.
@@ -378,6 +399,12 @@ impl SessionSettings {
 
     fn refresh(&mut self) {
         let mut values = self.session.clone();
+        // A transaction is as the defaults say, unless it said otherwise for itself.
+        for (of_transaction, default) in TRANSACTION_MODES {
+            if let (Some(of_transaction), Some(default)) = (find(of_transaction), find(default)) {
+                values[of_transaction.0] = values[default.0].clone();
+            }
+        }
         let mut custom = self.session_custom.clone();
         for (name, value) in &self.local {
             match (name, value) {

@@ -108,6 +108,18 @@ impl IsolationLevel {
             IsolationLevel::Serializable => "serializable",
         }
     }
+
+    /// From the text of the setting.
+    pub fn parse(text: &str) -> Option<IsolationLevel> {
+        [
+            IsolationLevel::ReadUncommitted,
+            IsolationLevel::ReadCommitted,
+            IsolationLevel::RepeatableRead,
+            IsolationLevel::Serializable,
+        ]
+        .into_iter()
+        .find(|level| level.as_str().eq_ignore_ascii_case(text))
+    }
 }
 
 /// What BEGIN and SET TRANSACTION may say; `None` is unsaid.

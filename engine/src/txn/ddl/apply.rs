@@ -38,7 +38,7 @@ impl Txn<'_> {
         for (id, group, position) in trees {
             self.make_group(group)?;
             for partition in self.partitions_of(group) {
-                self.replace_root(partition, position, Root::new(id, table.version))?;
+                self.replace_root(partition, position, Root::defined(id, table.version))?;
             }
             if group == REFERENCE_GROUP {
                 self.put_reference(id, table.version, SharedTree::new());
@@ -163,7 +163,7 @@ impl Txn<'_> {
         let Some(index) = new.index(index_id).cloned() else { return Err(Stop::Recompile) };
         self.make_group(index.group)?;
         for partition in self.partitions_of(index.group) {
-            self.replace_root(partition, index.root, Root::new(index_id, new.version))?;
+            self.replace_root(partition, index.root, Root::defined(index_id, new.version))?;
         }
         if index.group == REFERENCE_GROUP {
             self.put_reference(index_id, new.version, SharedTree::new());

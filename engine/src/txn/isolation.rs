@@ -1,0 +1,287 @@
+//! Isolation of interactive transactions beyond READ COMMITTED.
+//!
+//! REPEATABLE READ and SERIALIZABLE read at a snapshot: a closed epoch `S`, registered with the
+//! first statement. While it is registered every later commit leaves the images it replaced —
+//! of rows and of index entries — beside the trees, tagged with its own epoch, so that
+//!
+//! - a read takes the image as of `S` where there is one, the tree's row otherwise;
+//! - a row was changed by somebody since exactly if it has an image superseded after `S`: a
+//!   write or a lock of it fails (first updater wins, PostgreSQL 15, 13.2.2);
+//! - a key or range that a SERIALIZABLE transaction read holds as read exactly if no key in it
+//!   has such an image, absent keys (phantoms) included. COMMIT claims everything read and
+//!   written, looks, and commits while nobody else can move: the transaction then stands in
+//!   the serial order at its commit. One that wrote nothing stands there at `S`, unchecked.
+//!
+//! Checks of constraints and unique keys read what is committed now, whatever the snapshot.
+
+use std::ops::Bound;
+
+use super::{KeyRange, Place, Txn};
+use crate::id::Epoch;
+use crate::partition::{ClaimSet, PartitionRef, Root};
+use crate::program::Stop;
+use crate::storage::KeyBuf;
+use crate::table::TableMeta;
+
+/// How an interactive transaction sees what others commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isolation {
+    /// Every statement sees the newest committed state.
+    #[default]
+    ReadCommitted,
+    /// Every statement sees the state as of the first one.
+    RepeatableRead,
+    /// As before, and what was read must still hold at the commit.
+    Serializable,
+}
+
+/// Something a SERIALIZABLE transaction read.
+#[derive(Clone, Debug)]
+pub(crate) enum ReadNote {
+    Point(Place, Box<[u8]>),
+    Range { place: Place, low: Bound<Box<[u8]>>, high: Bound<Box<[u8]>> },
+}
+
+/// Beyond this many notes a transaction counts as having read whole trees.
+const NOTES_MAX: usize = 50_000;
+
+/// What a SERIALIZABLE transaction read so far.
+#[derive(Default)]
+pub(crate) struct ReadSet {
+    notes: Vec<ReadNote>,
+}
+
+impl ReadSet {
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    pub fn notes(&self) -> &[ReadNote] {
+        &self.notes
+    }
+
+    fn add_point(&mut self, place: Place, key: &[u8]) {
+        let known = self.notes.iter().rev().take(8).any(
+            |note| matches!(note, ReadNote::Point(other, known) if *other == place && known[..] == *key),
+        );
+        if !known {
+            self.add(ReadNote::Point(place, Box::from(key)));
+        }
+    }
+
+    fn add_range(&mut self, place: Place, range: KeyRange<'_>) {
+        let (low, high) = (range.low.map(Box::from), range.high.map(Box::from));
+        self.add(ReadNote::Range { place, low, high });
+    }
+
+    fn add(&mut self, note: ReadNote) {
+        self.notes.push(note);
+        if self.notes.len() > NOTES_MAX {
+            self.coarsen();
+        }
+    }
+
+    /// Takes over what a statement read.
+    pub fn append(&mut self, other: &mut ReadSet) {
+        self.notes.append(&mut other.notes);
+        if self.notes.len() > NOTES_MAX {
+            self.coarsen();
+        }
+    }
+
+    /// Exchanges the notes for whole trees.
+    fn coarsen(&mut self) {
+        let mut places: Vec<Place> = Vec::new();
+        for note in self.notes.drain(..) {
+            let (ReadNote::Point(place, _) | ReadNote::Range { place, .. }) = note;
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        self.notes.extend(places.into_iter().map(|place| ReadNote::Range {
+            place,
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+        }));
+    }
+
+    /// Predicts the partitions of what was read. Reference tables are checked without a claim.
+    pub fn claim_all(&self, claims: &mut ClaimSet) {
+        for note in &self.notes {
+            match note {
+                ReadNote::Point(place, key) if !place.is_reference() => claims.add_point(place.group, key),
+                ReadNote::Range { place, low, high } if !place.is_reference() => {
+                    let low = match low {
+                        Bound::Included(low) | Bound::Excluded(low) => &low[..],
+                        Bound::Unbounded => &[],
+                    };
+                    let high = match high {
+                        Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
+                        Bound::Included(high) => {
+                            let mut next = KeyBuf::from_slice(high);
+                            next.push(0);
+                            Some(next)
+                        }
+                        Bound::Unbounded => None,
+                    };
+                    claims.add_range(place.group, low, high.as_deref());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// The epoch that reads see; `None`: the newest committed state.
+    #[inline]
+    pub(super) fn reads_at(&self) -> Option<Epoch> {
+        if self.reads_newest { None } else { self.snapshot }
+    }
+
+    /// From now on reads see what is committed now, whatever the transaction's snapshot:
+    /// checks of constraints must not miss what others committed since. Answers what was so
+    /// before, for the way back.
+    pub fn read_newest_from_now(&mut self, newest: bool) -> bool {
+        std::mem::replace(&mut self.reads_newest, newest)
+    }
+
+    /// Stops with a conflict if somebody changed this row since the transaction's snapshot.
+    pub fn require_unchanged(&mut self, table: &TableMeta, key: &[u8]) -> Result<(), Stop> {
+        if self.snapshot.is_none() {
+            return Ok(());
+        }
+        let place = Place::of(table);
+        let partition = self.partition_for(place.group, key)?;
+        self.check_unchanged(partition, place, key)
+    }
+
+    /// Remembers a read key, if this transaction must answer for it.
+    #[inline]
+    pub(super) fn note_read(&mut self, place: Place, key: &[u8]) {
+        if let Some(reads) = &mut self.reads
+            && !self.reads_newest
+        {
+            reads.add_point(place, key);
+        }
+    }
+
+    /// Remembers a read range.
+    pub(super) fn note_read_range(&mut self, place: Place, range: KeyRange<'_>) {
+        if let Some(reads) = &mut self.reads
+            && !self.reads_newest
+        {
+            reads.add_range(place, range);
+        }
+    }
+
+    /// Whether reads are to be remembered now.
+    pub(super) fn notes_reads(&self) -> bool {
+        self.reads.is_some() && !self.reads_newest
+    }
+
+    /// Stops if somebody committed a change of this row since the snapshot: what this
+    /// transaction would write or lock is not what it sees.
+    #[inline]
+    pub(super) fn check_unchanged(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+    ) -> Result<(), Stop> {
+        match self.snapshot {
+            None => Ok(()),
+            Some(snapshot) => self.check_unchanged_since(partition, place, key, snapshot),
+        }
+    }
+
+    #[cold]
+    fn check_unchanged_since(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        snapshot: Epoch,
+    ) -> Result<(), Stop> {
+        let root = self.root(partition, place)?;
+        let me = self.transaction_id();
+        if let Some(lock) = root.overlay.get(key)
+            && lock.image.as_ref().is_some_and(|image| Some(image.writer) == me)
+        {
+            // Written before: it was looked at then, and is locked since.
+            return Ok(());
+        }
+        let (changed, is_there) = if place.is_reference() {
+            let before = self.reference_at(place, snapshot)?.tree.get(key).cloned();
+            let now = self.reference_tree(place)?.get(key);
+            (now != before.as_ref(), now.is_some())
+        } else {
+            let changed = root.since > snapshot || root.versions.changed_since(key, snapshot);
+            (changed, changed && root.tree.lookup(key).row.is_some())
+        };
+        match (changed, is_there) {
+            (false, _) => Ok(()),
+            (true, true) => Err(Stop::ConcurrentUpdate),
+            (true, false) => Err(Stop::ConcurrentDelete),
+        }
+    }
+
+    /// At COMMIT, with everything claimed: whether all that was read is as it was at the
+    /// snapshot.
+    pub(super) fn reads_hold(&mut self, notes: &[ReadNote], snapshot: Epoch) -> Result<(), Stop> {
+        for note in notes {
+            let holds = match note {
+                ReadNote::Point(place, key) if place.is_reference() => {
+                    self.reference_holds(*place, KeyRange::point(key), snapshot)?
+                }
+                ReadNote::Range { place, low, high } if place.is_reference() => {
+                    let range = KeyRange { low: borrowed(low), high: borrowed(high) };
+                    self.reference_holds(*place, range, snapshot)?
+                }
+                ReadNote::Point(place, key) => {
+                    let partition = self.partition_for(place.group, key)?;
+                    let root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
+                    root.since <= snapshot && !root.versions.changed_since(key, snapshot)
+                }
+                ReadNote::Range { place, low, high } => {
+                    let range = KeyRange { low: borrowed(low), high: borrowed(high) };
+                    let mut holds = true;
+                    for partition in self.claim_range(*place, range)? {
+                        let root: &Root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
+                        holds &= root.since <= snapshot
+                            && !root.versions.range_changed_since(range.low, range.high, snapshot);
+                    }
+                    holds
+                }
+            };
+            if !holds {
+                return Err(Stop::NotSerializable);
+            }
+        }
+        Ok(())
+    }
+
+    /// A reference table has one version vector for all its rows, so the rows are compared. The
+    /// commit point checks that the table compared with is still the current one.
+    fn reference_holds(&mut self, place: Place, range: KeyRange<'_>, snapshot: Epoch) -> Result<bool, Stop> {
+        let before = self.reference_at(place, snapshot).map_err(|_| Stop::NotSerializable)?;
+        let now = self.reference_tree(place).map_err(|_| Stop::NotSerializable)?;
+        let rows = |tree: &super::SharedTree| {
+            let mut rows = Vec::new();
+            tree.scan(range.low, range.high, |key, row| {
+                rows.push((Box::<[u8]>::from(key), row.clone()));
+                std::ops::ControlFlow::Continue(())
+            });
+            rows
+        };
+        Ok(rows(&before.tree) == rows(now))
+    }
+}
+
+fn borrowed(bound: &Bound<Box<[u8]>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(&key[..]),
+        Bound::Excluded(key) => Bound::Excluded(&key[..]),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
