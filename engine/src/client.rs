@@ -9,7 +9,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
+use crate::locks::{LockTag, ObjectLock, ObjectMode};
 use crate::txn::InteractiveState;
 
 /// See the module's head.
@@ -21,6 +23,11 @@ pub struct Client {
     cancel: AtomicBool,
     wait: Mutex<Option<Wait>>,
     transaction: Mutex<Weak<InteractiveState>>,
+    /// Locks it holds beyond transactions.
+    held: Mutex<Vec<(LockTag, ObjectMode)>>,
+    /// The lock in whose queue its program has a place.
+    queued: Mutex<Option<LockTag>>,
+    shared: Weak<Shared>,
 }
 
 /// What a program waits for, holding no partition.
@@ -38,22 +45,27 @@ pub struct Wait {
 pub enum WaitOn {
     /// A row of this table, or an entry of this index, that a transaction locks.
     Row(TreeId),
+    /// A table, or an advisory lock.
+    Object(ObjectLock),
 }
 
 impl Client {
-    pub(crate) fn new(number: i32, owner: TxnId) -> Arc<Self> {
+    pub(crate) fn new(number: i32, owner: TxnId, shared: Weak<Shared>) -> Arc<Self> {
         Arc::new(Self {
             number,
             owner,
             cancel: AtomicBool::new(false),
             wait: Mutex::new(None),
             transaction: Mutex::new(Weak::new()),
+            held: Mutex::new(Vec::new()),
+            queued: Mutex::new(None),
+            shared,
         })
     }
 
     /// A client of no engine, for tests of what is around one.
     pub fn detached(number: i32) -> Arc<Self> {
-        Self::new(number, TxnId(0))
+        Self::new(number, TxnId(0), Weak::new())
     }
 
     pub fn number(&self) -> i32 {
@@ -91,8 +103,81 @@ impl Client {
         id == self.owner || self.transaction.lock().upgrade().is_some_and(|state| state.id == id)
     }
 
+    /// Its open interactive transaction.
+    pub(crate) fn interactive(&self) -> Option<Arc<InteractiveState>> {
+        self.transaction.lock().upgrade()
+    }
+
+    /// The tables its open transaction uses without standing in anybody's way, and how.
+    pub fn weak_locks(&self) -> Vec<(TreeId, ObjectMode)> {
+        let weak = self.interactive().map(|state| state.objects.weak()).unwrap_or_default();
+        weak.into_iter()
+            .flat_map(|(table, bits)| ObjectMode::of_bits(bits).map(move |mode| (table, mode)))
+            .collect()
+    }
+
+    /// Whether its program has a place in the queue of a lock.
+    pub fn is_queued(&self) -> bool {
+        self.queued.lock().is_some()
+    }
+
+    pub(crate) fn hold(&self, tag: LockTag, mode: ObjectMode) {
+        let mut held = self.held.lock();
+        held.push((tag, mode));
+        // Whoever waits for this client waits for its open transaction.
+        if let (Some(shared), Some(state)) = (self.shared.upgrade(), self.interactive()) {
+            shared.waits.publish(self.owner, vec![state.id]);
+        }
+    }
+
+    pub(crate) fn holds_any(&self) -> bool {
+        !self.held.lock().is_empty()
+    }
+
+    pub(crate) fn unhold(&self, tag: LockTag, mode: ObjectMode) {
+        let mut held = self.held.lock();
+        if let Some(at) = held.iter().rposition(|&lock| lock == (tag, mode)) {
+            held.swap_remove(at);
+        }
+    }
+
+    pub(crate) fn take_held(&self) -> Vec<(LockTag, ObjectMode)> {
+        std::mem::take(&mut self.held.lock())
+    }
+
+    pub(crate) fn set_queued(&self, tag: Option<LockTag>) {
+        *self.queued.lock() = tag;
+    }
+
+    pub(crate) fn take_queued(&self) -> Option<LockTag> {
+        self.queued.lock().take()
+    }
+
+    /// Others are in the way than when the wait began.
+    pub(crate) fn now_waits_for(&self, on: &WaitOn, blockers: Vec<TxnId>) {
+        if let Some(wait) = &mut *self.wait.lock()
+            && wait.on == *on
+        {
+            wait.blockers = blockers;
+        }
+    }
+
+    /// Gives back what it holds beyond transactions: it is about to go.
+    pub fn release(self: &Arc<Self>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        shared.withdraw(self);
+        let mut woken = Vec::new();
+        shared.release_client(self, &mut woken);
+        shared.wake(woken);
+    }
+
     pub(crate) fn begin(&self, state: &Arc<InteractiveState>) {
         *self.transaction.lock() = Arc::downgrade(state);
+        if self.holds_any()
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.waits.publish(self.owner, vec![state.id]);
+        }
     }
 
     pub(crate) fn begin_wait(&self, wait: Wait) {

@@ -19,6 +19,7 @@ pub use views::{LogView, PartitionView, RouteView};
 use crate::client::Client;
 use crate::executor::{ExecutorHandle, ExecutorInfo, Worker};
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId};
+use crate::locks::LockView;
 use crate::partition::{HeldList, RoutingTable};
 use crate::program::{Completed, Outcome, Program, Stop};
 use crate::snapshot::Snapshot;
@@ -74,7 +75,7 @@ impl Engine {
 
     /// A new client, known to its caller by `number`.
     pub fn client(&self, number: i32) -> Arc<Client> {
-        Client::new(number, self.shared.next_transaction())
+        self.shared.client(number)
     }
 
     /// Begins an interactive transaction.
@@ -85,16 +86,16 @@ impl Engine {
     /// Begins an interactive transaction that sees others' work as `isolation` says; its first
     /// statement takes the snapshot. `read_only` promises that no statement writes.
     pub fn begin_at(&self, isolation: Isolation, read_only: bool) -> Interactive {
-        let id = self.shared.next_transaction();
-        let state = InteractiveState::new(id, self.shared.clock.wall_micros(), isolation, read_only);
-        Interactive { state, shared: self.shared.clone() }
+        self.begin_for(&self.shared.client(0), isolation, read_only)
     }
 
     /// Begins an interactive transaction of a client, as [`Engine::begin_at`] does.
     pub fn begin_for(&self, client: &Arc<Client>, isolation: Isolation, read_only: bool) -> Interactive {
-        let transaction = self.begin_at(isolation, read_only);
-        client.begin(&transaction.state);
-        transaction
+        let id = self.shared.next_transaction();
+        let micros = self.shared.clock.wall_micros();
+        let state = InteractiveState::new(id, micros, isolation, read_only, client.clone());
+        client.begin(&state);
+        Interactive { state, shared: self.shared.clone() }
     }
 
     /// Commits an interactive transaction. If the outcome is an error other than
@@ -177,6 +178,16 @@ impl Engine {
     pub fn set_value(&self, id: SequenceId, value: i64, is_called: bool) -> Option<Epoch> {
         let sequence = self.sequence(id)?;
         Some(self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called)))
+    }
+
+    /// Whether any table is locked, or about to be, in a mode that is in the way of one-shots.
+    pub fn has_table_locks(&self) -> bool {
+        self.shared.locks.is_strong()
+    }
+
+    /// Locks of tables and advisory locks, held and waited for.
+    pub fn object_locks(&self) -> Vec<LockView> {
+        self.shared.locks.list()
     }
 
     /// The current routing table.

@@ -14,6 +14,7 @@
 //! - [`executor`]   one pinned thread per core; drains the queues of its partitions
 //! - [`txn`]        what a claimed program may do: read, scan, write, undo, commit point;
 //!   interactive transactions, sequences, definitions, splits
+//! - [`locks`]      LOCK TABLE and advisory locks
 //! - [`snapshot`]   the past, read in pages
 //! - [`table`]      definitions as the running engine knows them
 //! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
@@ -30,6 +31,7 @@ pub mod clock;
 pub mod engine;
 pub mod executor;
 pub mod id;
+pub mod locks;
 pub mod log;
 pub mod partition;
 pub mod program;
@@ -49,6 +51,7 @@ pub use engine::{
     RouteView, Seams, SubmitOptions,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
+pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
 pub use log::Wake;
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};

@@ -187,7 +187,11 @@ impl Canceller {
     /// the cycle, beginning with its own wait. A starved one-shot begins anew instead.
     pub fn break_deadlock(&self) -> Option<Vec<WaitEdge>> {
         let waiter = self.pending.row_waiter()?;
-        let cycle = self.pending.shared()?.waits.break_cycle(waiter.who?)?;
+        let shared = self.pending.shared()?;
+        let cycle = shared.waits.break_cycle(waiter.who?)?;
+        if shared.overtake(&cycle, &waiter) {
+            return None;
+        }
         self.cancel_wait(Stop::Deadlock).then_some(cycle)
     }
 }

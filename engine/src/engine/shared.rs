@@ -1,7 +1,7 @@
 //! The state every thread of the engine sees.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -10,9 +10,11 @@ use crossbeam::utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 
 use super::open::{EngineConfig, Interleave, Point};
+use crate::client::Client;
 use crate::clock::Clock;
 use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
 use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
+use crate::locks::table::LockTable;
 use crate::log::{Log, Wake};
 use crate::partition::{HeldList, Job, Partition, PartitionData, PartitionRef, RoutingTable, Ticket};
 use crate::random::Entropy;
@@ -33,6 +35,9 @@ pub(crate) struct Shared {
     pub references: References,
     pub snapshots: Snapshots,
     pub waits: WaitGraph,
+    pub locks: LockTable,
+    /// Those that may be asked what they hold; touched when one comes.
+    clients: Mutex<Vec<Weak<Client>>>,
     pub memory: MemoryGauge,
     pub counters: Counters,
     pub row_ids: Arc<Sequence>,
@@ -110,6 +115,8 @@ impl Shared {
             references: parts.references,
             snapshots: Snapshots::default(),
             waits: WaitGraph::default(),
+            locks: LockTable::default(),
+            clients: Mutex::default(),
             memory,
             counters: Counters::default(),
             row_ids: parts.row_ids,
@@ -197,6 +204,23 @@ impl Shared {
 
     pub fn next_transaction(&self) -> TxnId {
         TxnId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A new client.
+    pub fn client(self: &Arc<Self>, number: i32) -> Arc<Client> {
+        let client = Client::new(number, self.next_transaction(), Arc::downgrade(self));
+        let mut clients = self.clients.lock();
+        // Those that are gone are dropped as often as the list has doubled.
+        if clients.len() == clients.capacity() {
+            clients.retain(|client| client.strong_count() > 0);
+        }
+        clients.push(Arc::downgrade(&client));
+        client
+    }
+
+    /// The clients there are.
+    pub fn clients(&self) -> Vec<Arc<Client>> {
+        self.clients.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Runs `body` with this thread's worker.

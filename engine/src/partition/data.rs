@@ -46,6 +46,8 @@ pub(crate) struct Root {
     pub id: Option<TreeId>,
     /// The layout version of the table; programs compiled for another one must recompile.
     pub version: u32,
+    /// Somebody locks the table, or did, in a mode that one-shots must look at.
+    pub locked: bool,
     pub tree: Tree,
     /// Row locks and uncommitted images of interactive transactions.
     pub overlay: BTreeMap<Box<[u8]>, RowLock>,
@@ -87,6 +89,7 @@ impl Root {
         Self {
             id: None,
             version: 0,
+            locked: false,
             tree: Tree::new(),
             overlay: BTreeMap::new(),
             versions: TreeVersions::default(),
@@ -109,6 +112,7 @@ impl Root {
         Self {
             id: self.id,
             version: self.version,
+            locked: self.locked,
             tree: self.tree.split_off(key),
             overlay: self.overlay.split_off(key),
             versions: self.versions.split_off(key),

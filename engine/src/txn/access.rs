@@ -93,6 +93,11 @@ impl Txn<'_> {
         Err(Stop::Restart)
     }
 
+    /// [`Txn::root`], for table locks.
+    pub(crate) fn root_of(&self, partition: PartitionRef, place: Place) -> Result<&'static mut Root, Stop> {
+        self.root(partition, place)
+    }
+
     /// The root of `place` in a held partition.
     #[inline]
     pub(super) fn root(&self, partition: PartitionRef, place: Place) -> Result<&'static mut Root, Stop> {

@@ -40,6 +40,14 @@ impl RunOptions {
         self.client.as_ref().is_some_and(|client| client.is_cancelled())
     }
 
+    /// The program has ended for good: it wants nothing any more.
+    fn withdraw(&self, shared: &Arc<Shared>) {
+        if let Some(client) = &self.client {
+            client.end_wait();
+            shared.withdraw(client);
+        }
+    }
+
     /// The program waits no more.
     fn end_wait(&self) {
         if let Some(client) = &self.client {
@@ -127,6 +135,7 @@ pub(crate) fn run_held<P: Program>(
     if !matches!(result, Err(Stop::Restart | Stop::Wait)) {
         txn.keep_reads();
     }
+    txn.settle_objects(result);
     let (held, depends_on, waiting, woken) = txn.into_parts();
     let nanos = sampled.then(|| shared.clock.monotonic_nanos().saturating_sub(began));
     for partition in &held {
@@ -192,6 +201,8 @@ impl Txn<'_> {
     }
 
     fn forget_reads(&mut self) {
+        self.settle_objects(Err(Stop::Restart));
+        self.admitted.clear();
         self.reads = self.reads.take().map(|_| Default::default());
         self.past_references.clear();
         self.touched.clear();
@@ -251,6 +262,9 @@ impl<P: Program> Attempt<P> {
     }
 
     fn finish(mut self, stop: Stop) {
+        if let Some(shared) = self.pending.shared() {
+            self.options.withdraw(&shared);
+        }
         if let Some(locker) = self.options.locker.take()
             && let Some(shared) = self.pending.shared()
         {
@@ -273,6 +287,7 @@ impl<P: Program> Attempt<P> {
             Ran::Done(mut outcome) => {
                 outcome.restarts = self.restarts;
                 outcome.inline = false;
+                self.options.withdraw(shared);
                 if let Some(locker) = self.options.locker.take() {
                     unlock(shared, locker);
                 }
@@ -296,7 +311,8 @@ impl<P: Program> Attempt<P> {
         let free = shared.starved.compare_exchange(0, id.0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if free {
             shared.counters.starved.fetch_add(1, Ordering::Relaxed);
-            self.options.locker = Some(InteractiveState::new(id, 0, Isolation::ReadCommitted, false));
+            let client = self.options.client.clone().unwrap_or_else(|| shared.client(0));
+            self.options.locker = Some(InteractiveState::new(id, 0, Isolation::ReadCommitted, false, client));
         }
         free
     }

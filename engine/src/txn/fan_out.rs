@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::read::{below, merged_scan, patches};
 use super::{Direction, KeyRange, Place, Txn, Visit};
 use crate::executor::FanOut;
+use crate::locks::ObjectMode;
 use crate::partition::PartitionRef;
 use crate::program::Stop;
 use crate::storage::KeyBuf;
@@ -40,6 +41,7 @@ impl Txn<'_> {
         self.note_read_range(place, range);
         let (me, snapshot) = (self.transaction_id(), self.reads_at());
         if place.is_reference() {
+            self.admit_reference(place)?;
             let past = snapshot.map(|snapshot| self.reference_at(place, snapshot)).transpose()?;
             let tree = match &past {
                 Some(table) => &table.tree,
@@ -54,6 +56,7 @@ impl Txn<'_> {
         for &partition in &partitions {
             // Whether the root still is what the plan was compiled for is asked here, once.
             let root = self.root(partition, place)?;
+            self.admit(root, place, ObjectMode::AccessShare)?;
             if snapshot.is_some_and(|snapshot| root.since > snapshot) {
                 return Err(Stop::ConcurrentUpdate);
             }
@@ -85,6 +88,12 @@ impl Txn<'_> {
             answers.push(answer);
         }
         Ok(answers)
+    }
+
+    /// Makes sure that every partition of a group is held; in key order.
+    pub(crate) fn claim_group(&mut self, group: crate::id::GroupId) -> Result<Vec<PartitionRef>, Stop> {
+        let place = Place { group, root: 0, id: crate::id::TreeId(0), version: 0 };
+        self.claim_range(place, KeyRange::ALL)
     }
 
     /// Makes sure that every partition of a range is held; in key order.

@@ -12,8 +12,10 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::{Isolation, OverlayUndo, Place, ReadSet, Txn};
+use crate::client::Client;
 use crate::engine::Shared;
 use crate::id::{Epoch, TreeId, TxnId};
+use crate::locks::Notes;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::snapshot::{Registration, Snapshot};
@@ -40,10 +42,20 @@ pub(crate) struct InteractiveState {
     snapshot_epoch: OnceLock<Epoch>,
     snapshot: Mutex<Option<Arc<Registration>>>,
     reads: Mutex<ReadSet>,
+    /// What it holds of tables and advisory locks.
+    pub objects: Notes,
+    /// Whose transaction it is.
+    pub client: Arc<Client>,
 }
 
 impl InteractiveState {
-    pub fn new(id: TxnId, started_at: i64, isolation: Isolation, read_only: bool) -> Arc<Self> {
+    pub fn new(
+        id: TxnId,
+        started_at: i64,
+        isolation: Isolation,
+        read_only: bool,
+        client: Arc<Client>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             started_at,
@@ -55,6 +67,8 @@ impl InteractiveState {
             snapshot_epoch: OnceLock::new(),
             snapshot: Mutex::new(None),
             reads: Mutex::new(ReadSet::default()),
+            objects: Notes::default(),
+            client,
         })
     }
 
@@ -165,7 +179,12 @@ pub struct Interactive {
 
 /// A SAVEPOINT of an interactive transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct InteractiveSavepoint(pub(crate) usize);
+pub struct InteractiveSavepoint {
+    /// How many changes of rows and row locks stay.
+    notes: usize,
+    /// How many locks on tables and advisory locks stay.
+    objects: usize,
+}
 
 impl Interactive {
     pub fn id(&self) -> TxnId {
@@ -196,12 +215,12 @@ impl Interactive {
 
     /// Where it began: going back there undoes all of it, and it stays open.
     pub fn beginning(&self) -> InteractiveSavepoint {
-        InteractiveSavepoint(0)
+        InteractiveSavepoint { notes: 0, objects: 0 }
     }
 
     /// Marks a point to return to between statements.
     pub fn savepoint(&self) -> InteractiveSavepoint {
-        InteractiveSavepoint(self.state.notes.lock().len())
+        InteractiveSavepoint { notes: self.state.notes.lock().len(), objects: self.state.objects.mark() }
     }
 }
 
@@ -214,6 +233,9 @@ impl Drop for Interactive {
             self.shared.waits.forget(self.state.id);
             let registration = self.state.snapshot.lock().take();
             drop(registration);
+            let mut woken = Vec::new();
+            self.shared.release_objects(&self.state, &mut woken);
+            self.shared.wake(woken);
         } else {
             // A client that disappeared, or a commit that failed: its locks and images go.
             let rollback = Rollback { state: self.state.clone() };
@@ -269,7 +291,7 @@ impl Program for Rollback {
 
 impl Program for RollbackTo {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(self.savepoint.0, claims);
+        self.state.claim_all(self.savepoint.notes, claims);
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -280,7 +302,7 @@ impl Program for RollbackTo {
         // halfway.
         let places: Vec<(Place, Box<[u8]>)> = {
             let notes = self.state.notes.lock();
-            notes.iter().skip(self.savepoint.0).map(|note| (note.place, note.key.clone())).collect()
+            notes.iter().skip(self.savepoint.notes).map(|note| (note.place, note.key.clone())).collect()
         };
         for (place, key) in &places {
             txn.partition_for(place.group, key)?;
@@ -288,9 +310,12 @@ impl Program for RollbackTo {
         loop {
             let note = {
                 let mut notes = self.state.notes.lock();
-                if notes.len() <= self.savepoint.0 { None } else { notes.pop() }
+                if notes.len() <= self.savepoint.notes { None } else { notes.pop() }
             };
-            let Some(note) = note else { return Ok(()) };
+            let Some(note) = note else {
+                txn.release_objects_since(&self.state, self.savepoint.objects);
+                return Ok(());
+            };
             let partition = txn.partition_for(note.place.group, &note.key)?;
             txn.undo_overlay(partition, self.state.id, note);
         }
@@ -349,6 +374,9 @@ impl Txn<'_> {
         state.notes.lock().clear();
         state.end();
         self.shared.waits.forget(state.id);
+        let mut woken = Vec::new();
+        self.shared.release_objects(&state, &mut woken);
+        self.wake_later(woken);
     }
 
     fn is_table(&self, id: TreeId) -> bool {

@@ -70,6 +70,7 @@ use crate::client::{Client, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
+use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta};
@@ -187,6 +188,12 @@ pub struct Txn<'w> {
     /// A look at reference tables for a prediction: partitions are not to be claimed.
     holds_nothing: bool,
     client: Option<Arc<Client>>,
+    /// In [`Txn::lock_row`]: the table is not going to be written.
+    locking_only: bool,
+    /// Locks on tables and advisory locks this run took or gave back.
+    objects: Option<Box<ObjectWork>>,
+    /// Tables this statement may use in these modes, and their indexes.
+    admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
 }
 
 impl<'w> Txn<'w> {
@@ -232,6 +239,9 @@ impl<'w> Txn<'w> {
             finishing: None,
             holds_nothing: false,
             client: None,
+            locking_only: false,
+            objects: None,
+            admitted: smallvec::SmallVec::new(),
         }
     }
 
@@ -286,11 +296,78 @@ impl<'w> Txn<'w> {
     }
 
     /// Says what this program is about to wait for.
-    fn publish_wait(&self, on: WaitOn, blockers: Vec<TxnId>) {
+    pub(crate) fn publish_wait(&self, on: WaitOn, blockers: Vec<TxnId>) {
         if let Some(client) = &self.client {
             let since = self.shared.clock.wall_micros();
             client.begin_wait(Wait { on, blockers, since });
         }
+    }
+
+    pub(crate) fn interactive_state(&self) -> Option<&Arc<InteractiveState>> {
+        self.interactive.as_ref()
+    }
+
+    /// Commits, rollbacks and definitions: whoever submits them holds the table locks it needs.
+    pub(crate) fn is_maintenance(&self) -> bool {
+        self.finishing.is_some() || self.ddl.is_some() || self.holds_nothing
+    }
+
+    pub(crate) fn admitted(&self, id: TreeId, mode: ObjectMode) -> bool {
+        self.admitted.iter().any(|&(known, bits)| known == id && bits & mode.bit() != 0)
+    }
+
+    pub(crate) fn note_admitted(&mut self, id: TreeId, mode: ObjectMode) {
+        match self.admitted.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, bits)) => *bits |= mode.bit(),
+            None => self.admitted.push((id, mode.bit())),
+        }
+    }
+
+    /// The table a tree belongs to: itself, or an index's.
+    pub(crate) fn table_of(&self, id: TreeId) -> TreeId {
+        let tables = &self.worker.schema.tables;
+        if tables.contains_key(&id) {
+            return id;
+        }
+        tables
+            .values()
+            .find(|table| table.indexes.iter().any(|index| index.def.id == id))
+            .map_or(id, |table| table.def.id)
+    }
+
+    /// Under which id it waits, if it holds anything while it does.
+    pub(crate) fn waits_as(&self) -> Option<TxnId> {
+        let session = self.client.as_ref().filter(|client| client.holds_any());
+        self.transaction_id().or(self.locker).or(session.map(|client| client.owner()))
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.shared
+    }
+
+    pub(crate) fn client(&self) -> Option<&Arc<Client>> {
+        self.client.as_ref()
+    }
+
+    pub(crate) fn lock_wait(&self) -> LockWait {
+        self.lock_wait
+    }
+
+    pub(crate) fn objects(&mut self) -> &mut ObjectWork {
+        self.objects.get_or_insert_default()
+    }
+
+    pub(crate) fn take_objects(&mut self) -> Option<Box<ObjectWork>> {
+        self.objects.take()
+    }
+
+    pub(crate) fn set_waiting(&mut self, waiter: Arc<RowWaiter>) {
+        self.waiting = Some(waiter);
+    }
+
+    /// Waiters to run again when this program has released its partitions.
+    pub(crate) fn wake_later(&mut self, mut woken: Vec<Arc<RowWaiter>>) {
+        self.woken.append(&mut woken);
     }
 
     /// The table as this transaction sees it (its own DDL included).

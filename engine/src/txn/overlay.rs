@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitGraph};
 use crate::client::WaitOn;
 use crate::id::{TreeId, TxnId};
+use crate::locks::{LockTag, ObjectLock, ObjectMode};
 use crate::partition::{Image, Job, PartitionRef, RowLock};
 use crate::program::Stop;
 use crate::storage::Row;
@@ -58,6 +59,8 @@ pub(crate) struct RowWaiter {
     /// Monotonic nanoseconds since when it waits for this row, earlier rounds included.
     since: AtomicU64,
     blockers: Mutex<Vec<TxnId>>,
+    /// It is no row, but this.
+    pub object: Option<ObjectLock>,
     state: Mutex<WaiterState>,
 }
 
@@ -71,13 +74,42 @@ enum WaiterState {
 }
 
 impl RowWaiter {
+    /// A program that waits for a table or an advisory lock.
+    pub fn for_object(
+        who: Option<TxnId>,
+        object: ObjectLock,
+        since_nanos: u64,
+        blockers: Vec<TxnId>,
+    ) -> Arc<Self> {
+        let tree = match object.tag {
+            LockTag::Table(tree) => tree,
+            LockTag::Advisory(..) => TreeId(0),
+        };
+        Arc::new(Self {
+            who,
+            mode: LockMode::Update,
+            tree,
+            key: Box::default(),
+            insists: false,
+            since: AtomicU64::new(since_nanos),
+            blockers: Mutex::new(blockers),
+            object: Some(object),
+            state: Mutex::new(WaiterState::Enqueued),
+        })
+    }
+
+    /// Others are in its way now.
+    pub fn now_behind(&self, blockers: Vec<TxnId>) {
+        *self.blockers.lock() = blockers;
+    }
+
     pub fn since(&self) -> u64 {
         self.since.load(Ordering::Relaxed)
     }
 
     /// Counts an earlier wait for the same row in.
     pub fn waits_since(&self, before: &RowWaiter) {
-        if before.tree == self.tree && before.key == self.key {
+        if before.tree == self.tree && before.key == self.key && before.object == self.object {
             self.since.store(before.since(), Ordering::Relaxed);
         }
     }
@@ -126,7 +158,11 @@ impl Txn<'_> {
     ) -> Result<bool, Stop> {
         let place = Place::of(table);
         let partition = self.partition_for(place.group, key)?;
-        self.check_lock(partition, place, key, mode, wait)?;
+        // SELECT … FOR UPDATE reads, as far as the whole table goes.
+        self.locking_only = true;
+        let checked = self.check_lock(partition, place, key, mode, wait);
+        self.locking_only = false;
+        checked?;
         if self.interactive.is_some() {
             self.check_unchanged(partition, place, key)?;
         }
@@ -151,6 +187,8 @@ impl Txn<'_> {
             self.check_lock_and_remember(partition, place, key, mode, wait)?;
         }
         let root = self.root(partition, place)?;
+        let table_mode = if self.locking_only { ObjectMode::RowShare } else { ObjectMode::RowExclusive };
+        self.admit(root, place, table_mode)?;
         if root.overlay.is_empty() {
             return Ok(());
         }
@@ -182,7 +220,7 @@ impl Txn<'_> {
         wait: LockWait,
     ) -> Result<(), Stop> {
         let Some(lock) = lock else { return Ok(()) };
-        let me = self.transaction_id().or(self.finishing).or(self.locker);
+        let me = self.transaction_id().or(self.finishing).or(self.waits_as());
         let mut blockers: Vec<TxnId> = lock
             .holders
             .iter()
@@ -215,6 +253,7 @@ impl Txn<'_> {
             insists: self.locker.is_some(),
             since: AtomicU64::new(self.shared.clock.monotonic_nanos()),
             blockers: Mutex::new(blockers),
+            object: None,
             state: Mutex::new(WaiterState::Enqueued),
         });
         lock.waiters.push(waiter.clone());

@@ -5,6 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use super::{Direction, KeyRange, Place, Txn};
 use crate::id::{Epoch, TxnId};
+use crate::locks::ObjectMode;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::schema::IndexDef;
@@ -54,10 +55,13 @@ impl Txn<'_> {
             return self.read_as_of(place, key, self.reads_at());
         }
         if place.is_reference() {
+            self.admit_reference(place)?;
             return self.reference_get(place, key);
         }
         let partition = self.partition_for(place.group, key)?;
-        let found = self.root(partition, place)?.tree.lookup(key);
+        let root = self.root(partition, place)?;
+        self.admit(root, place, ObjectMode::AccessShare)?;
+        let found = root.tree.lookup(key);
         // SAFETY: held by this transaction; `found` is only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
         self.depend(epoch);
@@ -73,6 +77,7 @@ impl Txn<'_> {
         snapshot: Option<Epoch>,
     ) -> Result<Option<&[u8]>, Stop> {
         if place.is_reference() {
+            self.admit_reference(place)?;
             if self.sees_overlay(place)
                 && let Some(image) = self.own_reference_image(place, key)?
             {
@@ -85,6 +90,7 @@ impl Txn<'_> {
         }
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
+        self.admit(root, place, ObjectMode::AccessShare)?;
         if let Some(me) = self.transaction_id()
             && let Some(image) = own_image(root, key, me)
         {
@@ -169,6 +175,7 @@ impl Txn<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<(), Stop> {
         if place.is_reference() {
+            self.admit_reference(place)?;
             return self.scan_reference(place, range, direction, visit);
         }
         match direction {
@@ -285,6 +292,7 @@ impl Txn<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Stop> {
         let root = self.root(partition, place)?;
+        self.admit(root, place, ObjectMode::AccessShare)?;
         let (me, snapshot) = (self.transaction_id(), self.reads_at());
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
             return Err(Stop::ConcurrentUpdate);

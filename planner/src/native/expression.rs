@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::operand::Operand;
-use super::{CompileEnv, CompiledExpr, CompiledRoutine, RowSink, arithmetic, sequence};
+use super::{CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, sequence};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
 
@@ -114,6 +114,10 @@ impl Compiler<'_> {
                 if let Some(code) = sequence::call(function.function, &args) {
                     return Ok(Source::Code(code(args)));
                 }
+                let args = match advisory::compile(function.function, args) {
+                    Ok(code) => return Ok(Source::Code(code)),
+                    Err(args) => args,
+                };
                 if let Some(folded) = fold(function.function, &args) {
                     return Ok(Source::Operand(Operand::Const(folded)));
                 }

@@ -23,6 +23,7 @@
 pub mod context;
 pub mod statement;
 
+mod advisory;
 mod aggregate;
 mod arithmetic;
 #[cfg(test)]

@@ -57,6 +57,8 @@ impl Session {
         rows_to: &RowsTo,
         streaming: bool,
     ) -> Result<Analytic> {
+        // The engine's scans of a snapshot ask nobody; the session does, for all tables at once.
+        let _locks = self.lock_for_reading(plan).await?;
         let mut events = self.start_analytic(plan, params.clone());
         let entry = self.entry().clone();
         let (mut rows, mut kept) = (0, Vec::new());

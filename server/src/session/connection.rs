@@ -364,6 +364,7 @@ impl Session {
     async fn leave(&mut self) {
         self.copy_in = None;
         self.abandon_transaction().await;
+        self.entry().engine.release();
         self.replies.drained().await;
     }
 }

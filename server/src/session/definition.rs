@@ -94,6 +94,9 @@ impl Session {
 
     async fn run_definition(&mut self, source: Source) -> Result<String> {
         let server = self.server.clone();
+        // Others may define while this waits for the tables it changes.
+        let first = self.plan_definition(&source, &server.catalog.current().catalog.clone())?;
+        let _locks = self.lock_for_definitions(first.operations.iter()).await?;
         let _one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
@@ -121,7 +124,9 @@ impl Session {
     pub(super) async fn run_and_publish(&mut self, run: DefinitionRun, after: Catalog) -> Result<()> {
         let server = self.server.clone();
         let changes = run.changes.clone();
-        let submission = server.engine.submit(run, SubmitOptions::default());
+        // The session's own locks are not in its way.
+        let options = SubmitOptions { client: Some(&self.entry().engine), ..SubmitOptions::default() };
+        let submission = server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         self.depend_on(completed.outcome.depends_on);
         if let Err(stop) = completed.outcome.result {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use archipel_engine::id::TxnId;
 use archipel_engine::txn::{Interactive, Isolation, WaitEdge};
-use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions};
+use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions, Wait, WaitOn};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -316,8 +316,9 @@ impl Session {
                         canceller.cancel_wait(Stop::LockNotAvailable);
                     } else if waited >= next_search {
                         next_search = waited + deadlock_timeout;
+                        let wait = self.entry().engine.wait();
                         if let Some(cycle) = canceller.break_deadlock() {
-                            *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle));
+                            *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle, wait));
                         }
                     }
                 }
@@ -325,22 +326,29 @@ impl Session {
         }
     }
 
-    /// A deadlock in PostgreSQL's words.
-    fn describe_cycle(&self, cycle: &[WaitEdge]) -> String {
+    /// A deadlock in PostgreSQL's words. `own` is what this session waited for; it has been told
+    /// to give up, so it does not say any more.
+    fn describe_cycle(&self, cycle: &[WaitEdge], own: Option<Wait>) -> String {
         let sessions = self.server.sessions.list();
-        let process = |id: TxnId| {
-            let holder = sessions.iter().find(|entry| entry.engine.holds_as(id));
-            holder.map_or(0, |entry| entry.process_id)
-        };
+        let holder = |id: TxnId| sessions.iter().find(|entry| entry.engine.holds_as(id));
+        let process = |id: TxnId| holder(id).map_or(0, |entry| entry.process_id);
+        let mine = self.entry().process_id;
         let lines: Vec<String> = cycle
             .iter()
+            // A session's own locks wait for its own transaction: one process.
+            .filter(|edge| process(edge.waiter) != process(edge.blocker))
             .map(|edge| {
-                format!(
-                    "Process {} waits for ShareLock on transaction {}; blocked by process {}.",
-                    process(edge.waiter),
-                    edge.blocker,
-                    process(edge.blocker)
-                )
+                let waiter = process(edge.waiter);
+                let wait = if waiter == mine {
+                    own.clone()
+                } else {
+                    holder(edge.waiter).and_then(|entry| entry.engine.wait())
+                };
+                let what = match wait.map(|wait| wait.on) {
+                    Some(WaitOn::Object(lock)) => self.describe_lock(lock),
+                    _ => format!("ShareLock on transaction {}", edge.blocker),
+                };
+                format!("Process {waiter} waits for {what}; blocked by process {}.", process(edge.blocker))
             })
             .collect();
         lines.join("\n")

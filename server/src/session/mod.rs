@@ -10,6 +10,7 @@
 //! - [`analytic`]    queries for DataFusion
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_out`] COPY
+//! - [`lock`]    LOCK TABLE
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`host`]        what SQL functions may ask of the session
 //!
@@ -27,6 +28,7 @@ mod execute;
 mod explain;
 mod extended;
 pub mod host;
+mod lock;
 mod portal;
 mod simple;
 mod staging;

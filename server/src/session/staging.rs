@@ -102,6 +102,8 @@ impl Session {
             return Ok(());
         }
         let server = self.server.clone();
+        let operations = staged.steps.iter().flat_map(|step| &step.operations);
+        let _locks = self.lock_for_definitions(operations).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {
             return Err(SqlError::new(

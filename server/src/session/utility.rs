@@ -103,6 +103,10 @@ impl Session {
                 let count = self.fetch(fetch, formats)?;
                 self.output.command_complete_count(prepared.tag, count);
             }
+            Statement::Lock(lock) => {
+                self.lock_tables(lock, alone).await?;
+                self.output.command_complete(prepared.tag);
+            }
             Statement::Checkpoint => {
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);
@@ -141,7 +145,6 @@ impl Session {
                 return Err(SqlError::unsupported("ALTER SYSTEM")
                     .with_hint("Set it in the configuration file or with --set, and restart the server."));
             }
-            Statement::Lock(_) => return Err(SqlError::unsupported("LOCK TABLE")),
             Statement::CloseCursor(name) => self.close_cursor(name.as_deref())?,
             _ => return Ok(false),
         }

@@ -75,6 +75,7 @@ const CONNECT: &str = "Connections and Authentication";
 const RESOURCE: &str = "Resource Usage";
 const LOG: &str = "Write-Ahead Log";
 const COMPATIBILITY: &str = "Version and Platform Compatibility";
+const TUNING: &str = "Query Tuning";
 const PRESET: &str = "Preset Options";
 const OURS: &str = "Archipel";
 
@@ -109,6 +110,26 @@ pub static SETTINGS: &[Setting] = &[
     setting("default_transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the default deferrable status of new transactions."),
     setting("default_transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the transaction isolation level of each new transaction."),
     setting("default_transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the default read-only status of new transactions."),
+    setting("enable_async_append", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_bitmapscan", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_gathermerge", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_hashagg", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_hashjoin", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_incremental_sort", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_indexonlyscan", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_indexscan", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_material", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_memoize", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_mergejoin", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_nestloop", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_parallel_append", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_parallel_hash", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_partition_pruning", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_partitionwise_aggregate", Kind::Bool, User, "off", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_partitionwise_join", Kind::Bool, User, "off", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_seqscan", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_sort", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
+    setting("enable_tidscan", Kind::Bool, User, "on", TUNING, "A hint to PostgreSQL's planner, which this server's does not take."),
     setting("escape_string_warning", Kind::Bool, User, "on", COMPATIBILITY, "Warns about backslash escapes in ordinary string literals."),
     setting("extra_float_digits", count(-15, 3), User, "1", CLIENT, "Sets the number of digits displayed for floating-point values."),
     setting("idle_in_transaction_session_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed idle time between queries, when in a transaction."),
@@ -117,7 +138,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("integer_datetimes", ON_ONLY, Internal, "on", PRESET, "Shows whether datetimes are integer based."),
     setting("IntervalStyle", Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]), User, "postgres", CLIENT, "Sets the display format for interval values."),
     setting("is_superuser", ON_ONLY, Internal, "on", PRESET, "Shows whether the current user is a superuser."),
-    setting("jit", OFF_ONLY, User, "off", "Query Tuning", "Allows JIT compilation (statements are always compiled to closures)."),
+    setting("jit", OFF_ONLY, User, "off", TUNING, "Allows JIT compilation (statements are always compiled to closures)."),
     setting("lc_collate", Kind::Enum(&["c"]), Internal, "C", PRESET, "Shows the collation order locale."),
     setting("lc_ctype", Kind::Enum(&["c"]), Internal, "C", PRESET, "Shows the character classification and case conversion locale."),
     setting("lc_messages", Kind::Enum(&["c", "en_us.utf8", "en_us.utf-8"]), User, "C", CLIENT, "Sets the language in which messages are displayed."),

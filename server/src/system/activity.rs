@@ -4,7 +4,7 @@
 //! beginning and the end of a statement, and the engine writes a wait only when there is one.
 
 use archipel_engine::id::TxnId;
-use archipel_engine::{Wait, WaitOn};
+use archipel_engine::{LockTag, Wait, WaitOn};
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
@@ -13,7 +13,7 @@ use crate::session::host::Host;
 use crate::sessions::SessionEntry;
 
 /// The one database.
-pub(super) const DATABASE: Oid = Oid(5);
+pub const DATABASE: Oid = Oid(5);
 const SUPERUSER: Oid = Oid(10);
 
 /// PostgreSQL's name of what is waited for, in `pg_stat_activity.wait_event` and
@@ -21,6 +21,10 @@ const SUPERUSER: Oid = Oid(10);
 pub(super) fn wait_event(on: &WaitOn) -> &'static str {
     match on {
         WaitOn::Row(_) => "transactionid",
+        WaitOn::Object(lock) => match lock.tag {
+            LockTag::Table(_) => "relation",
+            LockTag::Advisory(..) => "advisory",
+        },
     }
 }
 

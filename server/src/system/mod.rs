@@ -2,6 +2,7 @@
 //!
 //! - [`views`] the system views that show the server: `archipel.*`, `pg_settings`
 //! - [`activity`] `pg_stat_activity`, and who waits for whom
+//! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
 //! - [`facts`] the same for HTTP: metrics and the live page
 //!
@@ -11,6 +12,7 @@
 pub mod activity;
 mod facts;
 mod groups;
+mod locks;
 mod views;
 
 use archipel_engine::id::TreeId;
@@ -55,6 +57,10 @@ impl SystemSource for Source<'_> {
 
     fn user(&self) -> &str {
         &self.0.entry.user
+    }
+
+    fn locks(&self) -> Vec<Vec<Datum>> {
+        locks::rows(self.0)
     }
 
     fn database(&self) -> &str {

@@ -30,6 +30,8 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "set_config_by_name" "pg_sleep" "pg_cancel_backend" "pg_terminate_backend" "pg_reload_conf" "pg_notify"
     "pg_advisory_lock_int8" "pg_advisory_unlock_int8" "pg_try_advisory_lock_int8" "pg_advisory_xact_lock_int8" "pg_try_advisory_xact_lock_int8"
     "pg_advisory_lock_int4" "pg_advisory_unlock_int4" "pg_try_advisory_lock_int4" "pg_advisory_xact_lock_int4" "pg_try_advisory_xact_lock_int4"
+    "pg_advisory_lock_shared_int8" "pg_advisory_unlock_shared_int8" "pg_try_advisory_lock_shared_int8" "pg_advisory_xact_lock_shared_int8" "pg_try_advisory_xact_lock_shared_int8"
+    "pg_advisory_lock_shared_int4" "pg_advisory_unlock_shared_int4" "pg_try_advisory_lock_shared_int4" "pg_advisory_xact_lock_shared_int4" "pg_try_advisory_xact_lock_shared_int4"
     "pg_advisory_unlock_all" "pg_blocking_pids" "pg_isolation_test_session_is_blocked"
     "pg_current_xact_id" "pg_current_xact_id_if_assigned" "pg_trigger_depth" "row_security_active" "row_security_active_name"
     "to_regclass" "to_regproc" "to_regprocedure" "to_regnamespace" "to_regrole"

@@ -1,0 +1,411 @@
+//! What a running program does with the lock table: the mode a statement needs at a table, and
+//! advisory locks.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::table::{Asked, Asker, Looked};
+use super::{LockTag, ObjectLock, ObjectMode};
+use crate::client::{Client, WaitOn};
+use crate::id::{TreeId, TxnId};
+use crate::partition::Root;
+use crate::program::Stop;
+use crate::table::TableMeta;
+use crate::txn::{InteractiveState, LockWait, Place, RowWaiter, Txn, WaitEdge};
+
+/// How long a lock is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockScope {
+    /// To the end of the transaction, a one-shot's own included.
+    Transaction,
+    /// Until it is given back, or the client goes.
+    Session,
+}
+
+/// What an interactive transaction holds: weak modes noted at home, and locks in the table.
+#[derive(Default)]
+pub(crate) struct Notes(Mutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    /// Tables, and the bits of the weak modes noted.
+    weak: SmallVec<[(TreeId, u8); 4]>,
+    /// In the lock table, oldest first.
+    table: Vec<(LockTag, ObjectMode)>,
+    /// In the lock table, because somebody gathered notes: no savepoint gives them back.
+    gathered: Vec<(LockTag, ObjectMode)>,
+}
+
+impl Notes {
+    fn note(&self, table: TreeId, mode: ObjectMode) {
+        let mut held = self.0.lock();
+        match held.weak.iter_mut().find(|(id, _)| *id == table) {
+            Some((_, bits)) => *bits |= mode.bit(),
+            None => held.weak.push((table, mode.bit())),
+        }
+    }
+
+    fn is_noted(&self, table: TreeId, mode: ObjectMode) -> bool {
+        self.0.lock().weak.iter().any(|&(id, bits)| id == table && bits & mode.bit() != 0)
+    }
+
+    fn keep(&self, tag: LockTag, mode: ObjectMode) {
+        self.0.lock().table.push((tag, mode));
+    }
+
+    /// A point to return to: how many locks are held in the table.
+    pub fn mark(&self) -> usize {
+        self.0.lock().table.len()
+    }
+
+    /// The weak modes noted at home, for `pg_locks`.
+    pub fn weak(&self) -> Vec<(TreeId, u8)> {
+        self.0.lock().weak.to_vec()
+    }
+}
+
+/// What one run of a program did to locks, to be kept or taken back when it ends.
+#[derive(Default)]
+pub(crate) struct ObjectWork {
+    taken: Vec<(LockTag, ObjectMode, TxnId, LockScope)>,
+    /// Session locks to be given back at the end.
+    given_back: Vec<(LockTag, ObjectMode)>,
+    give_all_back: bool,
+}
+
+impl Txn<'_> {
+    /// What every access to a table asks first: nothing, for a one-shot at a table without a
+    /// mark.
+    #[inline]
+    pub(crate) fn admit(&mut self, root: &mut Root, place: Place, mode: ObjectMode) -> Result<(), Stop> {
+        if root.locked || self.interactive_state().is_some() {
+            return self.admit_slowly(root, place, mode);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn admit_slowly(&mut self, root: &mut Root, place: Place, mode: ObjectMode) -> Result<(), Stop> {
+        if self.is_maintenance() {
+            return Ok(());
+        }
+        let Some(state) = self.interactive_state().cloned() else {
+            let table = self.table_of(place.id);
+            root.locked = self.pass_by(table, mode)?;
+            return Ok(());
+        };
+        if self.admitted(place.id, mode) {
+            return Ok(());
+        }
+        // An index is reached through its table, which asks for itself.
+        if self.table(place.id).is_some() {
+            if !root.locked {
+                state.objects.note(place.id, mode);
+            } else if !state.objects.is_noted(place.id, mode) {
+                self.lock_object(LockTag::Table(place.id), mode, LockScope::Transaction, self.lock_wait())?;
+            }
+        }
+        self.note_admitted(place.id, mode);
+        Ok(())
+    }
+
+    /// [`Txn::admit`] for readers of reference tables, who claim nothing. A note is made before
+    /// the look, and whoever locks a table says so before it looks for notes: one of the two
+    /// sees the other.
+    #[inline]
+    pub(crate) fn admit_reference(&mut self, place: Place) -> Result<(), Stop> {
+        if self.interactive_state().is_some() || self.shared().locks.is_strong() {
+            return self.admit_reference_slowly(place);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn admit_reference_slowly(&mut self, place: Place) -> Result<(), Stop> {
+        let mode = ObjectMode::AccessShare;
+        if self.is_maintenance() || self.admitted(place.id, mode) {
+            return Ok(());
+        }
+        let table = self.table_of(place.id);
+        match self.interactive_state().cloned() {
+            None => {
+                self.pass_by(table, mode)?;
+            }
+            Some(state) => {
+                state.objects.note(table, mode);
+                if self.shared().locks.is_strong() {
+                    self.lock_object(LockTag::Table(table), mode, LockScope::Transaction, self.lock_wait())?;
+                }
+            }
+        }
+        self.note_admitted(place.id, mode);
+        Ok(())
+    }
+
+    /// A one-shot at a table that may be locked; whether it is, in whatever mode.
+    fn pass_by(&mut self, table: TreeId, mode: ObjectMode) -> Result<bool, Stop> {
+        let shared = self.shared().clone();
+        let tag = LockTag::Table(table);
+        let now = shared.clock.monotonic_nanos();
+        match shared.locks.look(tag, mode, self.client(), self.waits_as(), now) {
+            Looked::Unlocked => Ok(false),
+            Looked::Passes => Ok(true),
+            Looked::Wait(waiter, blockers) => {
+                if self.lock_wait() == LockWait::NoWait {
+                    return Err(Stop::LockNotAvailable);
+                }
+                if let Some(node) = waiter.who {
+                    shared.waits.publish(node, blockers.clone());
+                }
+                self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);
+                Err(Stop::Wait)
+            }
+        }
+    }
+
+    /// Locks whole tables for the rest of the interactive transaction.
+    pub(crate) fn lock_table(
+        &mut self,
+        meta: &TableMeta,
+        mode: ObjectMode,
+        wait: LockWait,
+    ) -> Result<(), Stop> {
+        let tag = LockTag::Table(meta.def.id);
+        if !mode.is_strong() {
+            return self.lock_object(tag, mode, LockScope::Transaction, wait);
+        }
+        self.shared().locks.announce();
+        let locked = self
+            .mark_table(meta)
+            .map(|()| self.gather_notes(meta.def.id))
+            .and_then(|()| self.lock_object(tag, mode, LockScope::Transaction, wait));
+        self.shared().locks.announced();
+        locked
+    }
+
+    /// Whoever noted a weak mode at home holds it in the table from here on.
+    fn gather_notes(&mut self, table: TreeId) {
+        let tag = LockTag::Table(table);
+        for client in self.shared().clients() {
+            let Some(state) = client.interactive() else { continue };
+            let mut held = state.objects.0.lock();
+            let Some(at) = held.weak.iter().position(|(id, _)| *id == table) else { continue };
+            let (_, bits) = held.weak.swap_remove(at);
+            for mode in ObjectMode::of_bits(bits) {
+                self.shared().locks.put(tag, mode, state.id, &client);
+                held.gathered.push((tag, mode));
+            }
+        }
+    }
+
+    /// Sets the mark on every root of a table, all of whose partitions are claimed here.
+    fn mark_table(&mut self, meta: &TableMeta) -> Result<(), Stop> {
+        let places = std::iter::once(Place::of(meta))
+            .chain(meta.indexes.iter().map(|index| Place::of_index(meta, index)));
+        for place in places.collect::<SmallVec<[Place; 4]>>() {
+            for partition in self.claim_group(place.group)? {
+                self.root_of(partition, place)?.locked = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a lock that is no row's. Waits, if need be, with nothing claimed.
+    pub fn lock_object(
+        &mut self,
+        tag: LockTag,
+        mode: ObjectMode,
+        scope: LockScope,
+        wait: LockWait,
+    ) -> Result<(), Stop> {
+        let shared = self.shared().clone();
+        let state = self.interactive_state().cloned();
+        let client = match (self.client(), &state) {
+            (Some(client), _) => client.clone(),
+            (None, Some(state)) => state.client.clone(),
+            (None, None) => shared.client(0),
+        };
+        let owner = match (scope, &state) {
+            (LockScope::Transaction, Some(state)) => state.id,
+            _ => client.owner(),
+        };
+        let now_nanos = shared.clock.monotonic_nanos();
+        let asker = Asker { owner, node: self.waits_as(), client: &client, now_nanos };
+        match shared.locks.ask(&shared.waits, tag, mode, &asker, wait == LockWait::Wait) {
+            Asked::Granted => {
+                if scope == LockScope::Session {
+                    client.hold(tag, mode);
+                }
+                self.objects().taken.push((tag, mode, owner, scope));
+                Ok(())
+            }
+            Asked::Refused => Err(Stop::LockNotAvailable),
+            Asked::Deadlock => Err(Stop::Deadlock),
+            Asked::Wait(waiter, blockers) => {
+                self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);
+                Err(Stop::Wait)
+            }
+        }
+    }
+
+    /// As [`Txn::lock_object`], without waiting: whether it is held now.
+    pub fn try_lock_object(
+        &mut self,
+        tag: LockTag,
+        mode: ObjectMode,
+        scope: LockScope,
+    ) -> Result<bool, Stop> {
+        match self.lock_object(tag, mode, scope, LockWait::NoWait) {
+            Ok(()) => Ok(true),
+            Err(Stop::LockNotAvailable) => Ok(false),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Gives a session's lock back when the program has ended; whether it is held.
+    pub fn unlock_object(&mut self, tag: LockTag, mode: ObjectMode) -> bool {
+        let Some(client) = self.client().cloned() else { return false };
+        let held = self.shared().locks.held(tag, mode, client.owner());
+        let work = self.objects();
+        if work.give_all_back {
+            return false;
+        }
+        let given = work.given_back.iter().filter(|&&given| given == (tag, mode)).count() as u32;
+        if held <= given {
+            return false;
+        }
+        work.given_back.push((tag, mode));
+        true
+    }
+
+    /// Gives all of the session's locks back when the program has ended.
+    pub fn unlock_all_objects(&mut self) {
+        self.objects().give_all_back = true;
+    }
+
+    /// Gives back what an interactive transaction has locked since a savepoint.
+    pub(crate) fn release_objects_since(&mut self, state: &InteractiveState, mark: usize) {
+        let released = {
+            let mut held = state.objects.0.lock();
+            let from = mark.min(held.table.len());
+            held.table.split_off(from)
+        };
+        let shared = self.shared().clone();
+        let mut woken = Vec::new();
+        for (tag, mode) in released {
+            shared.locks.release(&shared.waits, tag, mode, state.id, &mut woken);
+        }
+        self.wake_later(woken);
+    }
+
+    fn wait_for(&mut self, waiter: Arc<RowWaiter>, on: WaitOn, blockers: Vec<TxnId>) {
+        self.publish_wait(on, blockers);
+        self.set_waiting(waiter);
+    }
+
+    /// The run has ended: its locks stay, or go with what else it did.
+    pub(crate) fn settle_objects(&mut self, result: Result<(), Stop>) {
+        let Some(work) = self.take_objects() else { return };
+        let shared = self.shared().clone();
+        let mut woken = Vec::new();
+        // An error ends a program as well; only what runs again starts from nothing.
+        let ended = !matches!(result, Err(Stop::Restart | Stop::Wait | Stop::Interactive | Stop::Recompile));
+        let state = self.interactive_state().cloned();
+        for &(tag, mode, owner, scope) in &work.taken {
+            let keep = match scope {
+                LockScope::Session => ended,
+                LockScope::Transaction => result.is_ok() && state.is_some(),
+            };
+            if !keep {
+                if scope == LockScope::Session
+                    && let Some(client) = self.client()
+                {
+                    client.unhold(tag, mode);
+                }
+                shared.locks.release(&shared.waits, tag, mode, owner, &mut woken);
+            } else if let (LockScope::Transaction, Some(state)) = (scope, &state) {
+                state.objects.keep(tag, mode);
+            }
+        }
+        if ended && let Some(client) = self.client().cloned() {
+            for &(tag, mode) in &work.given_back {
+                client.unhold(tag, mode);
+                shared.locks.release(&shared.waits, tag, mode, client.owner(), &mut woken);
+            }
+            if work.give_all_back {
+                shared.release_client(&client, &mut woken);
+            }
+        }
+        self.wake_later(woken);
+    }
+}
+
+impl crate::engine::Shared {
+    /// Everything a client holds beyond transactions goes.
+    pub(crate) fn release_client(&self, client: &Arc<Client>, woken: &mut Vec<Arc<RowWaiter>>) {
+        for (tag, mode) in client.take_held() {
+            self.locks.release(&self.waits, tag, mode, client.owner(), woken);
+        }
+    }
+
+    /// What an interactive transaction holds goes.
+    pub(crate) fn release_objects(&self, state: &InteractiveState, woken: &mut Vec<Arc<RowWaiter>>) {
+        let released = {
+            let mut held = state.objects.0.lock();
+            held.weak.clear();
+            let gathered = std::mem::take(&mut held.gathered);
+            std::mem::take(&mut held.table).into_iter().chain(gathered)
+        };
+        for (tag, mode) in released {
+            self.locks.release(&self.waits, tag, mode, state.id, woken);
+        }
+        if state.client.holds_any() {
+            self.waits.forget(state.client.owner());
+        }
+    }
+
+    /// Breaks a cycle of waiters, which begins with `first`, if somebody in it is only behind
+    /// somebody else in a queue: then nobody must give up. Of several the last is let ahead, as
+    /// in PostgreSQL.
+    pub(crate) fn overtake(self: &Arc<Self>, cycle: &[WaitEdge], first: &RowWaiter) -> bool {
+        let Some(who) = first.who else { return false };
+        // It left the graph as the victim that it may not be.
+        self.waits.publish(who, first.blockers());
+        let mut woken = Vec::new();
+        let mut edges = cycle.iter().rev();
+        let overtaken =
+            edges.any(|edge| self.locks.overtake(&self.waits, edge.waiter, edge.blocker, &mut woken));
+        if !overtaken {
+            self.waits.forget(who);
+        }
+        self.wake(woken);
+        overtaken
+    }
+
+    /// A client's program has ended: a place it kept in a queue is free.
+    pub(crate) fn withdraw(self: &Arc<Self>, client: &Arc<Client>) {
+        let Some(tag) = client.take_queued() else { return };
+        let mut woken = Vec::new();
+        self.locks.withdraw(&self.waits, tag, client, &mut woken);
+        self.wake(woken);
+    }
+
+    /// Runs woken programs again, from outside of any.
+    pub(crate) fn wake(self: &Arc<Self>, woken: Vec<Arc<RowWaiter>>) {
+        if woken.is_empty() {
+            return;
+        }
+        self.with_worker(|shared, worker| {
+            for waiter in woken {
+                if let Some(who) = waiter.who {
+                    shared.waits.forget(who);
+                }
+                if let Some(job) = waiter.wake() {
+                    job.resubmit(shared, worker);
+                }
+            }
+        });
+    }
+}

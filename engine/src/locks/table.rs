@@ -1,0 +1,433 @@
+//! The lock table: who holds what, who waits for it, and in which order.
+//!
+//! A request that finds a conflict joins the lock's queue and its program is parked. When
+//! something is released, the requests that nothing stands in the way of any more are woken;
+//! they stay in the queue, keeping their place, until their program has run again and taken
+//! the lock, or has ended otherwise. A later request that conflicts with an earlier one waits
+//! behind it, so nobody starves; only who already holds something that the earlier one waits
+//! for goes first, as in PostgreSQL.
+//!
+//! One-shots that find a table locked hold nothing and reserve nothing: they stand by, and look
+//! again at every change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam::utils::CachePadded;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::{LockTag, ObjectMode};
+use crate::client::{Client, WaitOn};
+use crate::id::TxnId;
+use crate::txn::{RowWaiter, WaitGraph};
+
+/// Latches, so that unrelated locks do not meet.
+const SHARDS: usize = 32;
+
+/// The locks under one latch.
+type Shard = CachePadded<Mutex<FxHashMap<LockTag, Lock>>>;
+
+/// See the module's head.
+pub(crate) struct LockTable {
+    shards: Box<[Shard]>,
+    /// Holders and requests of modes that are in the way of one-shots, over all tables, and
+    /// those about to become one. Readers of reference tables, who claim nothing, look at it.
+    strong: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Lock {
+    holders: Vec<Holder>,
+    queue: Vec<Request>,
+    bystanders: Vec<Arc<RowWaiter>>,
+}
+
+struct Holder {
+    /// The transaction, or the client for what outlives one.
+    owner: TxnId,
+    client: Arc<Client>,
+    mode: ObjectMode,
+    count: u32,
+}
+
+struct Request {
+    owner: TxnId,
+    client: Arc<Client>,
+    mode: ObjectMode,
+    waiter: Arc<RowWaiter>,
+}
+
+/// Who asks.
+pub(crate) struct Asker<'a> {
+    /// Under what the lock will be held.
+    pub owner: TxnId,
+    /// Under what the wait is published for the deadlock search, if it holds anything.
+    pub node: Option<TxnId>,
+    pub client: &'a Arc<Client>,
+    /// The engine's monotonic clock.
+    pub now_nanos: u64,
+}
+
+/// What a request came to.
+pub(crate) enum Asked {
+    Granted,
+    /// Somebody is in the way, and the caller did not want to wait.
+    Refused,
+    /// Somebody waits for what the client holds here, and holds what the client wants.
+    Deadlock,
+    /// In the queue: park the program here.
+    Wait(Arc<RowWaiter>, Vec<TxnId>),
+}
+
+/// One lock or request, for `pg_locks`.
+#[derive(Clone, Debug)]
+pub struct LockView {
+    pub lock: ObjectLock,
+    /// The client's number.
+    pub client: i32,
+    pub owner: TxnId,
+    pub granted: bool,
+}
+
+/// What is, or shall be, locked and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectLock {
+    pub tag: LockTag,
+    pub mode: ObjectMode,
+}
+
+impl Lock {
+    fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.queue.is_empty() && self.bystanders.is_empty()
+    }
+
+    /// The holders in the way of `mode`.
+    fn hard<'l>(&'l self, client: &'l Arc<Client>, mode: ObjectMode) -> impl Iterator<Item = TxnId> + 'l {
+        self.holders
+            .iter()
+            .filter(move |holder| !Arc::ptr_eq(&holder.client, client) && holder.mode.conflicts(mode))
+            .map(|holder| holder.owner)
+    }
+
+    /// The requests before `place` in the way of `mode`.
+    fn soft<'l>(
+        &'l self,
+        place: usize,
+        client: &'l Arc<Client>,
+        mode: ObjectMode,
+    ) -> impl Iterator<Item = TxnId> + 'l {
+        self.queue[..place]
+            .iter()
+            .filter(move |request| !Arc::ptr_eq(&request.client, client) && request.mode.conflicts(mode))
+            .map(|request| request.owner)
+    }
+
+    /// Where a new request belongs: before the first that waits for what its client holds.
+    fn place(&self, client: &Arc<Client>) -> usize {
+        let mine: Vec<ObjectMode> = self
+            .holders
+            .iter()
+            .filter(|holder| Arc::ptr_eq(&holder.client, client))
+            .map(|holder| holder.mode)
+            .collect();
+        self.queue
+            .iter()
+            .position(|request| mine.iter().any(|mode| mode.conflicts(request.mode)))
+            .unwrap_or(self.queue.len())
+    }
+
+    /// Whether somebody waits for what the client holds and holds what it wants: no time will
+    /// tell them apart.
+    fn is_mutual(&self, client: &Arc<Client>, mode: ObjectMode) -> bool {
+        let held = |of: &Arc<Client>, wanted: ObjectMode| {
+            self.holders.iter().any(|holder| Arc::ptr_eq(&holder.client, of) && holder.mode.conflicts(wanted))
+        };
+        self.queue.iter().any(|request| {
+            !Arc::ptr_eq(&request.client, client) && held(client, request.mode) && held(&request.client, mode)
+        })
+    }
+
+    fn hold(&mut self, owner: TxnId, client: &Arc<Client>, mode: ObjectMode) {
+        let held = self.holders.iter_mut().find(|holder| holder.owner == owner && holder.mode == mode);
+        match held {
+            Some(holder) => holder.count += 1,
+            None => self.holders.push(Holder { owner, client: client.clone(), mode, count: 1 }),
+        }
+    }
+
+    /// After something was released or withdrawn: wakes whom nothing stops any more, and tells
+    /// the others who is in their way now.
+    fn changed(&mut self, tag: LockTag, waits: &WaitGraph, woken: &mut Vec<Arc<RowWaiter>>) {
+        woken.append(&mut self.bystanders);
+        for (place, request) in self.queue.iter().enumerate() {
+            let mut blockers: Vec<TxnId> = self.hard(&request.client, request.mode).collect();
+            blockers.extend(self.soft(place, &request.client, request.mode));
+            if blockers.is_empty() {
+                woken.push(request.waiter.clone());
+                continue;
+            }
+            if let Some(node) = request.waiter.who {
+                waits.publish(node, blockers.clone());
+            }
+            request.waiter.now_behind(blockers.clone());
+            let on = WaitOn::Object(ObjectLock { tag, mode: request.mode });
+            request.client.now_waits_for(&on, blockers);
+        }
+    }
+}
+
+impl Default for LockTable {
+    fn default() -> Self {
+        Self { shards: (0..SHARDS).map(|_| CachePadded::default()).collect(), strong: AtomicUsize::new(0) }
+    }
+}
+
+impl LockTable {
+    fn shard(&self, tag: LockTag) -> &Mutex<FxHashMap<LockTag, Lock>> {
+        use std::hash::BuildHasher;
+        let hash = rustc_hash::FxBuildHasher.hash_one(tag);
+        // The high bits: the maps themselves use the low ones.
+        &self.shards[(hash >> 48) as usize % SHARDS]
+    }
+
+    /// Takes a lock, or a place in its queue.
+    pub fn ask(
+        &self,
+        waits: &WaitGraph,
+        tag: LockTag,
+        mode: ObjectMode,
+        asker: &Asker<'_>,
+        wait: bool,
+    ) -> Asked {
+        let mut shard = self.shard(tag).lock();
+        let lock = shard.entry(tag).or_default();
+        let before = lock.queue.iter().position(|request| Arc::ptr_eq(&request.client, asker.client));
+        let place = before.unwrap_or_else(|| lock.place(asker.client));
+        let hard: Vec<TxnId> = lock.hard(asker.client, mode).collect();
+        let soft: Vec<TxnId> = lock.soft(place, asker.client, mode).collect();
+        if hard.is_empty() && soft.is_empty() {
+            if let Some(at) = before {
+                lock.queue.remove(at);
+                asker.client.set_queued(None);
+                self.no_longer(tag, mode);
+            }
+            lock.hold(asker.owner, asker.client, mode);
+            self.henceforth(tag, mode);
+            return Asked::Granted;
+        }
+        if !wait {
+            if lock.is_free() {
+                shard.remove(&tag);
+            }
+            return Asked::Refused;
+        }
+        if lock.is_mutual(asker.client, mode) {
+            if let Some(at) = before {
+                lock.queue.remove(at);
+                asker.client.set_queued(None);
+                self.no_longer(tag, mode);
+            }
+            return Asked::Deadlock;
+        }
+        let mut blockers = hard;
+        blockers.extend_from_slice(&soft);
+        if let Some(node) = asker.node {
+            waits.publish(node, blockers.clone());
+        }
+        let object = ObjectLock { tag, mode };
+        let waiter = RowWaiter::for_object(asker.node, object, asker.now_nanos, blockers.clone());
+        let request =
+            Request { owner: asker.owner, client: asker.client.clone(), mode, waiter: waiter.clone() };
+        match before {
+            Some(at) => lock.queue[at] = request,
+            None => {
+                lock.queue.insert(place, request);
+                self.henceforth(tag, mode);
+            }
+        }
+        asker.client.set_queued(Some(tag));
+        Asked::Wait(waiter, blockers)
+    }
+
+    /// Whether anything is, or may be about to be, in the way of one-shots at some table.
+    pub fn is_strong(&self) -> bool {
+        self.strong.load(Ordering::SeqCst) != 0
+    }
+
+    /// A strong mode is about to be asked for; to be taken back when that is done.
+    pub fn announce(&self) {
+        self.strong.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn announced(&self) {
+        self.strong.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn henceforth(&self, tag: LockTag, mode: ObjectMode) {
+        if mode.is_strong() && matches!(tag, LockTag::Table(_)) {
+            self.announce();
+        }
+    }
+
+    fn no_longer(&self, tag: LockTag, mode: ObjectMode) {
+        if mode.is_strong() && matches!(tag, LockTag::Table(_)) {
+            self.announced();
+        }
+    }
+
+    /// If `waiter` is behind `blocker` in some queue, and not because of what that holds, lets it
+    /// go ahead.
+    pub fn overtake(
+        &self,
+        waits: &WaitGraph,
+        waiter: TxnId,
+        blocker: TxnId,
+        woken: &mut Vec<Arc<RowWaiter>>,
+    ) -> bool {
+        for shard in &self.shards {
+            for (tag, lock) in shard.lock().iter_mut() {
+                let place = |who| lock.queue.iter().position(|request| request.waiter.who == Some(who));
+                let (Some(behind), Some(ahead)) = (place(waiter), place(blocker)) else { continue };
+                let request = &lock.queue[behind];
+                if ahead > behind || lock.hard(&request.client, request.mode).any(|holder| holder == blocker)
+                {
+                    continue;
+                }
+                let request = lock.queue.remove(behind);
+                lock.queue.insert(ahead, request);
+                lock.changed(*tag, waits, woken);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What a one-shot finds at a table: nobody, or whom it must let pass. `None` also when the
+    /// table's mark has no reason any more; the second part tells.
+    pub fn look(
+        &self,
+        tag: LockTag,
+        mode: ObjectMode,
+        client: Option<&Arc<Client>>,
+        node: Option<TxnId>,
+        now_nanos: u64,
+    ) -> Looked {
+        let mut shard = self.shard(tag).lock();
+        let Some(lock) = shard.get_mut(&tag) else { return Looked::Unlocked };
+        let is_mine = |other: &Arc<Client>| client.is_some_and(|client| Arc::ptr_eq(client, other));
+        let strong = lock.holders.iter().any(|holder| holder.mode.is_strong())
+            || lock.queue.iter().any(|request| request.mode.is_strong());
+        if !strong {
+            return Looked::Unlocked;
+        }
+        let holders = lock.holders.iter().map(|holder| (&holder.client, holder.mode, holder.owner));
+        let requests = lock.queue.iter().map(|request| (&request.client, request.mode, request.owner));
+        let blockers: Vec<TxnId> = holders
+            .chain(requests)
+            .filter(|(client, held, _)| !is_mine(client) && held.conflicts(mode))
+            .map(|(_, _, owner)| owner)
+            .collect();
+        if blockers.is_empty() {
+            return Looked::Passes;
+        }
+        let object = ObjectLock { tag, mode };
+        let waiter = RowWaiter::for_object(node, object, now_nanos, blockers.clone());
+        lock.bystanders.push(waiter.clone());
+        Looked::Wait(waiter, blockers)
+    }
+
+    /// Puts a lock that was granted elsewhere, and conflicts with none here, into the table.
+    pub fn put(&self, tag: LockTag, mode: ObjectMode, owner: TxnId, client: &Arc<Client>) {
+        self.shard(tag).lock().entry(tag).or_default().hold(owner, client, mode);
+        self.henceforth(tag, mode);
+    }
+
+    /// Gives one lock back; whether it was held.
+    pub fn release(
+        &self,
+        waits: &WaitGraph,
+        tag: LockTag,
+        mode: ObjectMode,
+        owner: TxnId,
+        woken: &mut Vec<Arc<RowWaiter>>,
+    ) -> bool {
+        let mut shard = self.shard(tag).lock();
+        let Some(lock) = shard.get_mut(&tag) else { return false };
+        let found = lock.holders.iter().position(|holder| holder.owner == owner && holder.mode == mode);
+        let Some(at) = found else { return false };
+        lock.holders[at].count -= 1;
+        self.no_longer(tag, mode);
+        if lock.holders[at].count == 0 {
+            lock.holders.remove(at);
+            lock.changed(tag, waits, woken);
+            if lock.is_free() {
+                shard.remove(&tag);
+            }
+        }
+        true
+    }
+
+    /// How often `owner` holds a lock.
+    pub fn held(&self, tag: LockTag, mode: ObjectMode, owner: TxnId) -> u32 {
+        let shard = self.shard(tag).lock();
+        shard.get(&tag).map_or(0, |lock| {
+            lock.holders
+                .iter()
+                .filter(|holder| holder.owner == owner && holder.mode == mode)
+                .map(|holder| holder.count)
+                .sum()
+        })
+    }
+
+    /// Takes a client's request out of the queue.
+    pub fn withdraw(
+        &self,
+        waits: &WaitGraph,
+        tag: LockTag,
+        client: &Arc<Client>,
+        woken: &mut Vec<Arc<RowWaiter>>,
+    ) {
+        let mut shard = self.shard(tag).lock();
+        let Some(lock) = shard.get_mut(&tag) else { return };
+        let found = lock.queue.iter().position(|request| Arc::ptr_eq(&request.client, client));
+        if let Some(at) = found {
+            let request = lock.queue.remove(at);
+            self.no_longer(tag, request.mode);
+            lock.changed(tag, waits, woken);
+        }
+        if lock.is_free() {
+            shard.remove(&tag);
+        }
+    }
+
+    /// All locks and requests.
+    pub fn list(&self) -> Vec<LockView> {
+        let mut views = Vec::new();
+        for shard in &self.shards {
+            for (tag, lock) in shard.lock().iter() {
+                let view = |client: &Arc<Client>, mode, owner, granted| LockView {
+                    lock: ObjectLock { tag: *tag, mode },
+                    client: client.number(),
+                    owner,
+                    granted,
+                };
+                views.extend(lock.holders.iter().map(|held| view(&held.client, held.mode, held.owner, true)));
+                views.extend(
+                    lock.queue.iter().map(|asked| view(&asked.client, asked.mode, asked.owner, false)),
+                );
+            }
+        }
+        views.sort_by_key(|view| (view.lock.tag, view.client, view.lock.mode));
+        views
+    }
+}
+
+/// What a one-shot found at a table whose mark is set.
+pub(crate) enum Looked {
+    /// The mark has no reason any more.
+    Unlocked,
+    /// Locked in a mode that lets it pass.
+    Passes,
+    Wait(Arc<RowWaiter>, Vec<TxnId>),
+}
