@@ -3,6 +3,8 @@
 //! - [`server`]   an Archipel process on a data directory of its own
 //! - [`postgres`] a PostgreSQL 15 cluster, the oracle
 //! - [`slt`]      one sqllogictest file against either
+//! - [`history`]  what clients did and saw, for the checker
+//! - [`isolation`] PostgreSQL's isolation tester against either
 //! - [`port`]     free loopback ports
 //! - [`browser`]  a headless Chromium, for pages
 //!
@@ -10,6 +12,8 @@
 //! tests that use this house are in `tests/tests`.
 
 pub mod browser;
+pub mod history;
+pub mod isolation;
 pub mod port;
 pub mod postgres;
 pub mod server;
