@@ -127,7 +127,12 @@ impl Engine {
     /// The database as of now. Advances the epoch, which waits for commit points in progress:
     /// nanoseconds.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(&self.shared)
+        self.snapshot_for(0)
+    }
+
+    /// The same, and the views say that `holder` (a session's process id) holds it.
+    pub fn snapshot_for(&self, holder: u64) -> Snapshot {
+        Snapshot::new(&self.shared, holder)
     }
 
     /// Resolves when `epoch` is durable: `true`, or `false` if the log failed before.

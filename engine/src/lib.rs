@@ -55,7 +55,7 @@ pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode
 pub use log::Wake;
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
-pub use snapshot::{ScanPage, Snapshot};
+pub use snapshot::{ScanPage, Snapshot, SnapshotView};
 pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{

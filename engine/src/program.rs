@@ -37,6 +37,8 @@ pub enum Stop {
     Recompile,
     /// The program stored its own error and wants to be undone.
     Abort,
+    /// The snapshot was cancelled, because the versions kept for it took too much memory (72000).
+    SnapshotTooOld,
     /// `max_memory` is reached (SQLSTATE 53200).
     OutOfMemory,
     /// The submission was cancelled (57014).

@@ -4,19 +4,24 @@
 //! of a later epoch entered after the advance, so it sees the registration and keeps the
 //! before-images of what it changes. Pages are programs on single partitions: a scan holds a
 //! partition for one page and is addressed by key, so splits do not disturb it.
+//!
+//! Versions are collected when a snapshot ends, in slices that queue like everybody else. They
+//! are bounded: when they take more than `version_memory_max_bytes`, the oldest snapshots are
+//! cancelled, and whoever holds them learns it at the next read (SQLSTATE 72000).
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
 use std::sync::{Arc, Weak};
 
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::engine::{Shared, SubmitOptions, submit_on};
 use crate::id::{Epoch, PartitionId};
-use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
+use crate::partition::{ClaimSet, CollectFrom, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
 use crate::submission::Submission;
@@ -24,19 +29,56 @@ use crate::table::TableMeta;
 use crate::txn::Txn;
 
 /// Who reads which past.
-#[derive(Default)]
 pub(crate) struct Snapshots {
     /// Read at every commit point of a writer; changes when a snapshot comes or goes.
     active: CachePadded<AtomicUsize>,
     /// How many of them belong to interactive transactions, which read index entries, too.
     transactions: CachePadded<AtomicUsize>,
-    registered: Mutex<BTreeMap<Epoch, usize>>,
+    /// The newest registered epoch, which tells what images are worth keeping; the greatest
+    /// number there is while a snapshot registers.
+    newest: AtomicU64,
+    registered: Mutex<BTreeMap<Epoch, Vec<Arc<SnapshotState>>>>,
     /// Partitions that hold old versions.
-    with_versions: Mutex<FxHashSet<PartitionId>>,
-    partitions: Mutex<Vec<PartitionRef>>,
+    with_versions: Mutex<FxHashMap<PartitionId, PartitionRef>>,
+    /// What all old versions take, but for the last bytes each thread has not reported yet.
+    bytes: AtomicI64,
+    bytes_max: i64,
+}
+
+/// What others see of a snapshot, and how they end it.
+#[derive(Debug)]
+pub(crate) struct SnapshotState {
+    epoch: Epoch,
+    opened_micros: i64,
+    holder: u64,
+    transaction: bool,
+    cancelled: AtomicBool,
+}
+
+/// A row of `archipel.snapshots`.
+#[derive(Clone, Debug)]
+pub struct SnapshotView {
+    pub epoch: Epoch,
+    /// When it was taken, in microseconds since 2000-01-01 UTC.
+    pub opened_micros: i64,
+    /// Who holds it, as told to [`crate::Engine::snapshot_for`]; 0 is nobody in particular.
+    pub holder: u64,
+    pub cancelled: bool,
 }
 
 impl Snapshots {
+    pub fn new(bytes_max: i64) -> Self {
+        Self {
+            active: CachePadded::default(),
+            transactions: CachePadded::default(),
+            newest: AtomicU64::new(0),
+            registered: Mutex::default(),
+            with_versions: Mutex::default(),
+            bytes: AtomicI64::new(0),
+            bytes_max,
+        }
+    }
+
     /// Whether a commit must keep before-images.
     #[inline]
     pub fn any(&self) -> bool {
@@ -49,27 +91,41 @@ impl Snapshots {
         self.transactions.load(Ordering::SeqCst) > 0
     }
 
-    fn register(&self, shared: &Shared, transaction: bool) -> Epoch {
+    /// What a commit that found a snapshot may take for the newest one.
+    #[inline]
+    pub fn newest(&self) -> Epoch {
+        Epoch(self.newest.load(Ordering::SeqCst))
+    }
+
+    fn register(&self, shared: &Shared, holder: u64, transaction: bool) -> Arc<SnapshotState> {
         let mut registered = self.registered.lock();
         self.active.fetch_add(1, Ordering::SeqCst);
         self.transactions.fetch_add(usize::from(transaction), Ordering::SeqCst);
+        // A commit of a later epoch enters after the advance, so it finds this or the epoch.
+        self.newest.store(u64::MAX, Ordering::SeqCst);
         // Under the lock: nobody collects versions between the registration and the epoch.
         let epoch = shared.epochs.advance();
-        *registered.entry(epoch).or_default() += 1;
-        epoch
+        self.newest.store(epoch.0, Ordering::SeqCst);
+        let opened_micros = shared.clock.wall_micros();
+        let cancelled = AtomicBool::new(false);
+        let state = Arc::new(SnapshotState { epoch, opened_micros, holder, transaction, cancelled });
+        registered.entry(epoch).or_default().push(state.clone());
+        state
     }
 
     /// Whether old versions may go now: the oldest snapshot is another one.
-    fn unregister(&self, epoch: Epoch, transaction: bool) -> bool {
+    fn unregister(&self, state: &Arc<SnapshotState>) -> bool {
         let mut registered = self.registered.lock();
         let oldest = registered.keys().next().copied();
-        if let Some(count) = registered.get_mut(&epoch) {
-            *count -= 1;
-            if *count == 0 {
-                registered.remove(&epoch);
-            }
+        let Some(states) = registered.get_mut(&state.epoch) else { return false };
+        let Some(at) = states.iter().position(|other| Arc::ptr_eq(other, state)) else { return false };
+        states.swap_remove(at);
+        if states.is_empty() {
+            registered.remove(&state.epoch);
         }
-        self.transactions.fetch_sub(usize::from(transaction), Ordering::SeqCst);
+        let newest = registered.keys().next_back().map_or(0, |epoch| epoch.0);
+        self.newest.store(newest, Ordering::SeqCst);
+        self.transactions.fetch_sub(usize::from(state.transaction), Ordering::SeqCst);
         self.active.fetch_sub(1, Ordering::SeqCst);
         registered.keys().next().copied() != oldest
     }
@@ -83,17 +139,70 @@ impl Snapshots {
         self.active.load(Ordering::Relaxed)
     }
 
+    pub fn views(&self) -> Vec<SnapshotView> {
+        let registered = self.registered.lock();
+        let view = |state: &Arc<SnapshotState>| SnapshotView {
+            epoch: state.epoch,
+            opened_micros: state.opened_micros,
+            holder: state.holder,
+            cancelled: state.cancelled.load(Ordering::Relaxed),
+        };
+        registered.values().flatten().map(view).collect()
+    }
+
+    /// What old versions take, in bytes.
+    pub fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed).max(0)
+    }
+
+    /// Accounts for versions kept or collected.
+    pub fn add_bytes(&self, bytes: i64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Remembers that a partition holds old versions.
     pub fn note_versions(&self, partition: PartitionRef) {
-        if self.with_versions.lock().insert(partition.id) {
-            self.partitions.lock().push(partition);
-        }
+        self.with_versions.lock().insert(partition.id, partition);
     }
 
     fn take_partitions(&self) -> Vec<PartitionRef> {
-        let mut noted = self.with_versions.lock();
-        noted.clear();
-        std::mem::take(&mut *self.partitions.lock())
+        let mut partitions: Vec<_> = std::mem::take(&mut *self.with_versions.lock()).into_values().collect();
+        partitions.sort_unstable_by_key(|partition| partition.id);
+        partitions
+    }
+
+    /// Ends the snapshots of the oldest epoch, whoever holds them: their next read is refused.
+    fn cancel_oldest(&self) -> Option<Epoch> {
+        let states = self.registered.lock().first_key_value().map(|(_, states)| states.clone())?;
+        for state in &states {
+            // Before its images may go: whoever reads later under a claim sees this first.
+            state.cancelled.store(true, Ordering::SeqCst);
+            self.unregister(state);
+        }
+        states.first().map(|state| state.epoch)
+    }
+}
+
+/// Ends the oldest snapshots while old versions take more than they may.
+pub(crate) fn bound_versions(shared: &Arc<Shared>) {
+    if shared.snapshots.bytes() <= shared.snapshots.bytes_max {
+        return;
+    }
+    if let Some(epoch) = shared.snapshots.cancel_oldest() {
+        tracing::warn!(
+            epoch = epoch.0,
+            "old row versions exceed archipel.max_version_memory: cancelled the oldest snapshot"
+        );
+        collect(shared);
+    }
+}
+
+/// Lets go of the versions nobody needs any more.
+fn collect(shared: &Arc<Shared>) {
+    let oldest = shared.snapshots.oldest();
+    shared.references.collect(oldest);
+    for partition in shared.snapshots.take_partitions() {
+        drop(submit_on(shared, CollectVersions { partition, from: None }, SubmitOptions::default()));
     }
 }
 
@@ -101,36 +210,36 @@ impl Snapshots {
 pub(crate) struct Registration {
     /// Transactions parked inside the engine hold registrations: they must not hold the engine.
     shared: Weak<Shared>,
-    epoch: Epoch,
-    transaction: bool,
+    state: Arc<SnapshotState>,
 }
 
 impl Registration {
-    fn new(shared: &Arc<Shared>, transaction: bool) -> Arc<Self> {
-        let epoch = shared.snapshots.register(shared, transaction);
-        Arc::new(Self { shared: Arc::downgrade(shared), epoch, transaction })
+    fn new(shared: &Arc<Shared>, holder: u64, transaction: bool) -> Arc<Self> {
+        let state = shared.snapshots.register(shared, holder, transaction);
+        Arc::new(Self { shared: Arc::downgrade(shared), state })
     }
 
     /// For a transaction, whose reads go through indexes.
-    pub fn of_transaction(shared: &Arc<Shared>) -> Arc<Self> {
-        Self::new(shared, true)
+    pub fn of_transaction(shared: &Arc<Shared>, holder: u64) -> Arc<Self> {
+        Self::new(shared, holder, true)
     }
 
     pub fn epoch(&self) -> Epoch {
-        self.epoch
+        self.state.epoch
+    }
+
+    /// See [`Snapshot::is_cancelled`].
+    pub fn is_cancelled(&self) -> bool {
+        self.state.cancelled.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        if !shared.snapshots.unregister(self.epoch, self.transaction) {
-            return;
-        }
-        let oldest = shared.snapshots.oldest();
-        shared.references.collect(oldest);
-        for partition in shared.snapshots.take_partitions() {
-            drop(submit_on(&shared, CollectVersions { partition }, SubmitOptions::default()));
+        if let Some(shared) = self.shared.upgrade()
+            && shared.snapshots.unregister(&self.state)
+        {
+            collect(&shared);
         }
     }
 }
@@ -142,8 +251,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        Self::of(shared, Registration::new(shared, false))
+    pub(crate) fn new(shared: &Arc<Shared>, holder: u64) -> Self {
+        Self::of(shared, Registration::new(shared, holder, false))
     }
 
     /// What an interactive transaction sees.
@@ -154,11 +263,18 @@ impl Snapshot {
     /// Everything committed in this epoch or before is visible, nothing else. A reply made
     /// from the snapshot depends on it.
     pub fn epoch(&self) -> Epoch {
-        self.registration.epoch
+        self.registration.epoch()
+    }
+
+    /// Whether it was ended because old versions took too much memory. Certain only under the
+    /// claim of what is to be read: check there, before reading.
+    pub fn is_cancelled(&self) -> bool {
+        self.registration.is_cancelled()
     }
 
     /// Reads up to about `limit` rows of a table from `low` (inclusive) to `high` (exclusive),
-    /// ascending. The page says where to go on.
+    /// ascending. The page says where to go on. A cancelled snapshot answers
+    /// [`Stop::SnapshotTooOld`].
     pub fn scan(
         &self,
         table: &Arc<TableMeta>,
@@ -168,7 +284,7 @@ impl Snapshot {
     ) -> Submission<ScanPage> {
         let page = ScanPage {
             table: table.clone(),
-            epoch: self.registration.epoch,
+            state: self.registration.state.clone(),
             low: KeyBuf::from_slice(low),
             high: high.map(KeyBuf::from_slice),
             limit,
@@ -185,7 +301,7 @@ pub type PageRow = (Box<[u8]>, Box<[u8]>);
 /// One page of a snapshot's scan.
 pub struct ScanPage {
     table: Arc<TableMeta>,
-    epoch: Epoch,
+    state: Arc<SnapshotState>,
     low: KeyBuf,
     high: Option<KeyBuf>,
     limit: usize,
@@ -205,19 +321,23 @@ impl Program for ScanPage {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.rows.clear();
         self.next = None;
-        let Self { table, epoch, low, high, limit, rows, next } = self;
+        let Self { table, state, low, high, limit, rows, next } = self;
+        if state.cancelled.load(Ordering::SeqCst) {
+            return Err(Stop::SnapshotTooOld);
+        }
         let high_bound = high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         if high.as_ref().is_some_and(|high| high <= low) {
             return Ok(());
         }
-        let end = txn.scan_at(table, *epoch, Bound::Included(&low[..]), high_bound, &mut |key, row| {
-            if rows.len() >= *limit {
-                *next = Some(KeyBuf::from_slice(key));
-                return ControlFlow::Break(());
-            }
-            rows.push((Box::from(key), Box::from(row)));
-            ControlFlow::Continue(())
-        })?;
+        let end =
+            txn.scan_at(table, state.epoch, Bound::Included(&low[..]), high_bound, &mut |key, row| {
+                if rows.len() >= *limit {
+                    *next = Some(KeyBuf::from_slice(key));
+                    return ControlFlow::Break(());
+                }
+                rows.push((Box::from(key), Box::from(row)));
+                ControlFlow::Continue(())
+            })?;
         if next.is_none()
             && let Some(end) = end
             && high.as_ref().is_none_or(|high| end < *high)
@@ -228,25 +348,30 @@ impl Program for ScanPage {
     }
 }
 
-/// Drops the versions of one partition that no snapshot needs any more.
+/// Keys whose versions are looked at under one claim: some tens of microseconds.
+const COLLECTED_KEYS_MAX: usize = 512;
+
+/// Drops versions of one partition that no snapshot needs any more, slice by slice.
 struct CollectVersions {
     partition: PartitionRef,
+    /// The tree and key to go on from.
+    from: Option<CollectFrom>,
 }
 
 impl Program for CollectVersions {
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        let low = routing
-            .routes(self.partition.group)
-            .iter()
-            .find(|route| route.partition() == self.partition.id)
-            .map(|route| route.low.clone());
-        if let Some(low) = low {
-            claims.add_point(self.partition.group, &low);
+        let routes = routing.routes(self.partition.group);
+        if let Some(route) = routes.iter().find(|route| route.partition() == self.partition.id) {
+            claims.add_point(self.partition.group, &route.low);
         }
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        txn.collect_versions();
+        if let Some(from) = txn.collect_versions(self.from.take(), COLLECTED_KEYS_MAX) {
+            // Behind whatever waits for the partition now.
+            let next = CollectVersions { partition: self.partition, from: Some(from) };
+            drop(submit_on(txn.shared, next, SubmitOptions::default()));
+        }
         Ok(())
     }
 }

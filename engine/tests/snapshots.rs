@@ -3,10 +3,12 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use archipel_engine::cell::Cell;
 use archipel_engine::id::GroupId;
-use archipel_engine::{DdlOp, Engine, Inserted, REFERENCE_GROUP, Snapshot, Stop};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::{DdlOp, Engine, EngineConfig, Inserted, Isolation, REFERENCE_GROUP, Snapshot, Stop};
 use common::*;
 
 fn read_all(engine: &Engine, snapshot: &Snapshot, page: usize) -> BTreeMap<i64, i64> {
@@ -98,4 +100,69 @@ fn a_snapshot_sees_reference_tables_as_they_were() {
     assert_eq!((seen(&first), seen(&second)), (vec![10], vec![11]));
     drop(first);
     assert_eq!(seen(&second), [11]);
+}
+
+#[test]
+fn a_hot_row_costs_one_image_a_snapshot() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 10);
+    let first = engine.snapshot();
+    for _ in 0..5_000 {
+        unpredicted(&engine, |txn| transfer(txn, 1, 2, 0)).0.expect("moved");
+    }
+    unpredicted(&engine, |txn| transfer(txn, 1, 2, 7)).0.expect("moved");
+    let second = engine.snapshot();
+    for _ in 0..5_000 {
+        unpredicted(&engine, |txn| transfer(txn, 1, 2, 0)).0.expect("moved");
+    }
+    unpredicted(&engine, |txn| transfer(txn, 1, 2, 7)).0.expect("moved");
+    // A thread tells of every 256 KiB it keeps; 20,000 images would be megabytes.
+    assert_eq!(engine.log().version_bytes, 0);
+    assert_eq!(read_all(&engine, &first, 3)[&1], 100);
+    assert_eq!(read_all(&engine, &second, 3)[&1], 93);
+    assert_eq!(engine.snapshots().len(), 2);
+}
+
+#[test]
+fn old_versions_are_bounded_by_cancelling_the_oldest_snapshot() {
+    const ACCOUNTS_COUNT: i64 = 12_000;
+    const VERSION_BYTES_MAX: i64 = 1 << 20;
+    let config = EngineConfig {
+        background: false,
+        version_memory_max_bytes: VERSION_BYTES_MAX,
+        split_rows: 1_000,
+        ..config(2)
+    };
+    let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("the engine opens");
+    open_bank(&engine, ACCOUNTS_COUNT);
+    let old = engine.snapshot_for(42);
+    assert_eq!(engine.snapshots()[0].holder, 42);
+    let table = engine.table(ACCOUNTS).expect("there");
+    let transaction = engine.begin_at(Isolation::RepeatableRead, false);
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 5)), Ok(Some(100)));
+    for id in 0..ACCOUNTS_COUNT / 2 {
+        unpredicted(&engine, move |txn| set_balance(txn, id, 1)).0.map(drop).expect("set");
+    }
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 5)), Ok(Some(100)));
+    let young = engine.snapshot();
+    old.scan(&table, &[], None, 10).wait().outcome.result.expect("there is room yet");
+    for id in 0..ACCOUNTS_COUNT {
+        unpredicted(&engine, move |txn| set_balance(txn, id, 2)).0.map(drop).expect("set");
+    }
+    assert!(old.is_cancelled());
+    assert_eq!(old.scan(&table, &[], None, 10).wait().outcome.result, Err(Stop::SnapshotTooOld));
+    drop(old);
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 5)), Err(Stop::SnapshotTooOld));
+    engine.rollback(&transaction).wait().outcome.result.expect("rolled back");
+    assert!(engine.log().version_bytes <= VERSION_BYTES_MAX, "{}", engine.log().version_bytes);
+    if !young.is_cancelled() {
+        let seen = read_all(&engine, &young, 1_000);
+        assert!((0..ACCOUNTS_COUNT).all(|id| seen[&id] == if id < ACCOUNTS_COUNT / 2 { 1 } else { 100 }));
+    }
+    drop(young);
+    assert!(engine.snapshots().is_empty());
+    // What was not reported when it was kept shows as less than nothing, and nothing is shown.
+    assert_eq!(engine.log().version_bytes, 0);
+    let last = engine.snapshot();
+    assert!(read_all(&engine, &last, 1_000).values().all(|balance| *balance == 2));
 }

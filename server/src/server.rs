@@ -170,6 +170,7 @@ fn engine_config(config: &Config) -> Result<EngineConfig, StartError> {
         )
         .map_err(|error| StartError::Other(error.to_string()))?,
         max_memory_bytes: config.integer("max_memory"),
+        version_memory_max_bytes: config.integer("archipel.max_version_memory"),
         one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
         split_rows: config.integer("archipel.partition_rows_max") as u64,
         checkpoint_bytes: config.integer("archipel.checkpoint_bytes") as u64,

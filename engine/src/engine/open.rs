@@ -43,6 +43,8 @@ pub struct EngineConfig {
     pub pin_threads: bool,
     /// Rows and keys beyond this are refused with [`crate::Stop::OutOfMemory`].
     pub max_memory_bytes: i64,
+    /// When old row versions take more than this, the oldest snapshots are cancelled.
+    pub version_memory_max_bytes: i64,
     /// A one-shot that runs longer is asked to become interactive.
     pub one_shot_budget_micros: u64,
     /// A partition one of whose trees has more rows than this splits.
@@ -80,6 +82,7 @@ impl Default for EngineConfig {
             pin_threads: true,
             max_memory_bytes: 4 << 30,
             one_shot_budget_micros: 20_000,
+            version_memory_max_bytes: 1 << 30,
             split_rows: 100_000,
             background: true,
             log: LogLimits::default(),

@@ -102,6 +102,7 @@ impl Shared {
             .enumerate()
             .map(|(at, place)| Arc::new(Executor::new(ExecutorId(at as u16), place.island, place.core)))
             .collect();
+        let snapshots = Snapshots::new(parts.config.version_memory_max_bytes);
         let memory = MemoryGauge::new(parts.config.max_memory_bytes);
         memory.add(parts.memory_used);
         let shared = Arc::new(Self {
@@ -113,7 +114,7 @@ impl Shared {
             epochs: EpochClock::new(parts.first_epoch),
             log: parts.log,
             references: parts.references,
-            snapshots: Snapshots::default(),
+            snapshots,
             waits: WaitGraph::default(),
             locks: LockTable::default(),
             clients: Mutex::default(),

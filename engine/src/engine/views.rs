@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Engine;
 use crate::id::{Epoch, ExecutorId, GroupId, PartitionId};
 use crate::log::writer::LogCounters;
+use crate::snapshot::SnapshotView;
 
 /// A row of `archipel.partitions`. Counts are as of the last sampled look.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct LogView {
     pub durable: Epoch,
     pub counters: LogCounters,
     pub snapshots: usize,
+    /// What old row versions take.
+    pub version_bytes: i64,
     pub memory_used_bytes: i64,
     pub memory_max_bytes: i64,
     pub row_waits: u64,
@@ -84,6 +87,11 @@ impl Engine {
             .collect()
     }
 
+    /// The registered snapshots, oldest first.
+    pub fn snapshots(&self) -> Vec<SnapshotView> {
+        self.shared.snapshots.views()
+    }
+
     /// The log, the epochs and the memory.
     pub fn log(&self) -> LogView {
         LogView {
@@ -91,6 +99,7 @@ impl Engine {
             durable: self.shared.log.durable(),
             counters: self.shared.log.counters(),
             snapshots: self.shared.snapshots.registered(),
+            version_bytes: self.shared.snapshots.bytes(),
             memory_used_bytes: self.shared.memory.used(),
             memory_max_bytes: self.shared.memory.max(),
             row_waits: self.shared.counters.row_waits.load(Ordering::Relaxed),

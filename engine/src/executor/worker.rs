@@ -35,6 +35,10 @@ pub(crate) struct Worker {
     pub row_ids_epoch: Epoch,
     /// Programs run so far; one in some is timed.
     pub runs: u64,
+    /// Bytes of old versions kept and not reported yet.
+    version_bytes: i64,
+    /// Old versions were reported since the last look at their limit.
+    pub look_at_versions: bool,
     /// How deep the thread is inside runs of queued programs.
     pub nesting: u32,
     pub scratch: Scratch,
@@ -57,6 +61,9 @@ pub(crate) struct Scratch {
 
 /// An interactive transaction that ends, and the rows it holds locks on.
 pub(crate) type Finish = (Arc<InteractiveState>, Vec<(Place, Box<[u8]>)>);
+
+/// Old versions a thread keeps to itself before it reports them.
+const VERSION_BYTES_UNREPORTED_MAX: i64 = 256 << 10;
 
 /// Scratch space beyond this is given back after a transaction.
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
@@ -95,6 +102,8 @@ impl Worker {
             row_ids: 0..0,
             row_ids_epoch: Epoch(0),
             runs: 0,
+            version_bytes: 0,
+            look_at_versions: false,
             nesting: 0,
             scratch: Scratch::default(),
             shared: Arc::downgrade(shared),
@@ -131,6 +140,15 @@ impl Worker {
     pub fn log_commit(&mut self, epoch: Epoch) {
         if !self.scratch.redo.is_empty() {
             self.commits.append(epoch, &self.scratch.redo);
+        }
+    }
+
+    /// Accounts for old versions: on this thread, and now and then for all to see.
+    pub fn report_versions(&mut self, shared: &Shared, bytes: i64) {
+        self.version_bytes += bytes;
+        if self.version_bytes >= VERSION_BYTES_UNREPORTED_MAX {
+            shared.snapshots.add_bytes(std::mem::take(&mut self.version_bytes));
+            self.look_at_versions = true;
         }
     }
 

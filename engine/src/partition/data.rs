@@ -13,6 +13,9 @@ use crate::storage::versions::TreeVersions;
 use crate::storage::{KeyBuf, Row, Tree};
 use crate::txn::{LockMode, RowWaiter};
 
+/// Where a collection of old versions goes on: a tree and a key.
+pub(crate) type CollectFrom = (TreeId, Box<[u8]>);
+
 /// The rows and side tables of one partition.
 pub(crate) struct PartitionData {
     /// The first key of the partition's range.
@@ -251,14 +254,32 @@ impl PartitionData {
         }
     }
 
-    /// Drops the versions no registered snapshot needs; whether some are left.
-    pub fn collect_versions(&mut self, oldest: Option<Epoch>) -> bool {
-        let mut left = false;
-        for root in &mut self.roots {
-            root.versions.collect(oldest);
-            left |= !root.versions.is_empty();
+    /// Drops versions no registered snapshot needs, looking at about `limit` keys from `from`
+    /// on. Answers the bytes freed and where to go on.
+    pub fn collect_versions(
+        &mut self,
+        oldest: Option<Epoch>,
+        from: Option<CollectFrom>,
+        limit: usize,
+    ) -> (u64, Option<CollectFrom>) {
+        let mut freed = 0;
+        // Trees come in the order of their positions; one that left meanwhile is begun anew.
+        let first = from.as_ref().and_then(|(id, _)| self.roots.iter().position(|root| root.id == Some(*id)));
+        for (at, root) in self.roots.iter_mut().enumerate().skip(first.unwrap_or(0)) {
+            let Some(id) = root.id else { continue };
+            let start = from.as_ref().filter(|_| Some(at) == first).map(|(_, key)| &key[..]);
+            let (bytes, next) = root.versions.collect(oldest, start, limit);
+            freed += bytes;
+            if let Some(key) = next {
+                return (freed, Some((id, key)));
+            }
         }
-        left
+        (freed, None)
+    }
+
+    /// Whether some tree has old versions.
+    pub fn has_versions(&self) -> bool {
+        self.roots.iter().any(|root| !root.versions.is_empty())
     }
 }
 

@@ -33,7 +33,7 @@ use smallvec::SmallVec;
 
 pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
-pub(crate) use data::{Image, PartitionData, Root, RowLock};
+pub(crate) use data::{CollectFrom, Image, PartitionData, Root, RowLock};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::{Job, Lend, Ticket};
 

@@ -9,6 +9,9 @@
 //! snapshot S sees:    S < 5                          5 <= S < 9             9 <= S
 //! ```
 //!
+//! Only images a snapshot can see are kept: none that came and went after the newest snapshot
+//! registered, so a hot row costs one image a snapshot, however often it is written.
+//!
 //! A snapshot `S` sees the transactions of epochs up to `S`, so it takes the image with the
 //! least superseding epoch above `S`, else the row in the tree. An image without a row says
 //! that the key was absent. Images live in the partition, beside its trees, and move with them
@@ -16,6 +19,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+
+use smallvec::SmallVec;
 
 use super::row::Row;
 use super::tree::{Pointer, Tree};
@@ -28,14 +33,18 @@ struct Image {
     row: Option<Row>,
 }
 
+/// Most keys have one image.
+type Images = SmallVec<[Image; 1]>;
+
 /// The images of one tree, ascending by key and, within a key, by epoch.
 #[derive(Default, Debug)]
 pub struct TreeVersions {
-    images: BTreeMap<Box<[u8]>, Vec<Image>>,
+    images: BTreeMap<Box<[u8]>, Images>,
     bytes: u64,
 }
 
-const IMAGE_OVERHEAD_BYTES: u64 = 64;
+/// An image's share of a map node and of the allocator's headers.
+const IMAGE_OVERHEAD_BYTES: u64 = 96;
 
 fn image_bytes(key: &[u8], image: &Image) -> u64 {
     IMAGE_OVERHEAD_BYTES + key.len() as u64 + image.row.as_ref().map_or(0, |row| row.len() as u64)
@@ -43,20 +52,28 @@ fn image_bytes(key: &[u8], image: &Image) -> u64 {
 
 impl TreeVersions {
     /// Keeps the row `key` had before the transaction of epoch `superseded` wrote it (`None`:
-    /// it was absent). A second write of one epoch adds nothing: the first image is the one
-    /// from before the epoch.
-    pub fn keep(&mut self, key: &[u8], superseded: Epoch, row: Option<Row>) {
-        let image = Image { superseded, row };
-        let bytes = image_bytes(key, &image);
+    /// it was absent), if a snapshot up to `newest`, the newest one registered, can see it: an
+    /// earlier image serves those from before the write it tells of, so what was written after
+    /// `newest`, or in this very epoch, is nobody's past. Answers the bytes this took.
+    pub fn keep(
+        &mut self,
+        key: &[u8],
+        superseded: Epoch,
+        newest: Epoch,
+        row: impl FnOnce() -> Option<Row>,
+    ) -> u64 {
         let images = match self.images.get_mut(key) {
             Some(images) => images,
             None => self.images.entry(key.into()).or_default(),
         };
-        if images.last().is_some_and(|last| last.superseded >= superseded) {
-            return;
+        if images.last().is_some_and(|last| last.superseded > newest || last.superseded >= superseded) {
+            return 0;
         }
+        let image = Image { superseded, row: row() };
+        let bytes = image_bytes(key, &image);
         images.push(image);
         self.bytes += bytes;
+        bytes
     }
 
     /// The row of `key` at `snapshot`, given the row the tree holds now.
@@ -102,23 +119,46 @@ impl TreeVersions {
         self.bytes
     }
 
-    /// Drops images no snapshot from `oldest` on can see; with `None`, all of them.
-    pub fn collect(&mut self, oldest: Option<Epoch>) {
+    /// Drops images no snapshot from `oldest` on can see (with `None`: all of them), visiting at
+    /// most `limit` keys from `from` on. Answers the bytes freed and where to go on.
+    pub fn collect(
+        &mut self,
+        oldest: Option<Epoch>,
+        from: Option<&[u8]>,
+        limit: usize,
+    ) -> (u64, Option<Box<[u8]>>) {
+        let before = self.bytes;
         let Some(oldest) = oldest else {
-            *self = TreeVersions::default();
-            return;
+            for _ in 0..limit {
+                let Some((key, images)) = self.images.pop_first() else { break };
+                let freed: u64 = images.iter().map(|image| image_bytes(&key, image)).sum();
+                self.bytes = self.bytes.saturating_sub(freed);
+            }
+            let next = self.images.first_key_value().map(|(key, _)| key.clone());
+            return (before - self.bytes, next);
         };
-        let bytes = &mut self.bytes;
-        self.images.retain(|key, images| {
+        let start = from.map_or(Bound::Unbounded, Bound::Included);
+        let mut range = self.images.range_mut::<[u8], _>((start, Bound::Unbounded));
+        let mut empty = Vec::new();
+        let mut freed = 0;
+        for (key, images) in range.by_ref().take(limit) {
             images.retain(|image| {
                 let keep = image.superseded > oldest;
                 if !keep {
-                    *bytes = bytes.saturating_sub(image_bytes(key, image));
+                    freed += image_bytes(key, image);
                 }
                 keep
             });
-            !images.is_empty()
-        });
+            if images.is_empty() {
+                empty.push(key.clone());
+            }
+        }
+        let next = range.next().map(|(key, _)| key.clone());
+        for key in empty {
+            self.images.remove(&key);
+        }
+        self.bytes = self.bytes.saturating_sub(freed);
+        (freed, next)
     }
 
     /// Cuts at `key` as [`Tree::split_off`] does.
@@ -211,8 +251,10 @@ mod tests {
         #[test]
         fn every_snapshot_sees_the_rows_of_its_epoch(
             writes in proptest::collection::vec((0u8..20, proptest::option::of(any::<u8>())), 1..200),
+            snapshots in proptest::collection::btree_set(0u64..70, 0..8),
             cut: Option<u8>,
             oldest in 0u64..50,
+            slice in 1usize..9,
         ) {
             let mut tree: Tree = Tree::new();
             let mut versions = TreeVersions::default();
@@ -234,7 +276,12 @@ mod tests {
                         tree.remove(&[key], epoch.0)
                     }
                 };
-                versions.keep(&[key], epoch, before);
+                // A snapshot registers before the next epoch begins.
+                if let Some(&newest) = snapshots.range(..epoch.0).next_back() {
+                    let kept = versions.bytes();
+                    let bytes = versions.keep(&[key], epoch, Epoch(newest), || before);
+                    prop_assert_eq!(versions.bytes(), kept + bytes);
+                }
             }
             let bytes = versions.bytes();
             if let Some(cut) = cut {
@@ -242,16 +289,28 @@ mod tests {
                 versions.append(right);
                 prop_assert_eq!(versions.bytes(), bytes);
             }
-            versions.collect(Some(Epoch(oldest)));
-            for (epoch, state) in history.iter().enumerate().skip(oldest as usize) {
+            for images in versions.images.values() {
+                prop_assert!(images.len() <= snapshots.len(), "an image for each snapshot at most");
+            }
+            let mut from: Option<Box<[u8]>> = None;
+            loop {
+                let (_, next) = versions.collect(Some(Epoch(oldest)), from.as_deref(), slice);
+                prop_assert!(next.is_none() || next > from, "it goes on");
+                from = next;
+                if from.is_none() {
+                    break;
+                }
+            }
+            for &epoch in snapshots.range(oldest..) {
+                let Some(state) = history.get(epoch as usize) else { continue };
                 let mut seen = BTreeMap::new();
-                versions.scan(&tree, Epoch(epoch as u64), Bound::Unbounded, Bound::Unbounded, |key, row| {
+                versions.scan(&tree, Epoch(epoch), Bound::Unbounded, Bound::Unbounded, |key, row| {
                     seen.insert(key[0], row[0]);
                     ControlFlow::Continue(())
                 });
                 prop_assert_eq!(&seen, state);
                 for key in 0..20u8 {
-                    let row = versions.at(&[key], Epoch(epoch as u64), tree.get(&[key]));
+                    let row = versions.at(&[key], Epoch(epoch), tree.get(&[key]));
                     prop_assert_eq!(row.map(|row| row[0]), state.get(&key).copied());
                 }
                 let mut pages = Vec::new();
@@ -259,7 +318,7 @@ mod tests {
                 while let Some(key) = {
                     let mut next = None;
                     let from = match &low { Bound::Excluded(key) => Bound::Excluded(&key[..]), _ => Bound::Unbounded };
-                    versions.scan(&tree, Epoch(epoch as u64), from, Bound::Included(&[19]), |key, _| {
+                    versions.scan(&tree, Epoch(epoch), from, Bound::Included(&[19]), |key, _| {
                         next = Some(key.to_vec());
                         ControlFlow::Break(())
                     });
@@ -270,7 +329,8 @@ mod tests {
                 }
                 prop_assert!(pages.iter().eq(state.keys()), "page by page");
             }
-            versions.collect(None);
+            while versions.collect(None, None, slice).1.is_some() {}
+            prop_assert!(versions.is_empty());
             prop_assert_eq!(versions.bytes(), 0);
         }
     }

@@ -105,6 +105,11 @@ pub(crate) fn run_held<P: Program>(
                 txn.undo_all();
                 break Err(Stop::Cancelled);
             }
+            // What it read was held, so a snapshot that ended before shows now.
+            Ok(()) if options.interactive.as_ref().is_some_and(|own| own.snapshot_is_cancelled()) => {
+                txn.undo_all();
+                break Err(Stop::SnapshotTooOld);
+            }
             Ok(()) => match commit(shared, &mut txn) {
                 Committed::Yes => {
                     txn.drop_locks();
@@ -154,6 +159,9 @@ pub(crate) fn run_held<P: Program>(
         if let Some(job) = waiter.wake() {
             job.resubmit(shared, worker);
         }
+    }
+    if std::mem::take(&mut worker.look_at_versions) {
+        crate::snapshot::bound_versions(shared);
     }
     match (result, waiting) {
         (Err(Stop::Restart), _) => Ran::Restart,

@@ -85,6 +85,8 @@ impl Txn<'_> {
     /// Some snapshot is registered: what the rows were goes to the side tables. The undo list
     /// is in the order of the writes, and only the first image of an epoch is kept.
     fn keep_before_images(&mut self, epoch: Epoch) {
+        let newest = self.shared.snapshots.newest();
+        let mut kept = 0;
         let undo = std::mem::take(&mut self.worker.scratch.undo);
         let arena = std::mem::take(&mut self.worker.scratch.arena);
         // Snapshots of transactions look through indexes, too.
@@ -94,13 +96,19 @@ impl Txn<'_> {
                 continue;
             }
             let key = &arena[entry.key.start as usize..entry.key.end as usize];
-            let image = (entry.kind != UndoKind::Inserted)
-                .then(|| Row::from(&arena[entry.image.start as usize..entry.image.end as usize]));
+            let image = || {
+                (entry.kind != UndoKind::Inserted)
+                    .then(|| Row::from(&arena[entry.image.start as usize..entry.image.end as usize]))
+            };
             if let Ok(root) = self.root(entry.partition, entry.place) {
-                root.versions.keep(key, epoch, image);
-                self.shared.snapshots.note_versions(entry.partition);
+                let first = root.versions.is_empty();
+                kept += root.versions.keep(key, epoch, newest, image);
+                if first {
+                    self.shared.snapshots.note_versions(entry.partition);
+                }
             }
         }
+        self.worker.report_versions(self.shared, kept as i64);
         self.worker.scratch.undo = undo;
         self.worker.scratch.arena = arena;
     }

@@ -79,7 +79,7 @@ impl InteractiveState {
         }
         let mut snapshot = self.snapshot.lock();
         if snapshot.is_none() {
-            let registration = Registration::of_transaction(shared);
+            let registration = Registration::of_transaction(shared, self.client.number() as u64);
             let _ = self.snapshot_epoch.set(registration.epoch());
             *snapshot = Some(registration);
         }
@@ -87,6 +87,11 @@ impl InteractiveState {
 
     pub fn snapshot_epoch(&self) -> Option<Epoch> {
         self.snapshot_epoch.get().copied()
+    }
+
+    /// Whether its snapshot was ended by others. Certain once what was read is held.
+    pub fn snapshot_is_cancelled(&self) -> bool {
+        self.snapshot.lock().as_ref().is_some_and(|snapshot| snapshot.is_cancelled())
     }
 
     /// Whether what its statements read is remembered.
@@ -338,6 +343,10 @@ impl Txn<'_> {
         {
             let reads = state.reads.lock();
             self.reads_hold(reads.notes(), snapshot)?;
+            // Everything read is claimed, so this tells whether the check could be trusted.
+            if state.snapshot_is_cancelled() {
+                return Err(Stop::SnapshotTooOld);
+            }
         }
         // Everything is claimed before anything changes.
         for (place, key) in &keys {

@@ -146,7 +146,7 @@ impl Place {
 
 /// A running transaction, or a statement of an interactive one.
 pub struct Txn<'w> {
-    shared: &'w Arc<Shared>,
+    pub(crate) shared: &'w Arc<Shared>,
     worker: &'w mut Worker,
     held: HeldList,
     /// Set: the writes stay uncommitted, under this transaction's row locks.

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::{Place, Txn, Visit};
 use crate::id::Epoch;
+use crate::partition::CollectFrom;
 use crate::program::Stop;
 use crate::storage::KeyBuf;
 use crate::table::TableMeta;
@@ -44,15 +45,27 @@ impl Txn<'_> {
         Ok(unsafe { partition.data_mut() }.high.clone())
     }
 
-    /// Drops what no snapshot needs any more from the held partitions.
-    pub(crate) fn collect_versions(&mut self) {
+    /// Drops what no snapshot needs any more from the held partitions, looking at about `limit`
+    /// keys; where to go on.
+    pub(crate) fn collect_versions(
+        &mut self,
+        from: Option<CollectFrom>,
+        limit: usize,
+    ) -> Option<CollectFrom> {
         for &partition in &self.held {
             // Read under the claim: a snapshot that registers later needs nothing that is here.
             let oldest = self.shared.snapshots.oldest();
-            // SAFETY: held by this transaction; the reference ends with the statement.
-            if unsafe { partition.data_mut() }.collect_versions(oldest) {
+            // SAFETY: held by this transaction; the reference ends with the loop's body.
+            let data = unsafe { partition.data_mut() };
+            let (freed, next) = data.collect_versions(oldest, from.clone(), limit);
+            self.shared.snapshots.add_bytes(-(freed as i64));
+            if next.is_some() {
+                return next;
+            }
+            if data.has_versions() {
                 self.shared.snapshots.note_versions(partition);
             }
         }
+        None
     }
 }

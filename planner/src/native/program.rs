@@ -153,6 +153,8 @@ pub fn stop_error(stop: Stop) -> SqlError {
         Stop::DiskFull => {
             SqlError::new(SqlState::DISK_FULL, "could not write to the log: no space left on device")
         }
+        Stop::SnapshotTooOld => SqlError::new(SqlState::SNAPSHOT_TOO_OLD, "snapshot too old")
+            .with_hint("Old row versions exceeded archipel.max_version_memory."),
         Stop::LogFailed => SqlError::new(SqlState::IO_ERROR, "could not write to the log"),
         Stop::Panicked => SqlError::internal("the statement failed unexpectedly and was undone"),
         Stop::Restart | Stop::Wait | Stop::Interactive | Stop::Recompile | Stop::Abort => {

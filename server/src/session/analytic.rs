@@ -98,12 +98,13 @@ impl Session {
         let (sender, events) = mpsc::channel(BATCHES_UNDERWAY);
         let host = self.host();
         let now = self.transaction.start().unwrap_or_else(crate::server::now);
+        let holder = self.entry().process_id;
         let (server, plan) = (self.server.clone(), plan.clone());
         let analytics = server.analytics.clone();
         // A transaction beyond READ COMMITTED sees what its first statement saw.
         let snapshot = self.transaction.interactive().and_then(archipel_engine::Interactive::snapshot);
         self.server.analytical_threads.spawn(async move {
-            let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot()));
+            let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot_for(holder as u64)));
             // The session may be gone: then nobody wants the rows.
             let _ = sender.send(Event::Started(snapshot.epoch())).await;
             let environment =

@@ -92,6 +92,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.checkpoint_bytes", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "256MB", OURS, "A checkpoint begins when the log has grown by this since the last one."),
     setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
+    setting("archipel.max_version_memory", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "Memory for old row versions; beyond it the oldest snapshots are cancelled."),
     setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
     setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),

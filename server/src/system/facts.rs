@@ -43,6 +43,8 @@ impl http::Facts for Facts {
         metric("durable_epoch", "counter", "The newest durable epoch.", log.durable.0 as f64);
         metric("log_batches_total", "counter", "Batches written to the log.", log.counters.batches as f64);
         metric("log_bytes_total", "counter", "Bytes written to the log.", log.counters.bytes as f64);
+        metric("snapshots", "gauge", "Registered snapshots.", log.snapshots as f64);
+        metric("version_bytes", "gauge", "Old row versions kept for snapshots.", log.version_bytes as f64);
         metric("row_waits_total", "counter", "Waits for rows locked by others.", log.row_waits as f64);
         let _ = write!(
             text,

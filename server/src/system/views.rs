@@ -29,7 +29,8 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
-    View { schema: "archipel", name: "log", columns: &[("epoch", Type::INT8), ("durable_epoch", Type::INT8), ("batches", Type::INT8), ("bytes", Type::INT8), ("snapshots", Type::INT4), ("row_waits", Type::INT8), ("memory_used_bytes", Type::INT8), ("memory_max_bytes", Type::INT8)], rows: log },
+    View { schema: "archipel", name: "log", columns: &[("epoch", Type::INT8), ("durable_epoch", Type::INT8), ("batches", Type::INT8), ("bytes", Type::INT8), ("snapshots", Type::INT4), ("version_bytes", Type::INT8), ("row_waits", Type::INT8), ("memory_used_bytes", Type::INT8), ("memory_max_bytes", Type::INT8)], rows: log },
+    View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
     View { schema: "archipel", name: "checkpoints", columns: &[("log_bytes_since", Type::INT8), ("durable_epoch", Type::INT8)], rows: checkpoints },
     View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: super::activity::rows },
     View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
@@ -222,10 +223,23 @@ fn log(host: &Host) -> Vec<Vec<Datum>> {
         big(log.counters.batches),
         big(log.counters.bytes),
         count(log.snapshots),
+        Datum::Int8(log.version_bytes),
         big(log.row_waits),
         Datum::Int8(log.memory_used_bytes),
         Datum::Int8(log.memory_max_bytes),
     ]]
+}
+
+fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
+    let row = |snapshot: archipel_engine::SnapshotView| {
+        vec![
+            big(snapshot.epoch.0),
+            i32::try_from(snapshot.holder).ok().filter(|pid| *pid != 0).map_or(Datum::Null, Datum::Int4),
+            Datum::TimestampTz(snapshot.opened_micros),
+            Datum::Bool(snapshot.cancelled),
+        ]
+    };
+    host.server.engine.snapshots().into_iter().map(row).collect()
 }
 
 fn checkpoints(host: &Host) -> Vec<Vec<Datum>> {

@@ -103,7 +103,11 @@ impl Txn<'_> {
         }
         // SAFETY: held by this transaction; the reference ends with the statement.
         let upper = unsafe { partition.data_mut() }.split_off(at);
+        let versions = upper.has_versions();
         let upper = self.shared.new_partition(partition.group, upper);
+        if versions {
+            self.shared.snapshots.note_versions(upper);
+        }
         self.held.push(upper);
         let mut logged = None;
         self.shared.change_routing(|routing| {
