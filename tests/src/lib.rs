@@ -5,6 +5,7 @@
 //! - [`slt`]      one sqllogictest file against either
 //! - [`history`]  what clients did and saw, for the checker
 //! - [`isolation`] PostgreSQL's isolation tester against either
+//! - [`dialogue`] several sessions in turn, against either
 //! - [`port`]     free loopback ports
 //! - [`browser`]  a headless Chromium, for pages
 //!
@@ -12,6 +13,7 @@
 //! tests that use this house are in `tests/tests`.
 
 pub mod browser;
+pub mod dialogue;
 pub mod history;
 pub mod isolation;
 pub mod port;
