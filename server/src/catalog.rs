@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archipel_engine::{Engine, Stop, SubmitOptions};
+use archipel_engine::id::TreeId;
+use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_planner::ddl::{DdlEnv, plan_migration};
-use archipel_sql::catalog::{Catalog, CatalogChange};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use parking_lot::Mutex;
@@ -27,14 +28,57 @@ pub struct CatalogState {
 pub struct CatalogHandle {
     current: Mutex<Arc<CatalogState>>,
     version: AtomicU64,
+    /// The first numbers nobody has drawn, whether or not what drew them is committed.
+    numbers: Mutex<Numbers>,
+    private_versions: AtomicU64,
 }
+
+/// Versions of catalogs that only one transaction sees: never equal to a published one.
+const FIRST_PRIVATE_VERSION: u64 = 1 << 63;
 
 impl CatalogHandle {
     pub fn new(catalog: Catalog) -> CatalogHandle {
         CatalogHandle {
+            numbers: Mutex::new(catalog.numbers()),
             current: Mutex::new(Arc::new(CatalogState { catalog, version: 1 })),
             version: AtomicU64::new(1),
+            private_versions: AtomicU64::new(FIRST_PRIVATE_VERSION),
         }
+    }
+
+    /// A catalog that only one transaction sees.
+    pub fn private(&self, catalog: Catalog) -> Arc<CatalogState> {
+        let version = self.private_versions.fetch_add(1, Ordering::Relaxed);
+        Arc::new(CatalogState { catalog, version })
+    }
+
+    /// Calls `plan` with `catalog`, whose next numbers are ones that nobody has drawn, and keeps
+    /// what the plan draws from others: plans may commit in any order, or not at all.
+    pub fn drawing<R>(
+        &self,
+        catalog: &Catalog,
+        plan: impl FnOnce(&Catalog) -> R,
+        changes_of: impl Fn(&R) -> Option<&[CatalogChange]>,
+    ) -> R {
+        let mut numbers = self.numbers.lock();
+        let own = catalog.numbers();
+        let lifted = Numbers {
+            oid: numbers.oid.max(own.oid),
+            tree: numbers.tree.max(own.tree),
+            group: numbers.group.max(own.group),
+        };
+        let planned = if lifted == own {
+            plan(catalog)
+        } else {
+            plan(&catalog.apply(&[CatalogChange::Put(Object::Numbers(lifted))]))
+        };
+        *numbers = lifted;
+        for change in changes_of(&planned).unwrap_or_default() {
+            if let CatalogChange::Put(Object::Numbers(drawn)) = change {
+                *numbers = *drawn;
+            }
+        }
+        planned
     }
 
     pub fn version(&self) -> u64 {
@@ -79,7 +123,28 @@ pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
         catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
         tracing::info!("system catalog: step {} ({})", step.version, step.name);
     }
+    drop_unknown_tables(engine, &catalog).map_err(CatalogError::Migration)?;
     Ok(catalog)
+}
+
+/// Drops tables that a transaction had made and not committed when the server went down: the
+/// engine has them, the catalog does not.
+fn drop_unknown_tables(engine: &Engine, catalog: &Catalog) -> Result<(), SqlError> {
+    let known: Vec<u32> = catalog.tables().map(|table| table.tree).collect();
+    let unknown: Vec<TreeId> = engine
+        .tables()
+        .iter()
+        .map(|table| table.def.id)
+        .filter(|id| *id >= FIRST_FREE_TREE && !known.contains(&id.0))
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    tracing::info!("dropping {} tables of transactions that did not commit", unknown.len());
+    let operations = unknown.into_iter().map(DdlOp::DropTable).collect();
+    let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+    let done = engine.submit(run, SubmitOptions::default()).wait();
+    done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
 
 fn migrate(

@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     durable_waiters: Mutex<Vec<(Epoch, Waker)>>,
     durable_change: Mutex<u64>,
     durable_changed: Condvar,
+    /// Locks of interactive transactions that forbid to refer to a row of a reference table.
+    pub reference_keys_locked: AtomicUsize,
     /// The one starved one-shot that locks rows; zero: none.
     pub starved: AtomicU64,
     pub failed: AtomicBool,
@@ -135,6 +137,7 @@ impl Shared {
             durable_waiters: Mutex::new(Vec::new()),
             durable_change: Mutex::new(0),
             durable_changed: Condvar::new(),
+            reference_keys_locked: AtomicUsize::new(0),
             starved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             splits_wanted: AtomicUsize::new(0),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use crossbeam::utils::CachePadded;
 
 use crate::engine::Shared;
-use crate::id::{Epoch, ExecutorId, IslandId};
+use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::{CommitBuffer, LogRefusal};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
@@ -60,7 +60,12 @@ pub(crate) struct Scratch {
 }
 
 /// An interactive transaction that ends, and the rows it holds locks on.
-pub(crate) type Finish = (Arc<InteractiveState>, Vec<(Place, Box<[u8]>)>);
+pub(crate) struct Finish {
+    pub state: Arc<InteractiveState>,
+    pub keys: Vec<(Place, Box<[u8]>)>,
+    /// It goes on: only what it did to these trees is settled.
+    pub only: Option<Vec<TreeId>>,
+}
 
 /// Old versions a thread keeps to itself before it reports them.
 const VERSION_BYTES_UNREPORTED_MAX: i64 = 256 << 10;

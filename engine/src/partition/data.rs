@@ -110,6 +110,11 @@ impl Root {
         Self { since: NOT_COMMITTED, ..Self::new(id, version) }
     }
 
+    /// How many row locks are held here.
+    pub fn locks(&self) -> usize {
+        self.overlay.values().map(|lock| lock.holders.len()).sum()
+    }
+
     /// Cuts off everything at and above `key`.
     fn split_off(&mut self, key: &[u8]) -> Self {
         Self {
@@ -165,6 +170,7 @@ impl PartitionData {
         while self.roots.len() <= position {
             self.roots.push(Root::empty());
         }
+        self.locks = self.locks + root.locks() - self.roots[position].locks();
         std::mem::replace(&mut self.roots[position], root)
     }
 
@@ -230,10 +236,7 @@ impl PartitionData {
             marks: self.marks.clone(),
             last_epoch: self.last_epoch,
             checkpointed: self.checkpointed,
-            locks: roots
-                .iter()
-                .map(|root| root.overlay.values().map(|lock| lock.holders.len()).sum::<usize>())
-                .sum(),
+            locks: roots.iter().map(Root::locks).sum(),
             split_again_rows: 0,
             bytes: 0,
             roots,

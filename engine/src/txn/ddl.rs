@@ -9,12 +9,13 @@ mod apply;
 mod split;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 pub use split::{PreSplit, SplitPartition};
 
-use super::{Inserted, ReferenceTable, ReferenceVector, Sequence, Txn};
+use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
 use crate::id::{Epoch, GroupId, SequenceId, TreeId};
@@ -22,7 +23,7 @@ use crate::log::redo;
 use crate::partition::{PartitionRef, Root, RoutingTable};
 use crate::program::Stop;
 use crate::schema::{IndexDef, TableDef};
-use crate::table::{Schema, SequenceDef};
+use crate::table::{REFERENCE_GROUP, Schema, SequenceDef};
 
 /// One change of definitions.
 #[derive(Clone, Debug)]
@@ -273,6 +274,8 @@ impl Txn<'_> {
     pub(super) fn undo_ddl(&mut self) {
         let Some(mut work) = self.ddl.take() else { return };
         while let Some((partition, position, root)) = work.roots.pop() {
+            let keys_locked = &self.shared.reference_keys_locked;
+            keys_locked.fetch_add(reference_keys_locked(partition, &root), Ordering::SeqCst);
             // SAFETY: held by this transaction; the reference ends with the statement.
             unsafe { partition.data_mut() }.put_root(position, root);
         }
@@ -302,6 +305,10 @@ impl Txn<'_> {
     fn replace_root(&mut self, partition: PartitionRef, position: u16, root: Root) -> Result<(), Stop> {
         // SAFETY: held by this transaction; the reference ends with the statement.
         let old = unsafe { partition.data_mut() }.put_root(position, root);
+        // Who waits for a row of the old root finds out anew what there is.
+        self.woken.extend(old.overlay.values().flat_map(|lock| lock.waiters.iter().cloned()));
+        let keys_locked = &self.shared.reference_keys_locked;
+        keys_locked.fetch_sub(reference_keys_locked(partition, &old), Ordering::SeqCst);
         self.work()?.roots.push((partition, position, old));
         Ok(())
     }
@@ -326,4 +333,13 @@ impl Txn<'_> {
     fn published_reference(&self, id: TreeId) -> Option<Arc<ReferenceTable>> {
         self.shared.references.load().tables.get(&id).cloned()
     }
+}
+
+/// How many locks of a root count for [`Txn::reference_keys_locked`].
+fn reference_keys_locked(partition: PartitionRef, root: &Root) -> usize {
+    if partition.group != REFERENCE_GROUP {
+        return 0;
+    }
+    let holders = root.overlay.values().flat_map(|lock| &lock.holders);
+    holders.filter(|(_, mode)| *mode == LockMode::Update).count()
 }

@@ -39,7 +39,7 @@ impl Txn<'_> {
     ) -> Result<Vec<R>, Stop> {
         let place = Place::of(table);
         self.note_read_range(place, range);
-        let (me, snapshot) = (self.transaction_id(), self.reads_at());
+        let (me, snapshot) = (self.transaction_id(), self.reads_at(place));
         if place.is_reference() {
             self.admit_reference(place)?;
             let past = snapshot.map(|snapshot| self.reference_at(place, snapshot)).transpose()?;

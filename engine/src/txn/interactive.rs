@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::{Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
 use crate::engine::Shared;
+use crate::executor::Finish;
 use crate::id::{Epoch, TreeId, TxnId};
 use crate::locks::Notes;
 use crate::partition::{ClaimSet, RoutingTable};
@@ -46,6 +47,8 @@ pub(crate) struct InteractiveState {
     pub objects: Notes,
     /// Whose transaction it is.
     pub client: Arc<Client>,
+    /// Trees it made, which nobody else knows before its commit.
+    own_trees: Mutex<SmallVec<[TreeId; 4]>>,
 }
 
 impl InteractiveState {
@@ -69,6 +72,7 @@ impl InteractiveState {
             reads: Mutex::new(ReadSet::default()),
             objects: Notes::default(),
             client,
+            own_trees: Mutex::new(SmallVec::new()),
         })
     }
 
@@ -92,6 +96,28 @@ impl InteractiveState {
     /// Whether its snapshot was ended by others. Certain once what was read is held.
     pub fn snapshot_is_cancelled(&self) -> bool {
         self.snapshot.lock().as_ref().is_some_and(|snapshot| snapshot.is_cancelled())
+    }
+
+    pub fn own_trees(&self) -> SmallVec<[TreeId; 4]> {
+        self.own_trees.lock().clone()
+    }
+
+    /// What it did to some trees, by key.
+    pub fn keys_in(&self, trees: &[TreeId]) -> Vec<(Place, Box<[u8]>)> {
+        let notes = self.notes.lock();
+        let mut keys: Vec<(Place, Box<[u8]>)> = notes
+            .iter()
+            .filter(|note| trees.contains(&note.place.id))
+            .map(|note| (note.place, note.key.clone()))
+            .collect();
+        keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
+        keys.dedup_by(|a, b| a.0.id == b.0.id && a.1 == b.1);
+        keys
+    }
+
+    /// What it did to these trees is settled: there is nothing to undo or to commit any more.
+    fn forget_notes_of(&self, trees: &[TreeId]) {
+        self.notes.lock().retain(|note| !trees.contains(&note.place.id));
     }
 
     /// Whether what its statements read is remembered.
@@ -218,6 +244,11 @@ impl Interactive {
         !self.state.has_notes()
     }
 
+    /// Says that it made these trees: its own reads and writes of them need no snapshot.
+    pub fn own(&self, trees: &[TreeId]) {
+        self.state.own_trees.lock().extend_from_slice(trees);
+    }
+
     /// Where it began: going back there undoes all of it, and it stays open.
     pub fn beginning(&self) -> InteractiveSavepoint {
         InteractiveSavepoint { notes: 0, objects: 0 }
@@ -252,6 +283,13 @@ impl Drop for Interactive {
 /// Puts all images of an interactive transaction in place, in one commit.
 pub struct Commit {
     pub(crate) state: Arc<InteractiveState>,
+}
+
+impl Commit {
+    /// The commit of a transaction, for a program that commits something else with it.
+    pub fn of(transaction: &Interactive) -> Self {
+        Self { state: transaction.state.clone() }
+    }
 }
 
 /// Drops all images and locks of an interactive transaction.
@@ -368,17 +406,21 @@ impl Txn<'_> {
         }
         // From here on nothing fails before the commit point but its own checks, which restart
         // the program with the locks untouched: they go after it.
-        self.worker.scratch.finish = Some((state.clone(), keys));
+        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: None });
         Ok(())
     }
 
     /// After the commit point of COMMIT or ROLLBACK, before the release: drops the locks.
     pub(super) fn drop_locks(&mut self) {
-        let Some((state, keys)) = self.worker.scratch.finish.take() else { return };
+        let Some(Finish { state, keys, only }) = self.worker.scratch.finish.take() else { return };
         for (place, key) in keys {
             if let Ok(partition) = self.partition_for(place.group, &key) {
                 self.drop_lock(partition, place, &key, state.id);
             }
+        }
+        if let Some(trees) = only {
+            state.forget_notes_of(&trees);
+            return;
         }
         state.notes.lock().clear();
         state.end();
@@ -388,7 +430,7 @@ impl Txn<'_> {
         self.wake_later(woken);
     }
 
-    fn is_table(&self, id: TreeId) -> bool {
+    pub(super) fn is_table(&self, id: TreeId) -> bool {
         self.worker.schema.tables.contains_key(&id)
     }
 }

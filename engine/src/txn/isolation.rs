@@ -133,10 +133,15 @@ impl ReadSet {
 }
 
 impl Txn<'_> {
-    /// The epoch that reads see; `None`: the newest committed state.
+    /// The epoch at which a tree is read; `None`: its newest committed state.
     #[inline]
-    pub(super) fn reads_at(&self) -> Option<Epoch> {
-        if self.reads_newest { None } else { self.snapshot }
+    pub(super) fn reads_at(&self, place: Place) -> Option<Epoch> {
+        self.snapshot.filter(|_| !self.reads_newest && !self.is_own(place))
+    }
+
+    /// Whether a tree was made by this very transaction, so that nobody else knows it.
+    fn is_own(&self, place: Place) -> bool {
+        self.own_trees.contains(&place.id)
     }
 
     /// From now on reads see what is committed now, whatever the transaction's snapshot:
@@ -159,8 +164,8 @@ impl Txn<'_> {
     /// Remembers a read key, if this transaction must answer for it.
     #[inline]
     pub(super) fn note_read(&mut self, place: Place, key: &[u8]) {
-        if let Some(reads) = &mut self.reads
-            && !self.reads_newest
+        if self.notes_reads(place)
+            && let Some(reads) = &mut self.reads
         {
             reads.add_point(place, key);
         }
@@ -168,16 +173,16 @@ impl Txn<'_> {
 
     /// Remembers a read range.
     pub(super) fn note_read_range(&mut self, place: Place, range: KeyRange<'_>) {
-        if let Some(reads) = &mut self.reads
-            && !self.reads_newest
+        if self.notes_reads(place)
+            && let Some(reads) = &mut self.reads
         {
             reads.add_range(place, range);
         }
     }
 
-    /// Whether reads are to be remembered now.
-    pub(super) fn notes_reads(&self) -> bool {
-        self.reads.is_some() && !self.reads_newest
+    /// Whether reads of a tree are to be remembered now.
+    pub(super) fn notes_reads(&self, place: Place) -> bool {
+        self.reads.is_some() && !self.reads_newest && !self.is_own(place)
     }
 
     /// Stops if somebody committed a change of this row since the snapshot: what this
@@ -189,7 +194,7 @@ impl Txn<'_> {
         place: Place,
         key: &[u8],
     ) -> Result<(), Stop> {
-        match self.snapshot {
+        match self.snapshot.filter(|_| !self.is_own(place)) {
             None => Ok(()),
             Some(snapshot) => self.check_unchanged_since(partition, place, key, snapshot),
         }

@@ -23,13 +23,15 @@
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
-//! - `interactive` BEGIN … COMMIT       - `attempt`   running, restarting, waiting
+//! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
+//! - `attempt`   running, restarting, waiting
 //! - `epoch`       epochs
 
 mod access;
 pub(crate) mod attempt;
 mod commit;
 mod ddl;
+mod early;
 mod epoch;
 mod fan_out;
 mod interactive;
@@ -48,6 +50,7 @@ use std::sync::Arc;
 
 pub use ddl::{ColumnSource, DdlOp, OwnedCell, PreSplit, SplitPartition};
 pub(crate) use ddl::{GroupRecord, TableRecord};
+pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;
@@ -155,6 +158,8 @@ pub struct Txn<'w> {
     snapshot: Option<Epoch>,
     /// Checks of constraints read what is committed now.
     reads_newest: bool,
+    /// Trees that this transaction made, and nobody else knows.
+    own_trees: smallvec::SmallVec<[TreeId; 4]>,
     /// What was read, if the transaction must answer for it at its commit.
     reads: Option<ReadSet>,
     /// Reference tables as of the snapshot.
@@ -208,8 +213,10 @@ impl<'w> Txn<'w> {
     ) -> Self {
         debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
         let (mut snapshot, mut reads) = (None, None);
+        let mut own_trees = smallvec::SmallVec::new();
         if let Some(interactive) = &interactive {
             snapshot = interactive.snapshot_epoch();
+            own_trees = snapshot.map(|_| interactive.own_trees()).unwrap_or_default();
             reads = interactive.tracks_reads().then(ReadSet::default);
         }
         Self {
@@ -219,6 +226,7 @@ impl<'w> Txn<'w> {
             interactive,
             snapshot,
             reads_newest: false,
+            own_trees,
             reads,
             past_references: smallvec::SmallVec::new(),
             locker: None,

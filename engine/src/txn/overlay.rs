@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitGraph};
+use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo};
 use crate::client::WaitOn;
+use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
 use crate::locks::{LockTag, ObjectLock, ObjectMode};
 use crate::partition::{Image, Job, PartitionRef, RowLock};
@@ -173,6 +174,13 @@ impl Txn<'_> {
         Ok(exists)
     }
 
+    /// Whether some interactive transaction deletes a row of a reference table, or changes its
+    /// key. Who asks holds the partition of the row that refers to it, and who deletes looks
+    /// there after it has locked: one of them sees the other.
+    pub fn reference_keys_locked(&self) -> bool {
+        self.shared.reference_keys_locked.load(Ordering::SeqCst) > 0
+    }
+
     /// Stops if somebody else holds a conflicting lock on the row.
     #[inline]
     pub(super) fn check_lock(
@@ -269,7 +277,7 @@ impl Txn<'_> {
         for (partition, place, key, mode) in &touched {
             let Ok(root) = self.root(partition, *place) else { continue };
             let lock = root.overlay.entry(key.clone()).or_default();
-            let before = hold(&self.shared.waits, lock, owner.id, *mode);
+            let before = hold(self.shared, *place, lock, owner.id, *mode);
             let Err(mode_before) = before else { continue };
             notes.push(OverlayUndo { place: *place, key: key.clone(), mode_before, image_before: None });
             if mode_before.is_none() {
@@ -295,7 +303,7 @@ impl Txn<'_> {
         let Some(me) = self.transaction_id() else { return Ok(()) };
         let root = self.root(partition, place)?;
         let lock = root.overlay.entry(Box::from(key)).or_default();
-        let Err(before) = hold(&self.shared.waits, lock, me, mode) else { return Ok(()) };
+        let Err(before) = hold(self.shared, place, lock, me, mode) else { return Ok(()) };
         self.note_overlay(partition, place, key, before, None);
         if before.is_none() {
             // SAFETY: held by this transaction; nothing else refers to its data here.
@@ -356,6 +364,7 @@ impl Txn<'_> {
         match mode_before {
             Some(mode) => {
                 if let Some(held) = lock.holders.iter_mut().find(|(holder, _)| *holder == me) {
+                    count_reference_key(self.shared, place, Some(held.1), Some(mode));
                     held.1 = mode;
                 }
                 self.woken.append(&mut lock.waiters);
@@ -366,9 +375,16 @@ impl Txn<'_> {
 
     /// Ends a transaction's lock on a row, with its image, and wakes who waits.
     pub(super) fn drop_lock(&mut self, partition: PartitionRef, place: Place, key: &[u8], me: TxnId) {
-        let Ok(root) = self.root(partition, place) else { return };
+        // SAFETY: held by this transaction; `root` is the only reference into its data here.
+        let data = unsafe { partition.data_mut() };
+        // The definition may be another one by now: the lock is the same.
+        let root = data.roots.get_mut(usize::from(place.root)).filter(|root| root.id == Some(place.id));
+        let Some(root) = root else { return };
         let Some(lock) = root.overlay.get_mut(key) else { return };
         let before = lock.holders.len();
+        if let Some(&(_, mode)) = lock.holders.iter().find(|(holder, _)| *holder == me) {
+            count_reference_key(self.shared, place, Some(mode), None);
+        }
         lock.holders.retain(|(holder, _)| *holder != me);
         let dropped = before - lock.holders.len();
         if lock.image.as_ref().is_some_and(|image| image.writer == me) {
@@ -383,15 +399,35 @@ impl Txn<'_> {
     }
 }
 
+/// Keeps count of the locks that forbid to refer to a row of a reference table: one-shots read
+/// such rows without a claim, and look for the locks only if there are any.
+fn count_reference_key(shared: &Shared, place: Place, before: Option<LockMode>, after: Option<LockMode>) {
+    if !place.is_reference() {
+        return;
+    }
+    match (before == Some(LockMode::Update), after == Some(LockMode::Update)) {
+        (false, true) => shared.reference_keys_locked.fetch_add(1, Ordering::SeqCst),
+        (true, false) => shared.reference_keys_locked.fetch_sub(1, Ordering::SeqCst),
+        _ => 0,
+    };
+}
+
 /// Makes `me` a holder, or strengthens its mode. `Err` tells what it held before, `Ok` that it
 /// held enough.
-fn hold(waits: &WaitGraph, lock: &mut RowLock, me: TxnId, mode: LockMode) -> Result<(), Option<LockMode>> {
+fn hold(
+    shared: &Shared,
+    place: Place,
+    lock: &mut RowLock,
+    me: TxnId,
+    mode: LockMode,
+) -> Result<(), Option<LockMode>> {
     let before = lock.holders.iter().find(|(holder, _)| *holder == me).map(|&(_, mode)| mode);
     match lock.holders.iter_mut().find(|(holder, _)| *holder == me) {
         Some((_, held)) if *held >= mode => return Ok(()),
         Some((_, held)) => *held = mode,
         None => lock.holders.push((me, mode)),
     }
+    count_reference_key(shared, place, before, Some(mode));
     // Who waits already may have to wait for this one now, too.
     for waiter in lock.waiters.iter().filter(|waiter| waiter.who != Some(me) && waiter.mode.conflicts(mode)) {
         let mut blockers = waiter.blockers.lock();
@@ -400,7 +436,7 @@ fn hold(waits: &WaitGraph, lock: &mut RowLock, me: TxnId, mode: LockMode) -> Res
         }
         drop(blockers);
         if let Some(who) = waiter.who {
-            waits.add_blocker(who, me);
+            shared.waits.add_blocker(who, me);
         }
     }
     Err(before)

@@ -52,7 +52,7 @@ impl Txn<'_> {
     pub(super) fn read(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
         if self.interactive.is_some() {
             self.note_read(place, key);
-            return self.read_as_of(place, key, self.reads_at());
+            return self.read_as_of(place, key, self.reads_at(place));
         }
         if place.is_reference() {
             self.admit_reference(place)?;
@@ -136,7 +136,7 @@ impl Txn<'_> {
         if is_empty(range) {
             return Ok(());
         }
-        if self.notes_reads() {
+        if self.notes_reads(place) {
             return self.scan_noted(place, range, direction, visit);
         }
         self.scan_plain(place, range, direction, visit)
@@ -198,7 +198,7 @@ impl Txn<'_> {
         } else {
             None
         };
-        if let Some(snapshot) = self.reads_at() {
+        if let Some(snapshot) = self.reads_at(place) {
             let table = self.reference_at(place, snapshot)?;
             self.depend(table.epoch);
             let _ = merged_scan(&table.tree, range, direction, own, visit);
@@ -293,7 +293,7 @@ impl Txn<'_> {
     ) -> Result<ControlFlow<()>, Stop> {
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
-        let (me, snapshot) = (self.transaction_id(), self.reads_at());
+        let (me, snapshot) = (self.transaction_id(), self.reads_at(place));
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
             return Err(Stop::ConcurrentUpdate);
         }

@@ -99,6 +99,12 @@ impl Batch {
     }
 }
 
+/// Whether a one-shot may refer to a row of a reference table without locking it: its commit
+/// point checks that the table is the one it read, and nobody is about to take the row away.
+fn may_skip_lock(ctx: &ExecContext<'_, '_>) -> bool {
+    ctx.txn.transaction_id().is_none() && !ctx.txn.reference_keys_locked()
+}
+
 /// Decodes the used columns of a row into their slots.
 #[inline]
 pub(crate) fn decode(meta: &Meta, columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
@@ -164,7 +170,7 @@ impl Scan {
             return Ok(ControlFlow::Continue(()));
         }
         if let Some(lock) = &self.lock
-            && !(self.constraint && self.meta.is_reference() && ctx.txn.transaction_id().is_none())
+            && !(self.constraint && self.meta.is_reference() && may_skip_lock(ctx))
             && !lock_row(ctx, &self.meta, key, lock)?
         {
             return Ok(ControlFlow::Continue(()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use archipel_engine::cell::Cell;
 use archipel_engine::storage::{KeyBuf, RowLayout};
+use archipel_engine::txn::Commit;
 use archipel_engine::{
     CATALOG_TREE, ClaimSet, DdlOp, Direction, Inserted, KeyRange, Program, RoutingTable, Stop, TableMeta, Txn,
 };
@@ -55,7 +56,8 @@ impl DefinitionRun {
         }
     }
 
-    fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
+    /// Runs the validations, then the operations, then writes the catalog rows.
+    pub(super) fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         if let Some(host) = &self.host {
             let functions = FunctionContext { now: txn.started_at(), session: &**host };
             for (query, error) in &self.validations {
@@ -121,7 +123,11 @@ fn catalog_row(catalog: &TableMeta, kind: ObjectKind, oid: Oid, payload: &[u8]) 
 
 impl Program for DefinitionRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        claims.everything();
+        if !self.operations.is_empty() {
+            claims.everything();
+        } else if !self.changes.is_empty() {
+            claims.add_group(archipel_engine::REFERENCE_GROUP);
+        }
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -134,6 +140,29 @@ impl Program for DefinitionRun {
                 Err(Stop::Abort)
             }
         }
+    }
+}
+
+/// COMMIT of a transaction that wrote rows and changed definitions: all of it in one commit.
+pub struct CommitWithDefinitions {
+    /// The rows, if a statement wrote or locked any.
+    pub commit: Option<Commit>,
+    pub definitions: DefinitionRun,
+}
+
+impl Program for CommitWithDefinitions {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        if let Some(commit) = &mut self.commit {
+            commit.predict(routing, claims);
+        }
+        self.definitions.predict(routing, claims);
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        if let Some(commit) = &mut self.commit {
+            commit.run(txn)?;
+        }
+        self.definitions.run(txn)
     }
 }
 

@@ -69,10 +69,10 @@ impl Session {
                     return Err(SqlError::unsupported("COPY FROM … WHERE"));
                 }
                 self.require_writable("COPY FROM")?;
-                self.no_definitions_staged()?;
                 let host = self.host();
                 let path = self.settings.effective().search_path.clone();
                 let table = host.catalog.catalog.require_table(name, &path)?;
+                self.require_settled_table(&table)?;
                 self.begin_copy_in(copy, table, columns, alone)
             }
             (CopyDirection::ToStdout, target) => self.copy_out(copy, target, prepared, alone).await,

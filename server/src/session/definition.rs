@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::SubmitOptions;
+use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
@@ -78,7 +78,7 @@ impl Session {
     async fn run_or_stage(&mut self, source: Source, tag: &str) -> Result<String> {
         self.require_writable(tag)?;
         if self.transaction.is_block() {
-            return self.stage_definition(&source, tag);
+            return Box::pin(self.stage_definition(&source)).await;
         }
         self.commit_implicit().await?;
         self.run_definition(source).await
@@ -124,14 +124,7 @@ impl Session {
     pub(super) async fn run_and_publish(&mut self, run: DefinitionRun, after: Catalog) -> Result<()> {
         let server = self.server.clone();
         let changes = run.changes.clone();
-        // The session's own locks are not in its way.
-        let options = SubmitOptions { client: Some(&self.entry().engine), ..SubmitOptions::default() };
-        let submission = server.engine.submit(run, options);
-        let completed = self.cancellable(submission).await;
-        self.depend_on(completed.outcome.depends_on);
-        if let Err(stop) = completed.outcome.result {
-            return Err(completed.program.error.unwrap_or_else(|| self.stop_error(stop)));
-        }
+        self.run_definitions(run, None).await?;
         for change in &changes {
             if let CatalogChange::Put(Object::Routine(routine)) = change {
                 server.routines.forget(routine.oid);
@@ -142,15 +135,37 @@ impl Session {
         Ok(())
     }
 
+    /// Runs definitions, as a statement of an interactive transaction if there is one.
+    pub(super) async fn run_definitions(
+        &mut self,
+        run: DefinitionRun,
+        transaction: Option<&Interactive>,
+    ) -> Result<()> {
+        let client = self.entry().engine.clone();
+        let options = SubmitOptions { transaction, client: Some(&client), ..SubmitOptions::default() };
+        let submission = self.server.engine.submit(run, options);
+        let completed = self.cancellable(submission).await;
+        self.depend_on(completed.outcome.depends_on);
+        match completed.outcome.result {
+            Ok(()) => Ok(()),
+            Err(stop) => Err(completed.program.error.unwrap_or_else(|| self.stop_error(stop))),
+        }
+    }
+
     pub(super) fn plan_definition(&mut self, source: &Source, catalog: &Catalog) -> Result<DdlPlan> {
         let host = self.host();
         let context = host.context();
         let search_path = self.settings.effective().search_path.clone();
-        let environment = DdlEnv { catalog, search_path: &search_path, context: &context, system: false };
-        match source {
-            Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
-            Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
-        }
+        let plan = |catalog: &Catalog| {
+            let environment = DdlEnv { catalog, search_path: &search_path, context: &context, system: false };
+            match source {
+                Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
+                Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
+            }
+        };
+        self.server
+            .catalog
+            .drawing(catalog, plan, |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]))
     }
 
     /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at

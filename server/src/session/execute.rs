@@ -16,6 +16,7 @@ use super::Session;
 use super::analytic::Analytic;
 use super::host::Host;
 use super::portal::PendingRows;
+use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::StatementRun;
 use crate::statement::{Body, Code, Prepared, RowPlan};
@@ -31,9 +32,25 @@ pub(super) struct Ran {
 }
 
 impl Session {
+    /// The catalog in force, with the definitions of the transaction so far.
+    pub(crate) fn catalog_state(&self) -> Arc<CatalogState> {
+        match self.transaction.staged() {
+            Some(staged) => staged.catalog_state().clone(),
+            None => self.executor.catalog(&self.server),
+        }
+    }
+
+    /// The version of that catalog.
+    pub(crate) fn catalog_version(&self) -> u64 {
+        match self.transaction.staged() {
+            Some(staged) => staged.catalog_state().version,
+            None => self.server.catalog.version(),
+        }
+    }
+
     /// The host of the current settings and catalog.
     pub(crate) fn host(&mut self) -> Arc<Host> {
-        let catalog = self.executor.catalog(&self.server);
+        let catalog = self.catalog_state();
         if let Some(host) = &self.host
             && host.catalog.version == catalog.version
         {
@@ -132,9 +149,7 @@ impl Session {
         alone: bool,
         streaming: bool,
     ) -> Result<Ran> {
-        if !plan.touches_nothing() {
-            self.no_definitions_staged()?;
-        }
+        self.require_settled(&plan)?;
         self.require_route(&plan, &params)?;
         // A statement that only reads is a one-shot even inside an implicit transaction that
         // has not written: READ COMMITTED lets it.

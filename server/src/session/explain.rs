@@ -82,7 +82,7 @@ impl Session {
             params: Arc::from([]),
             columns: None,
             body: Body::Rows(plan.clone()),
-            catalog_version: self.server.catalog.version(),
+            catalog_version: self.catalog_version(),
             search_path: self.settings.effective().search_path.clone(),
             declared: Arc::from([]),
             session_dependent: true,

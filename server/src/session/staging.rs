@@ -1,16 +1,31 @@
-//! Definitions inside BEGIN … COMMIT: planned one after the other on a catalog that already
-//! shows the earlier ones, and run as one program at COMMIT, so all of them happen or none.
+//! Definitions inside BEGIN … COMMIT.
 //!
-//! A block holds either definitions or changed rows. Rows of a table defined in the same block,
-//! and definitions after rows have changed, are refused: nothing is committed behind the
-//! client's back.
+//! Each is planned on a catalog that already shows the earlier ones, which only this session
+//! sees; COMMIT writes the catalog rows and the transaction's own rows in one commit.
+//!
+//! Tables made in the block are made in the engine at once. Nobody else can name them, so
+//! nobody else sees them: rows may be written and read, and the tables may be changed again,
+//! which puts their rows in place early (the engine's `early`). ROLLBACK drops them, and so
+//! does the next start if the server goes down before COMMIT.
+//!
+//! Definitions of tables that were there before wait for COMMIT. If they change how rows are
+//! stored, the block cannot read or write those tables until then: it is told so.
 
-use archipel_sql::catalog::{Catalog, CatalogChange};
+use std::sync::Arc;
+
+use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::schema::TableDef;
+use archipel_engine::txn::{Commit, SettleEarly};
+use archipel_engine::{ColumnSource, DdlOp, Engine, Interactive, SubmitOptions};
+use archipel_planner::native::CompiledRoutine;
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::definition::Source;
-use crate::run::definition::DefinitionRun;
+use crate::catalog::CatalogState;
+use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
+use crate::statement::{Code, RowPlan};
 
 /// The definitions of a block so far.
 pub(super) struct Staged {
@@ -18,8 +33,26 @@ pub(super) struct Staged {
     base: Catalog,
     base_version: u64,
     /// With the definitions so far.
-    catalog: Catalog,
-    steps: Vec<DefinitionRun>,
+    state: Arc<CatalogState>,
+    steps: Vec<Step>,
+}
+
+/// One definition.
+struct Step {
+    /// What COMMIT runs: catalog rows, and operations on tables that were there before.
+    run: DefinitionRun,
+    /// What it made in the engine already.
+    made: Vec<Made>,
+    /// Tables made in the block that it dropped.
+    dropped: Vec<TreeId>,
+    /// Tables whose definition changes at COMMIT: tree and name.
+    changing: Vec<(TreeId, String)>,
+}
+
+enum Made {
+    Table { id: TreeId, indexes: Vec<TreeId> },
+    Index(TreeId),
+    Sequence(SequenceId),
 }
 
 impl Staged {
@@ -28,48 +61,175 @@ impl Staged {
         self.steps.len()
     }
 
-    /// Forgets all definitions after the first `count`.
-    pub fn truncate(&mut self, count: usize) {
-        self.steps.truncate(count);
-        let changes: Vec<CatalogChange> =
-            self.steps.iter().flat_map(|step| step.changes.iter().cloned()).collect();
-        self.catalog = if changes.is_empty() { self.base.clone() } else { self.base.apply(&changes) };
+    /// The catalog with the definitions so far.
+    pub fn catalog_state(&self) -> &Arc<CatalogState> {
+        &self.state
+    }
+
+    /// The tables made in the block, with their indexes.
+    pub fn own_trees(&self) -> Vec<TreeId> {
+        let made = self.steps.iter().flat_map(|step| &step.made);
+        made.flat_map(|made| match made {
+            Made::Table { id, indexes } => std::iter::once(*id).chain(indexes.iter().copied()).collect(),
+            Made::Index(id) => vec![*id],
+            Made::Sequence(_) => Vec::new(),
+        })
+        .collect()
+    }
+
+    /// For each operation, whether it is about what the block made, or makes.
+    fn private(&self, operations: &[DdlOp]) -> Vec<bool> {
+        let mut trees = self.own_trees();
+        let mut sequences: Vec<SequenceId> = self
+            .steps
+            .iter()
+            .flat_map(|step| &step.made)
+            .filter_map(|made| match made {
+                Made::Sequence(id) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let is_private = |operation: &DdlOp| match operation {
+            DdlOp::CreateTable(def) => {
+                trees.push(def.id);
+                true
+            }
+            DdlOp::CreateSequence(def) => {
+                sequences.push(def.id);
+                true
+            }
+            DdlOp::DropTable(id) | DdlOp::Truncate(id) => trees.contains(id),
+            DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => trees.contains(table),
+            DdlOp::AlterTable { def, .. } => trees.contains(&def.id),
+            DdlOp::AlterSequence { def, .. } => sequences.contains(&def.id),
+            DdlOp::DropSequence(id) => sequences.contains(id),
+        };
+        operations.iter().map(is_private).collect()
+    }
+
+    /// What takes back the tables and sequences of the steps after the first `count`.
+    fn drops(&self, count: usize) -> Vec<DdlOp> {
+        let dropped: Vec<TreeId> = self.steps.iter().flat_map(|step| step.dropped.iter().copied()).collect();
+        let made = self.steps.iter().skip(count).flat_map(|step| &step.made).rev();
+        made.filter_map(|made| match made {
+            Made::Table { id, .. } => (!dropped.contains(id)).then_some(DdlOp::DropTable(*id)),
+            Made::Sequence(id) => Some(DdlOp::DropSequence(*id)),
+            // It goes with its table: savepoints between the two cannot be gone back to.
+            Made::Index(_) => None,
+        })
+        .collect()
     }
 
     fn into_run(self) -> DefinitionRun {
         let mut run = DefinitionRun::of_changes(Vec::new());
         for step in self.steps {
-            run.validations.extend(step.validations);
-            run.operations.extend(step.operations);
-            run.duplicates.extend(step.duplicates);
-            run.changes.extend(step.changes);
-            run.host = step.host;
+            run.validations.extend(step.run.validations);
+            run.operations.extend(step.run.operations);
+            run.duplicates.extend(step.run.duplicates);
+            run.changes.extend(step.run.changes);
+            run.host = step.run.host.or(run.host);
         }
         run
     }
 }
 
-/// The error of reading or writing rows after definitions in one block.
-fn rows_after_definitions() -> SqlError {
-    SqlError::unsupported("reading or writing tables after definitions in one transaction block")
-        .with_hint("Commit the definitions first.")
+/// Takes apart what runs now, the validations with it, and what waits for COMMIT.
+fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, DefinitionRun) {
+    if !now.contains(&true) {
+        return (None, run);
+    }
+    let DefinitionRun { validations, operations, duplicates, changes, host, .. } = run;
+    let mut early =
+        DefinitionRun { validations, host: host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
+    let mut late = DefinitionRun { host, ..DefinitionRun::of_changes(changes) };
+    for ((operation, duplicate), now) in operations.into_iter().zip(duplicates).zip(now) {
+        let run = if *now { &mut early } else { &mut late };
+        run.operations.push(operation);
+        run.duplicates.push(duplicate);
+    }
+    (Some(early), late)
+}
+
+fn indexes_of(def: &TableDef) -> Vec<TreeId> {
+    def.indexes.iter().map(|index| index.id).collect()
+}
+
+/// What operations make in the engine, and which tables they drop.
+fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
+    let (mut made, mut dropped) = (Vec::new(), Vec::new());
+    for operation in operations {
+        match operation {
+            DdlOp::CreateTable(def) => made.push(Made::Table { id: def.id, indexes: indexes_of(def) }),
+            DdlOp::CreateIndex { index, .. } => made.push(Made::Index(index.id)),
+            DdlOp::AlterTable { def, .. } => made.extend(indexes_of(def).into_iter().map(Made::Index)),
+            DdlOp::CreateSequence(def) => made.push(Made::Sequence(def.id)),
+            DdlOp::DropTable(id) => dropped.push(*id),
+            DdlOp::DropIndex { .. }
+            | DdlOp::Truncate(_)
+            | DdlOp::AlterSequence { .. }
+            | DdlOp::DropSequence(_) => {}
+        }
+    }
+    (made, dropped)
+}
+
+/// Whether operations change what was there before them, in a way that dropping what they made
+/// does not take back.
+fn changes_something(operations: &[DdlOp]) -> bool {
+    operations.iter().any(|op| !matches!(op, DdlOp::CreateTable(_) | DdlOp::CreateSequence(_)))
+}
+
+/// Whether an operation leaves the rows of its table as they are: a name, a default, a
+/// constraint, or a plan that must be made anew. Rows can be written before it and after it.
+fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
+    let DdlOp::AlterTable { def, columns } = operation else { return false };
+    let Some(table) = engine.table(def.id) else { return false };
+    let kept = |(at, source): (usize, &ColumnSource)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at);
+    columns.len() == table.def.columns.len()
+        && columns.iter().enumerate().all(kept)
+        && def.columns == table.def.columns
+        && def.key == table.def.key
+        && def.placement == table.def.placement
+        && def.indexes == table.def.indexes
+}
+
+/// The tables whose rows operations concern.
+fn tables_of(operations: &[DdlOp], catalog: &Catalog, engine: &Engine) -> Vec<(TreeId, String)> {
+    let mut found: Vec<(TreeId, String)> = Vec::new();
+    for operation in operations.iter().filter(|operation| !keeps_rows(operation, engine)) {
+        let id = match operation {
+            DdlOp::DropTable(id) | DdlOp::Truncate(id) => *id,
+            DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
+            DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) => def.id,
+            _ => continue,
+        };
+        let name = catalog.tables().find(|table| table.tree == id.0).map(|table| table.name.clone());
+        found.push((id, name.unwrap_or_default()));
+    }
+    found
+}
+
+/// The error of reading or writing rows of a table whose new definition waits for COMMIT.
+fn rows_after_definition(table: &str) -> SqlError {
+    SqlError::unsupported(format_args!(
+        "reading or writing table \"{table}\" after changing its definition in the same transaction"
+    ))
+    .with_hint("Commit the definition first.")
 }
 
 impl Session {
     /// Adds a definition to the block's.
-    pub(super) fn stage_definition(&mut self, source: &Source, tag: &str) -> Result<String> {
-        if self.transaction.interactive().is_some_and(|open| !open.is_empty()) {
-            return Err(SqlError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                format!("{tag} cannot follow changed or locked rows in a transaction block"),
-            )
-            .with_hint("Commit them first, or run the definition outside BEGIN … COMMIT."));
+    pub(super) async fn stage_definition(&mut self, source: &Source) -> Result<String> {
+        if self.transaction.staged().is_none() {
+            let current = self.server.catalog.current();
+            self.transaction.set_staged(Staged {
+                base: current.catalog.clone(),
+                base_version: current.version,
+                state: current,
+                steps: Vec::new(),
+            });
         }
-        let (catalog, first) = match self.transaction.staged() {
-            Some(staged) => (staged.catalog.clone(), false),
-            None => (self.server.catalog.current().catalog.clone(), true),
-        };
-        let version = self.server.catalog.version();
+        let catalog = self.catalog_state().catalog.clone();
         let plan = self.plan_definition(source, &catalog)?;
         self.definition_notices(&plan);
         let tag = plan.tag.to_owned();
@@ -77,32 +237,126 @@ impl Session {
             return Ok(tag);
         }
         let after = catalog.apply(&plan.changes);
-        let tables_changed = self
-            .transaction
-            .staged()
-            .is_some_and(|staged| staged.steps.iter().any(|step| !step.operations.is_empty()));
-        if !tables_changed {
-            // Bodies over tables of the same block are compiled at their first call.
+        let Some(staged) = self.transaction.staged() else { return Ok(tag) };
+        let private = staged.private(&plan.operations);
+        let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
+            || private.contains(&false)
+                && !tables_of(&plan.operations, &catalog, &self.server.engine).is_empty();
+        if !waits {
+            // Bodies over tables whose definition waits are compiled at their first call.
             self.check_routines(&plan, &after, source)?;
         }
-        let run = self.definition_run(plan)?;
-        if first {
-            let staged = Staged { base: catalog, base_version: version, catalog: after, steps: vec![run] };
-            self.transaction.set_staged(staged);
-        } else if let Some(staged) = self.transaction.staged_mut() {
-            staged.catalog = after;
-            staged.steps.push(run);
+        let (now, later) = split(self.definition_run(plan)?, &private);
+        let mut step = Step {
+            made: Vec::new(),
+            dropped: Vec::new(),
+            changing: tables_of(&later.operations, &catalog, &self.server.engine),
+            run: later,
+        };
+        if let Some(now) = now {
+            (step.made, step.dropped) = made_by(&now.operations);
+            self.make_early(now).await?;
+        }
+        let state = self.server.catalog.private(after);
+        self.host = None;
+        if let Some(staged) = self.transaction.staged_mut() {
+            staged.state = state;
+            staged.steps.push(step);
+        }
+        if let (Some(open), Some(staged)) = (self.transaction.interactive(), self.transaction.staged()) {
+            open.own(&staged.own_trees());
         }
         Ok(tag)
     }
 
-    /// Runs the definitions of a block that commits.
-    pub(super) async fn commit_staged(&mut self, staged: Staged) -> Result<()> {
-        if staged.steps.is_empty() {
+    /// Runs operations on what the block made, with the block's rows of it in place.
+    async fn make_early(&mut self, mut run: DefinitionRun) -> Result<()> {
+        let changes_something = changes_something(&run.operations);
+        let trees = self.transaction.staged().map(Staged::own_trees).unwrap_or_default();
+        let validations = std::mem::take(&mut run.validations);
+        let open = self.transaction.take_interactive();
+        let done = async {
+            if let Some(open) = &open
+                && changes_something
+                && !trees.is_empty()
+            {
+                let settle = SettleEarly::new(open, trees);
+                let settled = self.server.engine.submit(settle, SubmitOptions::default()).await;
+                settled.outcome.result.map_err(|stop| self.stop_error(stop))?;
+            }
+            if !validations.is_empty() {
+                // They read rows that the block wrote elsewhere, too.
+                let host = run.host.clone();
+                let validating = DefinitionRun { validations, host, ..DefinitionRun::of_changes(Vec::new()) };
+                self.run_definitions(validating, open.as_ref()).await?;
+            }
+            self.run_definitions(run, None).await
+        }
+        .await;
+        self.transaction.put_interactive(open);
+        if changes_something {
+            self.freeze_savepoints();
+        }
+        done
+    }
+
+    /// ROLLBACK TO: takes back all definitions after the first `count`.
+    pub(super) async fn take_back_definitions(&mut self, count: usize) -> Result<()> {
+        let Some(staged) = self.transaction.staged() else { return Ok(()) };
+        if staged.steps.len() <= count {
             return Ok(());
         }
+        let operations = staged.drops(count);
+        if !operations.is_empty() {
+            let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+            self.run_definitions(run, None).await?;
+        }
         let server = self.server.clone();
-        let operations = staged.steps.iter().flat_map(|step| &step.operations);
+        self.host = None;
+        if let Some(staged) = self.transaction.staged_mut() {
+            staged.steps.truncate(count);
+            let changes: Vec<CatalogChange> =
+                staged.steps.iter().flat_map(|step| step.run.changes.iter().cloned()).collect();
+            staged.state = server.catalog.private(staged.base.apply(&changes));
+        }
+        Ok(())
+    }
+
+    /// Takes back what a block made in the engine. Nobody knows it, so nobody waits for this;
+    /// what an error leaves is dropped at the next start.
+    pub(super) async fn drop_made(&mut self, staged: Staged) {
+        let operations = staged.drops(0);
+        if operations.is_empty() {
+            return;
+        }
+        let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+        let done = self.server.engine.submit(run, SubmitOptions::default()).await;
+        if let Err(stop) = done.outcome.result {
+            tracing::warn!("tables of a transaction that was rolled back could not be dropped: {stop:?}");
+        }
+    }
+
+    /// COMMIT of a block with definitions: its rows and its definitions, or nothing.
+    pub(super) async fn commit_staged(&mut self, staged: Staged, open: Option<Interactive>) -> Result<()> {
+        let server = self.server.clone();
+        let undo = staged.drops(0);
+        let committed = self.commit_latched(staged, open.as_ref()).await;
+        if committed.is_err() {
+            if let Some(open) = &open {
+                server.engine.rollback(open).await;
+            }
+            if !undo.is_empty() {
+                let run = DefinitionRun { operations: undo, ..DefinitionRun::of_changes(Vec::new()) };
+                let _ = server.engine.submit(run, SubmitOptions::default()).await;
+            }
+        }
+        committed
+    }
+
+    /// Takes the locks and the latch of definitions, and commits.
+    async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<()> {
+        let server = self.server.clone();
+        let operations = staged.steps.iter().flat_map(|step| &step.run.operations);
         let _locks = self.lock_for_definitions(operations).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {
@@ -111,15 +365,60 @@ impl Session {
                 "could not serialize access: other definitions were committed since this transaction began its own",
             ));
         }
-        let after = staged.catalog.clone();
-        self.run_and_publish(staged.into_run(), after).await
+        let after = staged.state.catalog.clone();
+        self.commit_all(staged.into_run(), open, after).await
     }
 
-    /// Refuses rows in a block with definitions.
-    pub(crate) fn no_definitions_staged(&self) -> Result<()> {
-        match self.transaction.staged() {
-            Some(staged) if staged.len() > 0 => Err(rows_after_definitions()),
-            _ => Ok(()),
+    async fn commit_all(
+        &mut self,
+        definitions: DefinitionRun,
+        open: Option<&Interactive>,
+        after: Catalog,
+    ) -> Result<()> {
+        let server = self.server.clone();
+        let changes = definitions.changes.clone();
+        let program = CommitWithDefinitions { commit: open.map(Commit::of), definitions };
+        let client = self.entry().engine.clone();
+        let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+        let completed = self.cancellable(server.engine.submit(program, options)).await;
+        self.depend_on(completed.outcome.depends_on);
+        if let Err(stop) = completed.outcome.result {
+            return Err(completed.program.definitions.error.unwrap_or_else(|| self.stop_error(stop)));
+        }
+        for change in &changes {
+            if let CatalogChange::Put(Object::Routine(routine)) = change {
+                server.routines.forget(routine.oid);
+            }
+        }
+        server.catalog.publish(after);
+        self.host = None;
+        Ok(())
+    }
+
+    /// Refuses rows of tables whose new definition waits for COMMIT.
+    pub(super) fn require_settled(&self, plan: &RowPlan) -> Result<()> {
+        let Some(staged) = self.transaction.staged() else { return Ok(()) };
+        for (tree, name) in staged.steps.iter().flat_map(|step| &step.changing) {
+            let (tables, accesses) = match &plan.code {
+                Code::Native(compiled) => (&compiled.tables[..], &compiled.accesses[..]),
+                Code::Call(call) => (&[][..], call.program.accesses()),
+            };
+            let touched = tables.iter().any(|(table, _)| table == tree)
+                || accesses.iter().any(|access| access.table == *name);
+            if touched {
+                return Err(rows_after_definition(name));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Session::require_settled`], for a table.
+    pub(super) fn require_settled_table(&self, table: &Table) -> Result<()> {
+        let Some(staged) = self.transaction.staged() else { return Ok(()) };
+        let mut changing = staged.steps.iter().flat_map(|step| &step.changing);
+        match changing.find(|(tree, _)| tree.0 == table.tree) {
+            Some((_, name)) => Err(rows_after_definition(name)),
+            None => Ok(()),
         }
     }
 }

@@ -49,6 +49,9 @@ struct Savepoint {
     staged: usize,
     /// Cursors declared later go with a ROLLBACK TO.
     cursors: u64,
+    /// What was there at this point cannot be brought back: definitions of tables made in the
+    /// transaction changed since.
+    frozen: bool,
 }
 
 impl Transaction {
@@ -72,6 +75,15 @@ impl Transaction {
 
     pub(super) fn is_failed(&self) -> bool {
         self.failed
+    }
+
+    /// The engine's transaction, for a while.
+    pub(super) fn take_interactive(&mut self) -> Option<Interactive> {
+        self.interactive.take()
+    }
+
+    pub(super) fn put_interactive(&mut self, interactive: Option<Interactive>) {
+        self.interactive = interactive;
     }
 
     /// The engine's transaction, if one has begun.
@@ -153,7 +165,11 @@ impl Session {
     pub(super) fn begin_interactive(&self) -> Interactive {
         // What is set inside a savepoint may be taken back.
         let read_only = self.is_read_only() && self.transaction.savepoints.is_empty();
-        self.server.engine.begin_for(&self.entry().engine, self.isolation(), read_only)
+        let begun = self.server.engine.begin_for(&self.entry().engine, self.isolation(), read_only);
+        if let Some(staged) = &self.transaction.staged {
+            begun.own(&staged.own_trees());
+        }
+        begun
     }
 
     /// Notes that a statement has seen the database.
@@ -210,6 +226,7 @@ impl Session {
                     settings,
                     staged,
                     cursors: self.cursors_declared,
+                    frozen: false,
                 });
                 Ok("SAVEPOINT")
             }
@@ -252,10 +269,13 @@ impl Session {
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
         let cursors = savepoint.cursors;
-        self.cursors.retain(|_, cursor| cursor.number <= cursors);
-        if let Some(staged) = &mut self.transaction.staged {
-            staged.truncate(count);
+        if savepoint.frozen {
+            return Err(SqlError::unsupported(
+                "going back to a savepoint before tables made in the same transaction were redefined",
+            )
+            .with_hint("Roll the whole transaction back."));
         }
+        self.cursors.retain(|_, cursor| cursor.number <= cursors);
         if let Some(open) = self.transaction.interactive.take() {
             // It stays open, with its snapshot and its id.
             let savepoint = engine.unwrap_or_else(|| open.beginning());
@@ -265,6 +285,7 @@ impl Session {
                 return Err(self.stop_error(stop));
             }
         }
+        self.take_back_definitions(count).await?;
         self.change_settings(|all| {
             all.rollback_to(settings);
             Ok(())
@@ -323,6 +344,11 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// From now on no savepoint made so far can be gone back to.
+    pub(super) fn freeze_savepoints(&mut self) {
+        self.transaction.savepoints.iter_mut().for_each(|savepoint| savepoint.frozen = true);
     }
 
     fn set_mode(&mut self, name: &str, value: &str) -> Result<()> {
@@ -392,8 +418,15 @@ impl Session {
 
     /// Commits whatever is open; an error means that it was rolled back.
     pub(super) async fn commit_transaction(&mut self) -> Result<()> {
-        let transaction = std::mem::take(&mut self.transaction);
-        if let Some(open) = transaction.interactive {
+        let mut transaction = std::mem::take(&mut self.transaction);
+        if let Some(staged) = transaction.staged.take().filter(|staged| staged.len() > 0) {
+            self.host = None;
+            let committed = Box::pin(self.commit_staged(staged, transaction.interactive)).await;
+            if committed.is_err() {
+                self.roll_settings_back();
+                return committed;
+            }
+        } else if let Some(open) = transaction.interactive {
             let outcome = self.server.engine.commit(&open).await.outcome;
             match outcome.result {
                 Ok(()) => self.depend_on(outcome.depends_on),
@@ -403,12 +436,6 @@ impl Session {
                     return Err(self.stop_error(stop));
                 }
             }
-        }
-        if let Some(staged) = transaction.staged
-            && let Err(error) = Box::pin(self.commit_staged(staged)).await
-        {
-            self.roll_settings_back();
-            return Err(error);
         }
         self.change_settings(|all| {
             all.commit();
@@ -432,6 +459,10 @@ impl Session {
         let transaction = std::mem::take(&mut self.transaction);
         if let Some(open) = transaction.interactive {
             self.server.engine.rollback(&open).await;
+        }
+        if let Some(staged) = transaction.staged {
+            self.host = None;
+            self.drop_made(staged).await;
         }
         self.roll_settings_back();
     }

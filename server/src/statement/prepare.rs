@@ -19,7 +19,7 @@ use crate::session::Session;
 impl Session {
     /// What routines are compiled against.
     pub(crate) fn environment(&self) -> Environment {
-        let catalog = self.executor.catalog(&self.server);
+        let catalog = self.catalog_state();
         Environment {
             catalog: catalog.catalog.clone(),
             tables: Arc::new(self.server.engine.clone()),
@@ -49,7 +49,7 @@ impl Session {
     /// A statement prepared before, if the catalog has not changed since.
     pub(crate) fn cached(&self, key: &Key) -> Option<Arc<Prepared>> {
         let prepared = self.executor.statements.borrow_mut().get(key)?;
-        (prepared.catalog_version == self.server.catalog.version()).then_some(prepared)
+        (prepared.catalog_version == self.catalog_version()).then_some(prepared)
     }
 
     pub(crate) fn remember(&self, key: Key, prepared: &Arc<Prepared>) {
@@ -61,9 +61,7 @@ impl Session {
     /// `prepared`, or its successor if the catalog has changed since. Its result columns may
     /// not have changed: clients have been told them.
     pub(crate) fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
-        if prepared.catalog_version == self.server.catalog.version()
-            || !matches!(prepared.body, Body::Rows(_))
-        {
+        if prepared.catalog_version == self.catalog_version() || !matches!(prepared.body, Body::Rows(_)) {
             return Ok(prepared);
         }
         let declared = prepared.declared.clone();
@@ -99,7 +97,7 @@ impl Session {
             params: Arc::from([]),
             columns: None,
             body: Body::Empty,
-            catalog_version: self.server.catalog.version(),
+            catalog_version: self.catalog_version(),
             search_path: self.settings.effective().search_path.clone(),
             declared: declared.into(),
             session_dependent: false,
@@ -133,17 +131,8 @@ impl Session {
     }
 
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
-        let (bound, params, session_dependent) = self
-            .bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())
-            .map_err(|error| {
-                // What the block has defined shows only after its COMMIT.
-                match self.no_definitions_staged() {
-                    Err(refused) if error.fields().hint.is_none() => {
-                        error.with_hint(refused.fields().hint.clone().unwrap_or_default())
-                    }
-                    _ => error,
-                }
-            })?;
+        let (bound, params, session_dependent) =
+            self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
         let plan = self.compile_rows(bound)?;
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();

@@ -17,6 +17,10 @@ use crate::txn::{Inserted, LockMode, LockWait, Place, Txn};
 
 impl Txn<'_> {
     pub(super) fn create_table(&mut self, def: TableDef) -> Result<Inserted, Stop> {
+        if self.work()?.schema.tables.contains_key(&def.id) {
+            // Somebody else drew the same number: nothing of theirs is overwritten.
+            return Err(Stop::ConcurrentUpdate);
+        }
         let table = self.define(def)?;
         self.make_roots(&table)?;
         Ok(Inserted::Ok)
