@@ -46,6 +46,18 @@ fn commit(engine: &Engine, transaction: &Interactive) -> Result<(), Stop> {
     result
 }
 
+/// Writes an account, and commits; either may tell that the transaction cannot be serialized.
+fn write_and_commit(engine: &Engine, transaction: &Interactive, id: i64) -> Result<(), Stop> {
+    let written = within(engine, transaction, move |txn| set_balance(txn, id, 1)).map(drop);
+    match written {
+        Ok(()) => commit(engine, transaction),
+        Err(stop) => {
+            engine.rollback(transaction).wait().outcome.result.expect("rolled back");
+            Err(stop)
+        }
+    }
+}
+
 fn set(engine: &Engine, id: i64, balance: i64) {
     unpredicted(engine, move |txn| set_balance(txn, id, balance)).0.map(drop).expect("set");
 }
@@ -198,9 +210,6 @@ fn serializable_sees_phantoms_and_forgives_neighbours() {
             .map(drop)
             .expect("inserted");
     };
-    let writes = |transaction: &Interactive| {
-        within(&engine, transaction, |txn| set_balance(txn, 0, 1)).map(drop).expect("set");
-    };
     // A range without the new key, and a point beside a changed one.
     let transaction = begin(&engine, Isolation::Serializable);
     assert_eq!(within(&engine, &transaction, count_below(12)), Ok(7));
@@ -208,26 +217,22 @@ fn serializable_sees_phantoms_and_forgives_neighbours() {
     insert(50);
     set(&engine, 18, 1);
     set(&engine, 12, 1);
-    writes(&transaction);
-    assert_eq!(commit(&engine, &transaction), Ok(()));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Ok(()));
     // A phantom in a range over two partitions.
     let transaction = begin(&engine, Isolation::Serializable);
     assert_eq!(within(&engine, &transaction, count_below(60)), Ok(16));
     insert(51);
-    writes(&transaction);
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Err(Stop::NotSerializable));
     // An absent key that was asked for.
     let transaction = begin(&engine, Isolation::Serializable);
     assert_eq!(within(&engine, &transaction, |txn| balance(txn, 70)), Ok(None));
     insert(70);
-    writes(&transaction);
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Err(Stop::NotSerializable));
     // Through a unique index.
     let transaction = begin(&engine, Isolation::Serializable);
     assert_eq!(within(&engine, &transaction, |txn| account_of(txn, "new 71")), Ok(None));
     insert(71);
-    writes(&transaction);
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Err(Stop::NotSerializable));
     // Who wrote nothing stands at its snapshot.
     let transaction = begin(&engine, Isolation::Serializable);
     assert_eq!(within(&engine, &transaction, count_below(60)), Ok(17));
@@ -241,8 +246,7 @@ fn serializable_sees_phantoms_and_forgives_neighbours() {
     });
     assert_eq!(failed, Err(Stop::Abort));
     set(&engine, 3, 1);
-    writes(&transaction);
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Err(Stop::NotSerializable));
 }
 
 #[test]
@@ -272,6 +276,72 @@ fn unique_keys_are_judged_by_what_is_committed() {
     assert_eq!(newest, Ok(Some(1)));
     commit(&engine, &transaction).expect("committed");
     assert_eq!(read(&engine, 4), Some(1));
+}
+
+#[test]
+fn a_key_that_was_seen_free_and_is_taken_is_no_duplicate_but_a_conflict() {
+    let engine = bank();
+    let insert =
+        |id: i64| move |txn: &mut archipel_engine::Txn<'_>| insert_account(txn, id, &format!("n{id}"), 1);
+    for (id, reads, expected) in
+        [(30, false, Ok(Inserted::DuplicateKey(None))), (31, true, Err(Stop::NotSerializable))]
+    {
+        let transaction = begin(&engine, Isolation::Serializable);
+        if reads {
+            assert_eq!(within(&engine, &transaction, move |txn| balance(txn, id)), Ok(None));
+        }
+        unpredicted(&engine, insert(id)).0.map(drop).expect("inserted");
+        assert_eq!(within(&engine, &transaction, insert(id)), expected);
+    }
+}
+
+#[test]
+fn a_key_share_lock_forgives_changes_of_other_columns() {
+    let engine = bank();
+    let lock = |mode| {
+        move |txn: &mut archipel_engine::Txn<'_>| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            txn.lock_row(&table, &account_key(1), mode, LockWait::Wait)
+        }
+    };
+    let transaction = begin(&engine, Isolation::RepeatableRead);
+    set(&engine, 1, 7);
+    assert_eq!(within(&engine, &transaction, lock(LockMode::KeyShare)), Ok(true));
+    assert_eq!(within(&engine, &transaction, lock(LockMode::Share)), Err(Stop::ConcurrentUpdate));
+    drop(transaction);
+    let transaction = begin(&engine, Isolation::RepeatableRead);
+    unpredicted(&engine, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.update(&table, &account_key(1), &[(1, Cell::Bytes(b"another"))])
+    })
+    .0
+    .map(drop)
+    .expect("renamed");
+    assert_eq!(within(&engine, &transaction, lock(LockMode::KeyShare)), Err(Stop::ConcurrentUpdate));
+}
+
+#[test]
+fn an_update_that_keeps_a_unique_key_leaves_the_key_to_others() {
+    let engine = bank();
+    let update = |owner: &'static [u8]| {
+        move |txn: &mut archipel_engine::Txn<'_>| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            txn.update(&table, &account_key(1), &[(1, Cell::Bytes(owner))]).map(drop)
+        }
+    };
+    let share = |txn: &mut archipel_engine::Txn<'_>| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.lock_row(&table, &account_key(1), LockMode::KeyShare, LockWait::NoWait)
+    };
+    let (writer, reader) = (engine.begin(), engine.begin());
+    within(&engine, &writer, update(b"owner 1")).expect("updated");
+    assert_eq!(within(&engine, &reader, share), Ok(true));
+    drop(writer);
+    let writer = engine.begin();
+    drop(reader);
+    within(&engine, &writer, update(b"somebody")).expect("updated");
+    let reader = engine.begin();
+    assert_eq!(within(&engine, &reader, share), Err(Stop::LockNotAvailable));
 }
 
 #[test]
@@ -307,15 +377,13 @@ fn reference_tables_belong_to_the_snapshot() {
     assert_eq!(within(&engine, &transaction, price), Ok(Some(10)));
     put(2, 21);
     assert_eq!(within(&engine, &transaction, price), Ok(Some(10)));
-    within(&engine, &transaction, |txn| set_balance(txn, 0, 1)).map(drop).expect("set");
-    assert_eq!(commit(&engine, &transaction), Ok(()), "the row it read is as it was");
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Ok(()), "the row it read is as it was");
     let transaction = begin(&engine, Isolation::Serializable);
     within(&engine, &transaction, price).expect("read");
     put(1, 12);
     assert_eq!(within(&engine, &transaction, price), Ok(Some(10)));
     assert_eq!(within(&engine, &transaction, change), Err(Stop::ConcurrentUpdate));
-    within(&engine, &transaction, |txn| set_balance(txn, 0, 1)).map(drop).expect("set");
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 0), Err(Stop::NotSerializable));
 }
 
 #[test]
@@ -332,8 +400,7 @@ fn savepoints_keep_the_snapshot_and_what_was_read() {
     engine.rollback_to(&transaction, savepoint).wait().outcome.result.expect("taken back");
     set(&engine, 9, 1);
     assert_eq!(within(&engine, &transaction, |txn| balance(txn, 9)), Ok(Some(109)));
-    within(&engine, &transaction, |txn| set_balance(txn, 2, 1)).map(drop).expect("set");
-    assert_eq!(commit(&engine, &transaction), Err(Stop::NotSerializable));
+    assert_eq!(write_and_commit(&engine, &transaction, 2), Err(Stop::NotSerializable));
 }
 
 #[test]

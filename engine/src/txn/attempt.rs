@@ -119,6 +119,10 @@ pub(crate) fn run_held<P: Program>(
                     txn.undo_all();
                     break Err(Stop::TransactionEnded);
                 }
+                Committed::Doomed => {
+                    txn.undo_all();
+                    break Err(Stop::NotSerializable);
+                }
                 Committed::Stale => {
                     // Undone and run again on the same claims, with the current references.
                     txn.undo_all();

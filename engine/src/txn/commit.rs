@@ -17,6 +17,8 @@ pub(super) enum Committed {
     Stale,
     /// The interactive transaction ended meanwhile: undo.
     Ended,
+    /// What the SERIALIZABLE transaction read does not hold any more: undo.
+    Doomed,
 }
 
 impl Txn<'_> {
@@ -72,6 +74,9 @@ impl Txn<'_> {
     fn keep_statement(&mut self) -> Committed {
         if !self.references_valid(false) {
             return Committed::Stale;
+        }
+        if !self.worker.scratch.undo.is_empty() && !self.reads_hold_here() {
+            return Committed::Doomed;
         }
         if let Some(interactive) = &self.interactive
             && !interactive.keep_notes(&mut self.worker.scratch.overlay_undo)

@@ -125,6 +125,10 @@ impl InteractiveState {
         self.isolation == Isolation::Serializable && !self.read_only
     }
 
+    pub fn reads(&self) -> parking_lot::MutexGuard<'_, ReadSet> {
+        self.reads.lock()
+    }
+
     /// Takes over what one statement read.
     pub fn keep_reads(&self, reads: &mut ReadSet) {
         if !reads.is_empty() {

@@ -14,9 +14,9 @@
 //!
 //! Checks of constraints and unique keys read what is committed now, whatever the snapshot.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
-use super::{KeyRange, Place, Txn};
+use super::{KeyRange, LockMode, Place, Txn};
 use crate::id::Epoch;
 use crate::partition::{ClaimSet, PartitionRef, Root};
 use crate::program::Stop;
@@ -45,6 +45,9 @@ pub(crate) enum ReadNote {
 /// Beyond this many notes a transaction counts as having read whole trees.
 const NOTES_MAX: usize = 50_000;
 
+/// Up to so many notes are looked through after every statement that wrote.
+const NOTES_CHECKED_EARLY: usize = 500;
+
 /// What a SERIALIZABLE transaction read so far.
 #[derive(Default)]
 pub(crate) struct ReadSet {
@@ -58,6 +61,16 @@ impl ReadSet {
 
     pub fn notes(&self) -> &[ReadNote] {
         &self.notes
+    }
+
+    /// Whether a key of a tree was read.
+    fn covers(&self, place: Place, key: &[u8]) -> bool {
+        self.notes.iter().any(|note| match note {
+            ReadNote::Point(other, read) => *other == place && read[..] == *key,
+            ReadNote::Range { place: other, low, high } => {
+                *other == place && (borrowed(low), borrowed(high)).contains(key)
+            }
+        })
     }
 
     fn add_point(&mut self, place: Place, key: &[u8]) {
@@ -264,6 +277,106 @@ impl Txn<'_> {
             }
         }
         Ok(())
+    }
+
+    /// At the end of a statement that wrote: whether what was read is as it was, as far as the
+    /// partitions held tell. A transaction that cannot commit need not go on to its COMMIT.
+    pub(super) fn reads_hold_here(&mut self) -> bool {
+        let (Some(snapshot), Some(interactive)) = (self.snapshot, self.interactive.clone()) else {
+            return true;
+        };
+        let Some(reads) = &self.reads else { return true };
+        let before = interactive.reads();
+        if reads.notes.len() + before.notes.len() > NOTES_CHECKED_EARLY {
+            return true;
+        }
+        reads.notes.iter().chain(&before.notes).all(|note| {
+            let (ReadNote::Point(place, _) | ReadNote::Range { place, .. }) = note;
+            let held = self.held().iter().filter(|held| held.group == place.group && !place.is_reference());
+            held.copied().all(|partition| {
+                let Ok(root) = self.root(partition, *place) else { return true };
+                !match note {
+                    ReadNote::Point(_, key) => root.versions.changed_since(key, snapshot),
+                    ReadNote::Range { low, high, .. } => {
+                        root.versions.range_changed_since(borrowed(low), borrowed(high), snapshot)
+                    }
+                }
+            })
+        })
+    }
+
+    /// A key that is taken: if a concurrent transaction took it and this one has seen it free,
+    /// there is no order of the two in which both are right.
+    pub(super) fn check_duplicate(
+        &mut self,
+        table: &TableMeta,
+        place: Place,
+        key: &[u8],
+    ) -> Result<(), Stop> {
+        let (Some(snapshot), Some(interactive)) = (self.snapshot, self.interactive.clone()) else {
+            return Ok(());
+        };
+        if self.reads.is_none() || place.is_reference() {
+            return Ok(());
+        }
+        let partition = self.partition_for(place.group, key)?;
+        let root = self.root(partition, place)?;
+        if !root.versions.changed_since(key, snapshot) {
+            return Ok(());
+        }
+        let storage_key = root.tree.get(key).cloned();
+        let read = |reads: &ReadSet| {
+            reads.covers(place, key)
+                || storage_key.as_deref().is_some_and(|key| reads.covers(Place::of(table), key))
+        };
+        if self.reads.as_ref().is_some_and(read) || read(&interactive.reads()) {
+            return Err(Stop::NotSerializable);
+        }
+        Ok(())
+    }
+
+    /// Whether somebody changed what [`LockMode::KeyShare`] protects of a row since the
+    /// snapshot: its presence, and its unique keys.
+    fn keys_changed_since(
+        &mut self,
+        partition: PartitionRef,
+        table: &TableMeta,
+        key: &[u8],
+        snapshot: Epoch,
+    ) -> Result<bool, Stop> {
+        let place = Place::of(table);
+        let root = self.root(partition, place)?;
+        let now = root.tree.lookup(key).row;
+        let (Some(before), Some(now)) = (root.versions.at(key, snapshot, now), now) else { return Ok(true) };
+        Ok(table.indexes.iter().filter(|index| index.def.unique).any(|index| {
+            let (mut old, mut new) = (KeyBuf::new(), KeyBuf::new());
+            table.index_key(index, before, key, &mut old);
+            table.index_key(index, now, key, &mut new);
+            old != new
+        }))
+    }
+
+    /// As [`Txn::check_unchanged`], for a lock of a row: one that protects only the row's key
+    /// does not mind other changes.
+    pub(super) fn check_lockable(
+        &mut self,
+        partition: PartitionRef,
+        table: &TableMeta,
+        key: &[u8],
+        mode: LockMode,
+    ) -> Result<(), Stop> {
+        let place = Place::of(table);
+        let checked = self.check_unchanged(partition, place, key);
+        match (checked, self.snapshot) {
+            (Err(Stop::ConcurrentUpdate), Some(snapshot))
+                if mode == LockMode::KeyShare
+                    && !place.is_reference()
+                    && !self.keys_changed_since(partition, table, key, snapshot)? =>
+            {
+                Ok(())
+            }
+            (checked, _) => checked,
+        }
     }
 
     /// A reference table has one version vector for all its rows, so the rows are compared. The

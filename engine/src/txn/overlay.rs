@@ -165,7 +165,7 @@ impl Txn<'_> {
         self.locking_only = false;
         checked?;
         if self.interactive.is_some() {
-            self.check_unchanged(partition, place, key)?;
+            self.check_lockable(partition, table, key, mode)?;
         }
         let exists = self.read(place, key)?.is_some();
         if exists && self.interactive.is_some() {

@@ -34,12 +34,14 @@ impl Txn<'_> {
         let place = Place::of(table);
         let savepoint = self.savepoint();
         if !self.put_new(place, key, row, Some(table))? {
+            self.check_duplicate(table, place, key)?;
             return Ok(Inserted::DuplicateKey(None));
         }
         for index in &table.indexes {
             let mut entry = KeyBuf::new();
             table.index_key(index, row, key, &mut entry);
             if !self.put_new(Place::of_index(table, index), &entry, key, None)? {
+                self.check_duplicate(table, Place::of_index(table, index), &entry)?;
                 self.rollback_to(savepoint);
                 return Ok(Inserted::DuplicateKey(Some(index.def.id)));
             }
@@ -76,9 +78,22 @@ impl Txn<'_> {
         let Some(old) = self.read_newest(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
         let mut new = old.clone();
         table.layout.apply(&mut new, changes);
-        if self.interactive.is_some() {
-            let mode = if affected.iter().any(|index| index.def.unique) { LockMode::Update } else { WRITE };
+        let keys: SmallVec<[(&IndexMeta, KeyBuf, KeyBuf); 4]> = affected
+            .into_iter()
+            .map(|index| {
+                let (mut before, mut after) = (KeyBuf::new(), KeyBuf::new());
+                table.index_key(index, &old, key, &mut before);
+                table.index_key(index, &new, key, &mut after);
+                (index, before, after)
+            })
+            .filter(|(_, before, after)| before != after)
+            .collect();
+        // Others may rely on a unique key: whoever changes it excludes them.
+        let mode = if keys.iter().any(|(index, ..)| index.def.unique) { LockMode::Update } else { WRITE };
+        if mode != WRITE {
             self.check_lock(partition, place, key, mode, LockWait::Wait)?;
+        }
+        if self.interactive.is_some() {
             self.write_image(partition, place, key, Some(new.clone()), mode)?;
         } else {
             let updated = self.update_in_place(partition, table, place, key, changes)?;
@@ -86,16 +101,11 @@ impl Txn<'_> {
                 return Ok(updated);
             }
         }
-        for index in affected {
+        for (index, before, after) in keys {
             let place = Place::of_index(table, index);
-            let (mut before, mut after) = (KeyBuf::new(), KeyBuf::new());
-            table.index_key(index, &old, key, &mut before);
-            table.index_key(index, &new, key, &mut after);
-            if before == after {
-                continue;
-            }
             self.take_out(place, &before, None)?;
             if !self.put_new(place, &after, key, None)? {
+                self.check_duplicate(table, place, &after)?;
                 self.rollback_to(savepoint);
                 return Ok(Inserted::DuplicateKey(Some(index.def.id)));
             }

@@ -9,7 +9,7 @@ use archipel_engine::Inserted;
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
-use archipel_engine::txn::{Direction, KeyRange};
+use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
@@ -327,6 +327,8 @@ impl Insert {
             )
             .into());
         }
+        // Whoever changes the row now is waited for: the condition is about what comes of it.
+        ctx.txn.lock_row(&self.target.meta, &existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
         let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(Written::Skipped) };
         decode(&self.target.meta, update.columns.get(), stored, &mut ctx.frame);
         if let Some(filter) = &update.filter
