@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Given, HTTP_DEFAULT, LISTEN_DEFAULT};
+use crate::listen::ListenError;
 use crate::server::StartError;
 
 /// An in-memory, durable OLTP server that speaks PostgreSQL's protocol.
@@ -90,11 +91,11 @@ pub fn main() -> ExitCode {
 
 fn exit_code(error: &StartError) -> u8 {
     match error {
-        StartError::AddressInUse { .. } => 3,
+        StartError::Listen(ListenError::AddressInUse { .. } | ListenError::SocketInUse { .. }) => 3,
         StartError::DirectoryInUse { .. } => 4,
         StartError::Damaged(_) => 5,
         StartError::NewerFormat(_) => 6,
-        StartError::Other(_) => 1,
+        StartError::Listen(_) | StartError::Other(_) => 1,
     }
 }
 

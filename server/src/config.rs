@@ -1,10 +1,11 @@
 //! What a server starts with: defaults, then the configuration file, then environment
 //! variables, then the command line; later ones win.
 //!
-//! The defaults are those of [`crate::settings::table`], but for three that depend on the
+//! The defaults are those of [`crate::settings::table`], but for four that depend on the
 //! machine: `max_memory` is three quarters of the memory of the machine or container, the data
 //! directory lies in the user's data folder (`/var/lib/archipel` for root), never in the
-//! current directory, and `archipel.executors` is one per core allowed.
+//! current directory, `unix_socket_directories` is where libpq looks, and `archipel.executors`
+//! is one per core allowed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `None`: no HTTP (`--http off`).
     pub http: Option<SocketAddr>,
+    /// Where the Unix sockets lie.
+    pub socket_directories: Vec<PathBuf>,
+    /// Whether the directories were asked for; the default one may be unusable.
+    pub sockets_required: bool,
     /// Values of all settings, in the order of [`SETTINGS`].
     pub values: Arc<Vec<Value>>,
 }
@@ -55,10 +60,12 @@ pub struct Given {
     pub set: Vec<String>,
 }
 
+#[derive(Default)]
 struct Builder {
     data_directory: Option<PathBuf>,
     listen: Option<String>,
     http: Option<String>,
+    sockets: Option<String>,
     values: Vec<Value>,
 }
 
@@ -69,6 +76,7 @@ impl Builder {
             "data_dir" | "data_directory" => self.data_directory = Some(PathBuf::from(text)),
             "listen" => self.listen = Some(text.to_owned()),
             "http" => self.http = Some(text.to_owned()),
+            "unix_socket_directories" => self.sockets = Some(text.to_owned()),
             "listen_addresses" | "port" => {
                 let current = self.listen.clone().unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
                 let (address, port) = current.rsplit_once(':').unwrap_or(("127.0.0.1", "5432"));
@@ -161,7 +169,7 @@ impl Config {
         given: &Given,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Config, ConfigError> {
-        let mut builder = Builder { data_directory: None, listen: None, http: None, values: defaults() };
+        let mut builder = Builder { values: defaults(), ..Builder::default() };
         if let Some(id) = find("max_memory") {
             builder.values[id.0] = Value::Integer(memory_bytes() / 4 * 3);
         }
@@ -223,7 +231,9 @@ impl Builder {
             text => Some(address("http", text)?),
         };
         let data_directory = self.data_directory.take().unwrap_or_else(default_data_directory);
+        let sockets = self.sockets.clone().unwrap_or_else(|| default_socket_directory().to_owned());
         let facts = [
+            ("unix_socket_directories", Value::Text(sockets.clone())),
             ("data_directory", Value::Text(data_directory.display().to_string())),
             ("listen_addresses", Value::Text(listen.ip().to_string())),
             ("port", Value::Integer(i64::from(listen.port()))),
@@ -234,8 +244,25 @@ impl Builder {
             }
         }
         debug_assert_eq!(self.values.len(), SETTINGS.len());
-        Ok(Config { data_directory, listen, http, values: Arc::new(self.values) })
+        let directories = sockets.split(',').map(|name| name.trim().trim_matches('"'));
+        Ok(Config {
+            data_directory,
+            listen,
+            http,
+            socket_directories: directories.filter(|name| !name.is_empty()).map(PathBuf::from).collect(),
+            sockets_required: self.sockets.is_some(),
+            values: Arc::new(self.values),
+        })
     }
+}
+
+/// Where libpq looks for a server without being told: Debian's and Red Hat's directory if this
+/// server may write there, else PostgreSQL's own default.
+fn default_socket_directory() -> &'static str {
+    const PACKAGED: &str = "/var/run/postgresql";
+    // SAFETY: access reads a string that ends in a zero byte, and nothing else.
+    let writable = unsafe { libc::access(c"/var/run/postgresql".as_ptr(), libc::W_OK | libc::X_OK) } == 0;
+    if writable { PACKAGED } else { "/tmp" }
 }
 
 fn default_data_directory() -> PathBuf {
@@ -291,6 +318,19 @@ mod tests {
         assert_eq!(config.integer("archipel.executors"), 3);
         assert_eq!(config.integer("wal_writer_delay"), 50);
         assert_eq!(config.listen.port(), 6000);
+    }
+
+    #[test]
+    fn unix_sockets_are_where_they_were_asked_for() {
+        let set = |text: &str| Given { set: vec![text.into()], ..Given::default() };
+        let config = load(&set("unix_socket_directories=/run/a, \"/run/b\""), &[]).unwrap();
+        assert_eq!(config.socket_directories, [Path::new("/run/a"), Path::new("/run/b")]);
+        assert!(config.sockets_required);
+        let none = load(&set("unix_socket_directories="), &[]).unwrap();
+        assert!(none.socket_directories.is_empty());
+        let unasked = load(&Given::default(), &[]).unwrap();
+        assert!(unasked.socket_directories.len() == 1 && !unasked.sockets_required);
+        assert_eq!(unasked.text("unix_socket_directories"), unasked.socket_directories[0].to_str().unwrap());
     }
 
     #[test]

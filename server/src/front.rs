@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use archipel_sql::error::SqlError;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::sessions::Sessions;
 use crate::wire::frame::SMALL_MESSAGE_BYTES_MAX;
 use crate::wire::output::{Output, Severity};
+use crate::wire::socket::Socket;
 use crate::wire::startup::{Opening, opening};
 
 /// Longest time a client may take to say who it is, as PostgreSQL's `authentication_timeout`.
@@ -22,8 +21,9 @@ const OPENING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A client that asked to start a session.
 pub struct Arrival {
-    pub socket: std::net::TcpStream,
-    pub client: SocketAddr,
+    pub socket: socket2::Socket,
+    /// `None` for a Unix socket.
+    pub client: Option<SocketAddr>,
     pub minor_version: u16,
     pub parameters: Vec<(String, String)>,
     /// Bytes it sent after the startup packet.
@@ -45,15 +45,16 @@ pub struct Front {
 }
 
 impl Front {
-    /// Accepts until the task is dropped.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener) {
+    /// Accepts clients of a listening socket, in the current runtime, until the task is dropped.
+    pub async fn serve(self: Arc<Self>, listener: Socket) {
         loop {
             match listener.accept().await {
-                Ok((stream, client)) => {
+                Ok((socket, address)) => {
                     let front = self.clone();
                     tokio::spawn(async move {
+                        let admitted = front.admit(socket, address.as_socket());
                         // A client that is too slow or gone needs no answer.
-                        let _ = tokio::time::timeout(OPENING_DEADLINE, front.admit(stream, client)).await;
+                        let _ = tokio::time::timeout(OPENING_DEADLINE, admitted).await;
                     });
                 }
                 Err(error) => {
@@ -64,16 +65,22 @@ impl Front {
         }
     }
 
-    async fn admit(&self, mut stream: TcpStream, client: SocketAddr) -> std::io::Result<()> {
-        stream.set_nodelay(true)?;
+    async fn admit(&self, socket: socket2::Socket, client: Option<SocketAddr>) -> std::io::Result<()> {
+        if client.is_some() {
+            socket.set_tcp_nodelay(true)?;
+        }
+        let socket = Socket::new(socket)?;
         let mut pending: Vec<u8> = Vec::with_capacity(1024);
+        let mut room = [0; 1024];
         loop {
             match opening(&pending) {
                 Ok(None) if pending.len() > SMALL_MESSAGE_BYTES_MAX => return Ok(()),
                 Ok(None) => {
-                    if stream.read_buf(&mut pending).await? == 0 {
+                    let count = socket.read(&mut room).await?;
+                    if count == 0 {
                         return Ok(());
                     }
+                    pending.extend_from_slice(&room[..count]);
                 }
                 Ok(Some((Opening::SslRequest | Opening::GssEncryptionRequest, length))) => {
                     if pending.len() > length {
@@ -82,10 +89,10 @@ impl Front {
                             archipel_sql::error::SqlState::PROTOCOL_VIOLATION,
                             "received unencrypted data after SSL request",
                         );
-                        return refuse(&mut stream, &error).await;
+                        return refuse(&socket, &error).await;
                     }
                     pending.clear();
-                    stream.write_all(b"N").await?;
+                    socket.write_all(b"N").await?;
                 }
                 Ok(Some((Opening::Cancel { process_id, secret }, _))) => {
                     self.sessions.cancel(process_id, secret);
@@ -97,14 +104,14 @@ impl Front {
                             archipel_sql::error::SqlState::CANNOT_CONNECT_NOW,
                             "the database system is shutting down",
                         );
-                        return refuse(&mut stream, &error).await;
+                        return refuse(&socket, &error).await;
                     }
                     let rest = pending.split_off(length);
-                    let socket = stream.into_std()?;
+                    let socket = socket.into_inner();
                     self.hand_over(Arrival { socket, client, minor_version, parameters, rest });
                     return Ok(());
                 }
-                Err(error) => return refuse(&mut stream, &error).await,
+                Err(error) => return refuse(&socket, &error).await,
             }
         }
     }
@@ -120,9 +127,9 @@ impl Front {
     }
 }
 
-async fn refuse(stream: &mut TcpStream, error: &SqlError) -> std::io::Result<()> {
+async fn refuse(socket: &Socket, error: &SqlError) -> std::io::Result<()> {
     let mut output = Output::new();
     output.report(Severity::Fatal, error);
-    stream.write_all(output.as_slice()).await?;
-    stream.shutdown().await
+    socket.write_all(output.as_slice()).await?;
+    socket.shutdown(std::net::Shutdown::Write)
 }

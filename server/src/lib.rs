@@ -4,7 +4,7 @@
 //!
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
-//! - [`front`]      the front door: accepts, reads opening packets, hands clients to executors
+//! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors
 //! - [`executor`]   one pinned thread: its sessions and its partitions, in turns
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
@@ -25,6 +25,7 @@ pub mod executor;
 pub mod front;
 pub mod functions;
 pub mod http;
+pub mod listen;
 pub mod replies;
 pub mod run;
 pub mod server;

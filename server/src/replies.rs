@@ -14,11 +14,10 @@ use std::io;
 use std::rc::Rc;
 
 use archipel_engine::id::Epoch;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::wire::output::Output;
+use crate::wire::socket::Socket;
 
 /// Past this many bytes underway, the session waits before it produces more.
 pub const QUEUED_BYTES_MAX: usize = 1 << 20;
@@ -37,7 +36,7 @@ struct Held {
 
 /// One connection's outgoing side. Lives on one thread.
 pub struct Replies<D> {
-    socket: OwnedWriteHalf,
+    socket: Socket,
     durability: D,
     queue: RefCell<VecDeque<Held>>,
     queued_bytes: Cell<usize>,
@@ -50,7 +49,7 @@ pub struct Replies<D> {
 }
 
 impl<D: Durability> Replies<D> {
-    pub fn new(socket: OwnedWriteHalf, durability: D) -> Rc<Replies<D>> {
+    pub fn new(socket: Socket, durability: D) -> Rc<Replies<D>> {
         Rc::new(Replies {
             socket,
             durability,
@@ -65,8 +64,8 @@ impl<D: Durability> Replies<D> {
     }
 
     /// The connection's socket.
-    pub fn socket(&self) -> &TcpStream {
-        self.socket.as_ref()
+    pub fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Hands over everything in `output`. `depends_on` is `Epoch(0)` for replies that need not
@@ -159,7 +158,7 @@ impl<D: Durability> Replies<D> {
                     _ => break,
                 }
             }
-            let written = write_all(&self.socket, &bytes).await;
+            let written = self.socket.write_all(&bytes).await;
             self.writing.set(false);
             if written.is_err() {
                 return self.fail();
@@ -170,23 +169,10 @@ impl<D: Durability> Replies<D> {
     }
 }
 
-async fn write_all(socket: &OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match socket.try_write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
     use tokio::sync::watch;
 
     struct Gate(watch::Receiver<u64>);
@@ -211,9 +197,10 @@ mod tests {
         let local = tokio::task::LocalSet::new();
         local
             .run_until(async {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-                let (_reader, socket) = listener.accept().await.unwrap().0.into_split();
+                let (client, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+                client.set_nonblocking(true).unwrap();
+                let mut client = tokio::net::UnixStream::from_std(client).unwrap();
+                let socket = Socket::new(socket.into()).unwrap();
                 let (durable, gate) = watch::channel(1);
                 let replies = Replies::new(socket, Gate(gate));
                 tokio::task::spawn_local(replies.clone().write_queued());

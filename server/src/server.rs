@@ -1,6 +1,5 @@
 //! The whole server: start, recovery, the threads, shutdown; and what all threads share.
 
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,14 +18,16 @@ use tokio::sync::{mpsc, watch};
 use crate::catalog::{CatalogError, CatalogHandle};
 use crate::config::Config;
 use crate::front::{Door, Front};
+use crate::listen::{self, ListenError};
 use crate::replies::Durability;
 use crate::sessions::Sessions;
+use crate::wire::socket::Socket;
 
 /// Why a server did not start, or did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: the address is in use")]
-    AddressInUse { address: SocketAddr },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     #[error("the data directory {} is in use by another server{}", directory.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     DirectoryInUse { directory: PathBuf, owner: Option<u32> },
     #[error("{0}")]
@@ -128,26 +129,38 @@ pub fn now() -> i64 {
     unix.as_micros() as i64 - UNIX_TO_2000_US
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let other = |error: std::io::Error| StartError::Other(format!("cannot listen on {address}: {error}"));
-    let socket = socket2::Socket::new(
-        socket2::Domain::for_address(address),
-        socket2::Type::STREAM,
-        Some(socket2::Protocol::TCP),
-    )
-    .map_err(other)?;
-    // A restart need not wait for connections of the last run to fade.
-    socket.set_reuse_address(true).map_err(other)?;
-    socket.set_nonblocking(true).map_err(other)?;
-    socket.bind(&address.into()).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
-        _ => other(error),
-    })?;
-    socket.listen(1024).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
-        _ => other(error),
-    })?;
-    Ok(socket.into())
+/// The sockets clients connect to. The files of Unix sockets go when this does.
+struct Doorways {
+    sockets: Vec<socket2::Socket>,
+    files: Vec<listen::SocketFile>,
+}
+
+/// Opens the TCP address and the Unix sockets. A directory that takes no socket is a warning as
+/// long as another one does, as in PostgreSQL; the default directory is never insisted on.
+fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
+    let mut sockets = vec![listen::tcp(config.listen)?];
+    let port = match config.listen.port() {
+        // Asked for any port: the sockets bear the number of the one found.
+        0 => sockets[0].local_addr().ok().and_then(|address| address.as_socket()).map_or(0, |a| a.port()),
+        port => port,
+    };
+    let mut files = Vec::new();
+    for directory in &config.socket_directories {
+        match listen::unix(directory, port, &config.data_directory) {
+            Ok((socket, file)) => {
+                sockets.push(socket);
+                files.push(file);
+            }
+            Err(error) if config.sockets_required && config.socket_directories.len() == 1 => {
+                return Err(error.into());
+            }
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+    if files.is_empty() && config.sockets_required && !config.socket_directories.is_empty() {
+        return Err(StartError::Other("could not create any Unix-domain sockets".into()));
+    }
+    Ok(Doorways { sockets, files })
 }
 
 fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
@@ -200,8 +213,8 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
 /// Runs a server until it is told to stop.
 pub fn run(config: Config) -> Result<(), StartError> {
     start_logging();
-    let listener = bind(config.listen)?;
-    let http = config.http.map(bind).transpose()?;
+    let Doorways { sockets, files } = open_doorways(&config)?;
+    let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
     let catalog = crate::catalog::load(&engine).map_err(|error| match error {
         CatalogError::Newer(_) => StartError::NewerFormat(error.to_string()),
@@ -245,15 +258,18 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let entrance =
         Arc::new(Front { doors, sessions: server.sessions.clone(), closing: server.closing.clone() });
     let signal = front.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot_serve)?;
-        tokio::spawn(entrance.serve(listener));
+        for socket in sockets {
+            let socket = Socket::new(socket).map_err(cannot_serve)?;
+            tokio::spawn(entrance.clone().serve(socket));
+        }
         if let Some(http) = http {
-            let http = tokio::net::TcpListener::from_std(http).map_err(cannot_serve)?;
+            let http = tokio::net::TcpListener::from_std(http.into()).map_err(cannot_serve)?;
             tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
         }
         tracing::info!(
-            "listening on {}{}, {} executors, data in {}",
+            "listening on {}{}{}, {} executors, data in {}",
             server.config.listen,
+            files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
             server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
             server.engine.executors().len(),
             server.config.data_directory.display()
@@ -271,6 +287,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     }
     analytical_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
+    drop(files);
     if let Err(error) = engine.checkpoint() {
         tracing::warn!(%error, "no checkpoint was taken at shutdown; the next start reads more log");
     }

@@ -76,7 +76,9 @@ impl Server {
         let page = self.page_port.map_or("off".to_owned(), |port| format!("127.0.0.1:{port}"));
         command
             .args(["serve", "--http", &page, "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
-            .arg(self.data_directory());
+            .arg(self.data_directory())
+            .arg("--set")
+            .arg(format!("unix_socket_directories={}", self.directory.path().display()));
         for setting in &self.settings {
             command.args(["--set", setting]);
         }

@@ -12,9 +12,6 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
 
 use super::Session;
 use super::transaction::Transaction;
@@ -26,6 +23,7 @@ use crate::sessions::{NewSession, SessionEntry};
 use crate::settings::SessionSettings;
 use crate::wire::frame::{Desynchronized, Input, Message};
 use crate::wire::output::{Output, Severity};
+use crate::wire::socket::Socket;
 
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
@@ -39,14 +37,12 @@ pub(super) enum Flow {
 
 /// Serves one client to the end of its session.
 pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
-    let _ = arrival.socket.set_nonblocking(true);
-    let Ok(socket) = TcpStream::from_std(arrival.socket) else { return };
-    let (mut reader, socket) = socket.into_split();
+    let Ok(socket) = Socket::new(arrival.socket) else { return };
     let replies = Replies::new(socket, EngineDurability(server.engine.clone()));
     closing.attach(&replies);
     let writer = tokio::task::spawn_local(replies.clone().write_queued());
     let mut input = Input::new(server.config.integer("max_message_size") as usize);
-    input.room().extend_from_slice(&arrival.rest);
+    input.append(&arrival.rest);
     let opened = Session::open(
         server,
         executor,
@@ -57,7 +53,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
         Ok(mut session) => {
             closing.belongs_to(session.entry());
             session.flush().await;
-            session.work(&mut reader, &mut input, &closing).await;
+            session.work(&mut input, &closing).await;
             session.leave().await;
         }
         Err(error) => {
@@ -100,7 +96,7 @@ impl Closing {
     pub fn ask(&self) {
         self.asked.set(true);
         if let Some(replies) = &*self.replies.borrow() {
-            let _ = socket2::SockRef::from(replies.socket()).shutdown(std::net::Shutdown::Read);
+            let _ = replies.socket().shutdown(std::net::Shutdown::Read);
         }
     }
 
@@ -115,7 +111,7 @@ impl Session {
         server: Arc<Server>,
         executor: Rc<Executor>,
         replies: Rc<Replies<EngineDurability>>,
-        (client, minor_version, parameters): (std::net::SocketAddr, u16, &[(String, String)]),
+        (client, minor_version, parameters): (Option<std::net::SocketAddr>, u16, &[(String, String)]),
     ) -> Result<Session, SqlError> {
         let parameter =
             |name: &str| parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -144,7 +140,7 @@ impl Session {
         let registered = server.sessions.register(NewSession {
             user: user.to_owned(),
             database: database.to_owned(),
-            client: Some(client),
+            client,
             executor: executor.number,
             now: crate::server::now(),
             secret: fastrand::i32(..),
@@ -198,7 +194,7 @@ impl Session {
         })
     }
 
-    async fn work(&mut self, reader: &mut OwnedReadHalf, input: &mut Input, closing: &Closing) {
+    async fn work(&mut self, input: &mut Input, closing: &Closing) {
         let mut handled = 0;
         loop {
             match input.frame() {
@@ -225,7 +221,7 @@ impl Session {
                     return;
                 }
             }
-            match self.receive(reader, input).await {
+            match self.receive(input).await {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(Some(error)) => {
@@ -248,28 +244,27 @@ impl Session {
 
     /// Reads what has arrived, waiting if nothing has. `Err(Some(…))` ends the session with an
     /// error for the client, `Err(None)` without.
-    async fn receive(
-        &mut self,
-        reader: &mut OwnedReadHalf,
-        input: &mut Input,
-    ) -> Result<usize, Option<SqlError>> {
-        // Read through `AsyncRead`: a read that does not fill the buffer tells tokio that the
-        // socket is empty, and saves the system call that would find that out.
-        let mut read = std::pin::pin!(reader.read_buf(input.room()));
-        let arrived = match futures::poll!(read.as_mut()) {
-            std::task::Poll::Ready(arrived) => arrived,
-            std::task::Poll::Pending => {
-                self.become_idle();
-                match self.idle_limit() {
-                    (None, ..) => read.await,
-                    (Some(limit), state, message) => match tokio::time::timeout(limit, read).await {
-                        Ok(arrived) => arrived,
-                        Err(_) => return Err(Some(SqlError::new(state, message))),
-                    },
+    async fn receive(&mut self, input: &mut Input) -> Result<usize, Option<SqlError>> {
+        let replies = self.replies.clone();
+        let arrived = {
+            let mut read = std::pin::pin!(replies.socket().read(input.room()));
+            match futures::poll!(read.as_mut()) {
+                std::task::Poll::Ready(arrived) => arrived,
+                std::task::Poll::Pending => {
+                    self.become_idle();
+                    match self.idle_limit() {
+                        (None, ..) => read.await,
+                        (Some(limit), state, message) => match tokio::time::timeout(limit, read).await {
+                            Ok(arrived) => arrived,
+                            Err(_) => return Err(Some(SqlError::new(state, message))),
+                        },
+                    }
                 }
             }
         };
-        arrived.map_err(|_| None)
+        let count = arrived.map_err(|_| None)?;
+        input.received(count);
+        Ok(count)
     }
 
     /// How long the client may stay silent now, and the error when it does.

@@ -171,6 +171,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's deferrable status."),
     setting("transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the current transaction's isolation level."),
     setting("transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's read-only status."),
+    setting("unix_socket_directories", Kind::Text, Server, "", CONNECT, "Sets the directories where Unix-domain sockets will be created."),
     setting("wal_writer_delay", Kind::Integer { min: 1, max: 10_000, unit: Unit::Milliseconds }, Server, "200ms", LOG, "Longest time between flushes of asynchronous commits; what a crash may lose is at most three times this."),
     setting("work_mem", Kind::Integer { min: 64, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the memory to be used for analytical statements."),
     setting("xmloption", Kind::Enum(&["content", "document"]), User, "content", CLIENT, "Sets whether XML data is considered documents or content fragments."),

@@ -11,8 +11,10 @@ pub const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
 ///
 /// The buffer grows with what arrives, never with what a length field announces.
 pub struct Input {
+    /// Initialized to its end; what has arrived is `start..end`.
     bytes: Vec<u8>,
     start: usize,
+    end: usize,
     message_bytes_max: usize,
 }
 
@@ -34,38 +36,56 @@ fn violation(message: impl Into<String>) -> SqlError {
 impl Input {
     /// An empty buffer that refuses messages longer than `message_bytes_max`.
     pub fn new(message_bytes_max: usize) -> Input {
-        Input { bytes: Vec::with_capacity(8 * 1024), start: 0, message_bytes_max }
+        Input { bytes: vec![0; 8 * 1024], start: 0, end: 0, message_bytes_max }
     }
 
     /// The bytes not yet consumed.
     pub fn pending(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start..self.end]
     }
 
     /// Forgets the first `count` pending bytes.
     pub fn consume(&mut self, count: usize) {
-        self.start += count.min(self.bytes.len() - self.start);
-        if self.start == self.bytes.len() {
-            self.bytes.clear();
+        self.start += count.min(self.end - self.start);
+        if self.start == self.end {
             self.start = 0;
+            self.end = 0;
         }
     }
 
-    /// A buffer to append received bytes to; consumed bytes make room first.
-    pub fn room(&mut self) -> &mut Vec<u8> {
+    /// Room to receive bytes into, for [`received`](Input::received) to count; consumed bytes
+    /// make room first.
+    pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
-            self.bytes.drain(..self.start);
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
             self.start = 0;
         }
-        if self.bytes.capacity() > 1 << 20 && self.bytes.len() < 64 * 1024 {
+        if self.bytes.len() > 1 << 20 && self.end < 64 * 1024 {
             // One large message must not pin its memory for the life of the connection.
-            self.bytes.shrink_to(64 * 1024);
+            self.bytes.truncate(64 * 1024);
+            self.bytes.shrink_to_fit();
         }
-        let free = self.bytes.capacity() - self.bytes.len();
-        if free < 4 * 1024 {
-            self.bytes.reserve(8 * 1024);
+        if self.bytes.len() - self.end < 4 * 1024 {
+            self.bytes.resize(2 * self.bytes.len(), 0);
         }
-        &mut self.bytes
+        &mut self.bytes[self.end..]
+    }
+
+    /// `count` bytes have been put into the [`room`](Input::room).
+    pub fn received(&mut self, count: usize) {
+        self.end += count.min(self.bytes.len() - self.end);
+    }
+
+    /// Bytes that were received elsewhere.
+    pub fn append(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room();
+            let count = room.len().min(bytes.len());
+            room[..count].copy_from_slice(&bytes[..count]);
+            self.received(count);
+            bytes = &bytes[count..];
+        }
     }
 
     /// The first whole message, with the number of bytes to [`consume`](Input::consume) after
@@ -345,7 +365,7 @@ mod tests {
 
     fn input(bytes: &[u8]) -> Input {
         let mut input = Input::new(1 << 20);
-        input.room().extend_from_slice(bytes);
+        input.append(bytes);
         input
     }
 

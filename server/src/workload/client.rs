@@ -1,18 +1,20 @@
 //! A lean client: prepared calls, pipelined, one Sync each.
 //!
 //! Only what the driver needs is decoded: that a call ended, with which SQLSTATE, and the first
-//! column of its first row.
+//! column of its first row. One write for the calls of a turn, one read for the answers that
+//! have arrived: the driver shares the machine with what it measures.
 
 use std::collections::VecDeque;
 use std::io;
 use std::time::Instant;
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use postgres_protocol::message::frontend;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::{Result, WorkloadError};
+use crate::wire::frame::Input;
+use crate::wire::socket::Socket;
 
 /// Parameter values of one call, in binary where PostgreSQL's binary form is simple.
 #[derive(Default)]
@@ -68,27 +70,6 @@ impl Parameters {
     }
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read_buf(buffer).await,
-            Stream::Unix(stream) => stream.read_buf(buffer).await,
-        }
-    }
-
-    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.write_all(bytes).await,
-            Stream::Unix(stream) => stream.write_all(bytes).await,
-        }
-    }
-}
-
 /// A call in flight.
 struct Pending {
     call: usize,
@@ -107,10 +88,22 @@ pub struct Finished<'a> {
     pub result: Option<i32>,
 }
 
+/// A connection URL (or libpq's `key=value` words) as libpq reads it: a host that begins with a
+/// slash, in `host=` too, is a directory of Unix sockets, and no host at all is the directory
+/// where packaged servers have theirs.
+pub fn configuration(url: &str) -> std::result::Result<tokio_postgres::Config, tokio_postgres::Error> {
+    let mut config: tokio_postgres::Config = url.parse()?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        let packaged = std::path::Path::new("/var/run/postgresql");
+        config.host_path(if packaged.is_dir() { packaged } else { std::path::Path::new("/tmp") });
+    }
+    Ok(config)
+}
+
 /// One connection with its prepared calls.
 pub struct Client {
-    stream: Stream,
-    input: BytesMut,
+    socket: Socket,
+    input: Input,
     output: BytesMut,
     pending: VecDeque<Pending>,
     spare: Vec<Parameters>,
@@ -123,26 +116,27 @@ impl Client {
             url: url.to_owned(),
             source,
         };
-        let config: tokio_postgres::Config = url.parse().map_err(|e| failed(Box::new(e)))?;
+        let config = configuration(url).map_err(|e| failed(Box::new(e)))?;
         let port = config.get_ports().first().copied().unwrap_or(5432);
-        let stream = match config.get_hosts().first() {
+        let socket: socket2::Socket = match config.get_hosts().first() {
             Some(tokio_postgres::config::Host::Tcp(host)) => {
                 let stream =
                     TcpStream::connect((host.as_str(), port)).await.map_err(|e| failed(Box::new(e)))?;
                 stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
+                stream.into_std()?.into()
             }
             Some(tokio_postgres::config::Host::Unix(directory)) => {
                 let path = directory.join(format!(".s.PGSQL.{port}"));
-                Stream::Unix(UnixStream::connect(path).await.map_err(|e| failed(Box::new(e)))?)
+                let stream = UnixStream::connect(path).await.map_err(|e| failed(Box::new(e)))?;
+                stream.into_std()?.into()
             }
             None => return Err(failed("the URL names no host".into())),
         };
         let user = config.get_user().unwrap_or("archipel");
         let database = config.get_dbname().unwrap_or(user);
         let mut client = Client {
-            stream,
-            input: BytesMut::with_capacity(64 << 10),
+            socket: Socket::new(socket)?,
+            input: Input::new(usize::MAX),
             output: BytesMut::with_capacity(64 << 10),
             pending: VecDeque::new(),
             spare: Vec::new(),
@@ -206,7 +200,7 @@ impl Client {
     }
 
     pub async fn flush(&mut self) -> Result<()> {
-        self.stream.write_all(&self.output).await?;
+        self.socket.write_all(&self.output).await?;
         self.output.clear();
         Ok(())
     }
@@ -216,7 +210,7 @@ impl Client {
         let mut any = false;
         loop {
             while let Some((tag, length)) = self.frame() {
-                let body = &self.input[5..length];
+                let body = &self.input.pending()[5..length];
                 let Some(current) = self.pending.front_mut() else {
                     return Err(WorkloadError::Protocol("an answer nobody asked for".into()));
                 };
@@ -237,7 +231,7 @@ impl Client {
                     }
                     _ => {}
                 }
-                self.input.advance(length);
+                self.input.consume(length);
             }
             if any {
                 return Ok(());
@@ -247,27 +241,27 @@ impl Client {
     }
 
     async fn fill(&mut self) -> Result<()> {
-        if self.input.capacity() - self.input.len() < 4096 {
-            self.input.reserve(64 << 10);
+        match self.socket.read(self.input.room()).await? {
+            0 => Err(WorkloadError::Io(io::ErrorKind::UnexpectedEof.into())),
+            count => {
+                self.input.received(count);
+                Ok(())
+            }
         }
-        if self.stream.read(&mut self.input).await? == 0 {
-            return Err(WorkloadError::Io(io::ErrorKind::UnexpectedEof.into()));
-        }
-        Ok(())
     }
 
     /// The next whole message: its tag, and its length with the tag.
     fn frame(&self) -> Option<(u8, usize)> {
-        let header = self.input.first_chunk::<5>()?;
+        let header = self.input.pending().first_chunk::<5>()?;
         let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize + 1;
-        (self.input.len() >= length).then_some((header[0], length))
+        (self.input.pending().len() >= length).then_some((header[0], length))
     }
 
     async fn until_ready(&mut self) -> Result<()> {
         let mut error = None;
         loop {
             while let Some((tag, length)) = self.frame() {
-                let body = &self.input[5..length];
+                let body = &self.input.pending()[5..length];
                 let ready = tag == b'Z';
                 match tag {
                     b'R' if body != [0, 0, 0, 0] => {
@@ -280,7 +274,7 @@ impl Client {
                     }
                     _ => {}
                 }
-                self.input.advance(length);
+                self.input.consume(length);
                 if ready {
                     return error.map_or(Ok(()), Err);
                 }
@@ -326,6 +320,23 @@ mod tests {
     fn an_error_response_gives_state_and_message() {
         let (state, message) = error_fields(b"SERROR\0C23505\0Mduplicate key\0\0");
         assert_eq!((&state, message.as_str()), (b"23505", "duplicate key"));
+    }
+
+    #[test]
+    fn unix_sockets_are_named_as_libpq_names_them() {
+        use tokio_postgres::config::Host;
+        for url in [
+            "postgresql://archipel@/shop?host=/run/x&port=6000",
+            "postgresql://archipel@%2Frun%2Fx:6000/shop",
+            "host=/run/x port=6000 user=archipel dbname=shop",
+        ] {
+            let config = configuration(url).unwrap();
+            assert_eq!(config.get_hosts(), [Host::Unix("/run/x".into())], "{url}");
+            assert_eq!(config.get_ports(), [6000], "{url}");
+            assert_eq!((config.get_user(), config.get_dbname()), (Some("archipel"), Some("shop")), "{url}");
+        }
+        let unsaid = configuration("postgresql://archipel@/shop").unwrap();
+        assert!(matches!(unsaid.get_hosts(), [Host::Unix(_)]));
     }
 
     #[test]

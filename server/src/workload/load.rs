@@ -17,7 +17,8 @@ async fn connect(url: &str) -> Result<Client> {
         url: url.to_owned(),
         source: Box::new(source),
     };
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
+    let config = super::client::configuration(url).map_err(failed)?;
+    let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
     // It ends with the client; errors surface in the client's own calls.
     tokio::spawn(connection);
     Ok(client)

@@ -30,6 +30,7 @@ impl Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archipel"));
         command.args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]);
         command.arg(self.directory.path().join("data"));
+        command.arg("--set").arg(format!("unix_socket_directories={}", self.directory.path().display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }
