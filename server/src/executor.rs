@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::catalog::CatalogState;
 use crate::front::Arrival;
+use crate::outbox::Outbox;
 use crate::server::Server;
 use crate::session::connection::{self, Closing};
 use crate::sessions::CancelReason;
@@ -37,6 +38,7 @@ const EMPTY_SLICES_BEFORE_PARKING: u32 = 3;
 pub struct Executor {
     pub number: u16,
     pub statements: RefCell<Cache<Arc<Prepared>>>,
+    pub outbox: Rc<Outbox>,
     catalog: RefCell<Arc<CatalogState>>,
 }
 
@@ -79,13 +81,17 @@ pub fn run(
     let executor = Rc::new(Executor {
         number: handle.id().0,
         statements: RefCell::new(Cache::new(STATEMENTS_CACHED)),
+        outbox: Rc::default(),
         catalog: RefCell::new(server.catalog.current()),
     });
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let drain = tokio::task::spawn_local(drain(handle, unpark));
+        let outbox = executor.outbox.clone();
+        let writer = tokio::task::spawn_local(async move { outbox.run().await });
         serve(server, executor, arrivals, sessions, stop).await;
         drain.abort();
+        writer.abort();
     });
 }
 

@@ -10,7 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`replies`]    replies held until what they depend on is durable
+//! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`http`]       health, metrics, the live page
 //! - [`workload`]   benchmark drivers, as a client
@@ -26,6 +26,7 @@ pub mod front;
 pub mod functions;
 pub mod http;
 pub mod listen;
+pub mod outbox;
 pub mod replies;
 pub mod run;
 pub mod server;

@@ -1,9 +1,10 @@
 //! Replies on their way to one client, held until what they depend on is durable.
 //!
 //! The session appends messages to its [`Output`] and hands them over with the newest epoch
-//! they depend on. If that epoch is durable and nothing is queued before them, they are
-//! written on the spot; otherwise they wait in order, while the session goes on with the next
-//! pipelined messages, and a small task of the same thread writes them when their turn comes.
+//! they depend on. If that epoch is durable and nothing is queued before them, they are ready
+//! and leave with the other replies of the turn ([`crate::outbox`]); otherwise they wait in
+//! order, while the session goes on with the next pipelined messages, and a small task of the
+//! same thread writes them when their turn comes.
 //!
 //! Invariant: bytes leave in the order they were handed over, and none before its epoch is
 //! durable (DESIGN.md 8.4).
@@ -16,11 +17,15 @@ use std::rc::Rc;
 use archipel_engine::id::Epoch;
 use tokio::sync::Notify;
 
+use crate::outbox::{Outbox, Ready};
 use crate::wire::output::Output;
 use crate::wire::socket::Socket;
 
 /// Past this many bytes underway, the session waits before it produces more.
 pub const QUEUED_BYTES_MAX: usize = 1 << 20;
+
+/// Past this many ready bytes a connection does not wait for the end of the turn.
+const READY_BYTES_MAX: usize = 32 << 10;
 
 /// What tells when an epoch is durable.
 pub trait Durability {
@@ -38,6 +43,10 @@ struct Held {
 pub struct Replies<D> {
     socket: Socket,
     durability: D,
+    outbox: Rc<Outbox>,
+    /// Replies that may leave. They come before all in `queue`.
+    ready: RefCell<Vec<u8>>,
+    in_outbox: Cell<bool>,
     queue: RefCell<VecDeque<Held>>,
     queued_bytes: Cell<usize>,
     /// The writer task holds bytes it took from the queue.
@@ -48,11 +57,14 @@ pub struct Replies<D> {
     progress: Notify,
 }
 
-impl<D: Durability> Replies<D> {
-    pub fn new(socket: Socket, durability: D) -> Rc<Replies<D>> {
+impl<D: Durability + 'static> Replies<D> {
+    pub fn new(socket: Socket, durability: D, outbox: Rc<Outbox>) -> Rc<Replies<D>> {
         Rc::new(Replies {
             socket,
             durability,
+            outbox,
+            ready: RefCell::default(),
+            in_outbox: Cell::new(false),
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             writing: Cell::new(false),
@@ -70,7 +82,7 @@ impl<D: Durability> Replies<D> {
 
     /// Hands over everything in `output`. `depends_on` is `Epoch(0)` for replies that need not
     /// wait.
-    pub fn send(&self, output: &mut Output, depends_on: Epoch) {
+    pub fn send(self: &Rc<Self>, output: &mut Output, depends_on: Epoch) {
         if output.is_empty() {
             return;
         }
@@ -79,22 +91,19 @@ impl<D: Durability> Replies<D> {
             return;
         }
         if self.queue.borrow().is_empty() && !self.writing.get() && self.durability.is_durable(depends_on) {
-            match self.socket.try_write(output.as_slice()) {
-                Ok(count) if count == output.len() => return output.clear(),
-                Ok(count) => return self.queue(output.as_slice()[count..].to_vec(), Epoch(0), output),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => {
-                    self.fail();
-                    return output.clear();
-                }
+            let ready_bytes = {
+                let mut ready = self.ready.borrow_mut();
+                output.move_to(&mut ready);
+                ready.len()
+            };
+            if ready_bytes >= READY_BYTES_MAX {
+                self.write_ready();
+            } else if !self.in_outbox.replace(true) {
+                self.outbox.add(self.clone());
             }
+            return;
         }
         let bytes = output.take();
-        self.queue(bytes, depends_on, output);
-    }
-
-    fn queue(&self, bytes: Vec<u8>, depends_on: Epoch, output: &mut Output) {
-        output.clear();
         self.queued_bytes.set(self.queued_bytes.get() + bytes.len());
         self.queue.borrow_mut().push_back(Held { depends_on, bytes });
         self.queued.notify_one();
@@ -102,6 +111,7 @@ impl<D: Durability> Replies<D> {
 
     fn fail(&self) {
         self.broken.set(true);
+        self.ready.borrow_mut().clear();
         self.queue.borrow_mut().clear();
         self.queued_bytes.set(0);
         self.progress.notify_one();
@@ -121,6 +131,7 @@ impl<D: Durability> Replies<D> {
 
     /// Waits until everything handed over has left (or the client has).
     pub async fn drained(&self) {
+        self.write_ready();
         while (!self.queue.borrow().is_empty() || self.writing.get()) && !self.broken.get() {
             self.progress.notified().await;
         }
@@ -135,6 +146,7 @@ impl<D: Durability> Replies<D> {
     /// The writer task.
     pub async fn write_queued(self: Rc<Self>) {
         loop {
+            self.write_ready();
             let Some(first) = self.queue.borrow_mut().pop_front() else {
                 if self.closed.get() || self.broken.get() {
                     return;
@@ -166,6 +178,32 @@ impl<D: Durability> Replies<D> {
             self.queued_bytes.set(self.queued_bytes.get().saturating_sub(bytes.len()));
             self.progress.notify_one();
         }
+    }
+}
+
+impl<D: Durability + 'static> Ready for Replies<D> {
+    fn write_ready(&self) {
+        self.in_outbox.set(false);
+        let mut bytes = self.ready.take();
+        if bytes.is_empty() {
+            return;
+        }
+        let written = match self.socket.try_write(&bytes) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(_) => return self.fail(),
+        };
+        if written == bytes.len() {
+            if bytes.capacity() <= 2 * READY_BYTES_MAX {
+                bytes.clear();
+                self.ready.replace(bytes);
+            }
+            return;
+        }
+        bytes.drain(..written);
+        self.queued_bytes.set(self.queued_bytes.get() + bytes.len());
+        self.queue.borrow_mut().push_front(Held { depends_on: Epoch(0), bytes });
+        self.queued.notify_one();
     }
 }
 
@@ -202,8 +240,11 @@ mod tests {
                 let mut client = tokio::net::UnixStream::from_std(client).unwrap();
                 let socket = Socket::new(socket.into()).unwrap();
                 let (durable, gate) = watch::channel(1);
-                let replies = Replies::new(socket, Gate(gate));
+                let outbox = Rc::<Outbox>::default();
+                let writer = outbox.clone();
+                let replies = Replies::new(socket, Gate(gate), outbox);
                 tokio::task::spawn_local(replies.clone().write_queued());
+                tokio::task::spawn_local(async move { writer.run().await });
                 replies.send(&mut message("A"), Epoch(1));
                 replies.send(&mut message("B"), Epoch(2));
                 replies.send(&mut message("C"), Epoch(0));
@@ -219,6 +260,36 @@ mod tests {
                 client.read_exact(&mut got).await.unwrap();
                 assert_eq!(got[5], b'C');
                 replies.drained().await;
+            })
+            .await;
+    }
+
+    #[tokio::test]
+    async fn replies_of_a_turn_leave_together_and_before_those_that_wait() {
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                let (client, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+                client.set_nonblocking(true).unwrap();
+                let (durable, gate) = watch::channel(1);
+                let outbox = Rc::<Outbox>::default();
+                let replies = Replies::new(Socket::new(socket.into()).unwrap(), Gate(gate), outbox.clone());
+                tokio::task::spawn_local(replies.clone().write_queued());
+                tokio::task::spawn_local(async move { outbox.run().await });
+                tokio::task::yield_now().await;
+                let mut got = [0; 100];
+                replies.send(&mut message("A"), Epoch(1));
+                replies.send(&mut message("B"), Epoch(0));
+                replies.send(&mut message("C"), Epoch(2));
+                let early = std::io::Read::read(&mut &client, &mut got).unwrap_err();
+                assert_eq!(early.kind(), io::ErrorKind::WouldBlock, "the turn is not over");
+                tokio::task::yield_now().await;
+                assert_eq!(std::io::Read::read(&mut &client, &mut got).unwrap(), 14);
+                assert_eq!((got[5], got[12]), (b'A', b'B'));
+                durable.send(2).unwrap();
+                replies.drained().await;
+                assert_eq!(std::io::Read::read(&mut &client, &mut got).unwrap(), 7);
+                assert_eq!(got[5], b'C');
             })
             .await;
     }

@@ -38,7 +38,8 @@ pub(super) enum Flow {
 /// Serves one client to the end of its session.
 pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
     let Ok(socket) = Socket::new(arrival.socket) else { return };
-    let replies = Replies::new(socket, EngineDurability(server.engine.clone()));
+    let durability = EngineDurability(server.engine.clone());
+    let replies = Replies::new(socket, durability, executor.outbox.clone());
     closing.attach(&replies);
     let writer = tokio::task::spawn_local(replies.clone().write_queued());
     let mut input = Input::new(server.config.integer("max_message_size") as usize);

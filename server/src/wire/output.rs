@@ -94,6 +94,16 @@ impl Output {
         std::mem::take(&mut self.bytes)
     }
 
+    /// Moves all messages to the end of `ready`; the memory of an empty `ready` comes back.
+    pub fn move_to(&mut self, ready: &mut Vec<u8>) {
+        if ready.is_empty() {
+            std::mem::swap(ready, &mut self.bytes);
+        } else {
+            ready.extend_from_slice(&self.bytes);
+        }
+        self.clear();
+    }
+
     /// Appends whole messages that were encoded elsewhere.
     pub fn append(&mut self, messages: &[u8]) {
         self.bytes.extend_from_slice(messages);
