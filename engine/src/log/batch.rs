@@ -36,15 +36,18 @@ pub struct BatchHeader {
     pub last: Epoch,
 }
 
-/// Frames segments (an epoch and its records each, ascending) as batch `number`.
-pub fn encode<'a>(
+/// Frames segments (an epoch and its records each, ascending) as batch `number` in `out`, whose
+/// content goes and whose memory stays.
+pub fn encode_into<'a>(
+    out: &mut Vec<u8>,
     number: BatchNumber,
     first: Epoch,
     last: Epoch,
     segments: impl Iterator<Item = (Epoch, &'a [u8])> + Clone,
-) -> Vec<u8> {
+) {
     let size: usize = segments.clone().map(|(_, records)| SEGMENT_HEADER_LEN + records.len()).sum();
-    let mut out = Vec::with_capacity(HEADER_LEN + size);
+    out.clear();
+    out.reserve(HEADER_LEN + size);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&number.0.to_le_bytes());
@@ -58,6 +61,17 @@ pub fn encode<'a>(
     }
     let crc = crc32c::crc32c(&out[8..]);
     out[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// A batch of its own memory.
+pub fn encode<'a>(
+    number: BatchNumber,
+    first: Epoch,
+    last: Epoch,
+    segments: impl Iterator<Item = (Epoch, &'a [u8])> + Clone,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode_into(&mut out, number, first, last, segments);
     out
 }
 
@@ -106,7 +120,8 @@ mod tests {
     #[test]
     fn a_batch_comes_back_and_any_flipped_bit_is_noticed() {
         let parts = [(Epoch(4), &b"abc"[..]), (Epoch(5), b""), (Epoch(5), b"defg")];
-        let bytes = encode(BatchNumber(9), Epoch(3), Epoch(6), parts.iter().copied());
+        let mut bytes = b"an older batch".to_vec();
+        encode_into(&mut bytes, BatchNumber(9), Epoch(3), Epoch(6), parts.iter().copied());
         let header = BatchHeader { number: BatchNumber(9), first: Epoch(3), last: Epoch(6) };
         assert_eq!(check(&bytes), Some(header));
         let back: Vec<_> = segments(&bytes).map(|segment| segment.expect("well formed")).collect();

@@ -34,8 +34,11 @@ pub struct CommitBuffer {
     bytes: AtomicUsize,
 }
 
+/// One fills while the other is written.
 const SPARE_MAX: usize = 2;
-const SPARE_BYTES_MAX: usize = 4 << 20;
+/// Above the capacity a segment grows to in the time between two batches of a busy thread: a
+/// vector grown anew for each batch costs page faults and copies inside commits.
+const SPARE_BYTES_MAX: usize = 16 << 20;
 
 impl CommitBuffer {
     /// Lets `write` append the records of a commit in `epoch`. Epochs never go back.

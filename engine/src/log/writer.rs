@@ -68,6 +68,9 @@ pub enum LogRefusal {
     Failed,
 }
 
+/// Memory the writer keeps for its next batch.
+const SPARE_BYTES_MAX: usize = 32 << 20;
+
 const OPEN: u8 = 0;
 const FULL: u8 = 1;
 const FAILED: u8 = 2;
@@ -286,6 +289,9 @@ pub struct LogWriter {
     on_failure: Box<dyn Fn(&StoreError) + Send>,
     segments: Vec<(Arc<CommitBuffer>, Segment)>,
     taken: Vec<Segment>,
+    /// The memory of the last batch: batches under load are megabytes each, and fresh pages cost
+    /// more than what is copied into them.
+    spare: Vec<u8>,
 }
 
 impl LogWriter {
@@ -305,6 +311,7 @@ impl LogWriter {
             on_failure,
             segments: Vec::new(),
             taken: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -326,7 +333,8 @@ impl LogWriter {
         }
         let first = Epoch(self.log.durable().0 + 1);
         let records = self.segments.iter().map(|(_, segment)| (segment.epoch, segment.records.as_slice()));
-        let batch = batch::encode(self.next, first, closed, records);
+        let mut batch = std::mem::take(&mut self.spare);
+        batch::encode_into(&mut batch, self.next, first, closed, records);
         for (buffer, segment) in self.segments.drain(..) {
             buffer.recycle(segment.records);
         }
@@ -373,7 +381,11 @@ impl LogWriter {
         let entry = IndexEntry { number: pending.number, last: pending.last, bytes };
         self.log.index.lock().push_back(entry);
         let last = pending.last;
-        self.pending = None;
+        if let Some(written) = self.pending.take()
+            && written.bytes.capacity() <= SPARE_BYTES_MAX
+        {
+            self.spare = written.bytes;
+        }
         self.log.publish(last);
         Ok(bytes)
     }
