@@ -33,6 +33,22 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+class Transport:
+    """How clients reach a server of this run: Unix sockets in one folder, or TCP on loopback."""
+
+    def __init__(self, directory: pathlib.Path, tcp: bool):
+        self.name = "tcp" if tcp else "unix"
+        self.folder = directory / "sockets"
+        self.folder.mkdir()
+        # The oracle runs as another user.
+        self.folder.chmod(0o777)
+
+    def url(self, port: int) -> str:
+        if self.name == "tcp":
+            return f"postgresql://archipel@127.0.0.1:{port}/archipel"
+        return f"postgresql://archipel@/archipel?host={self.folder}&port={port}"
+
+
 def as_postgres(command):
     return ["runuser", "-u", "postgres", "--", *command] if os.geteuid() == 0 else command
 
@@ -46,19 +62,19 @@ class PostgreSql:
 
     name = "postgresql"
 
-    def __init__(self, directory: pathlib.Path):
+    def __init__(self, directory: pathlib.Path, transport: Transport):
         self.data = directory / "postgresql"
         self.port = free_port()
+        self.url = transport.url(self.port)
         self.data.mkdir()
         if os.geteuid() == 0:
-            directory.chmod(0o755)
             shutil.chown(self.data, "postgres")
         initdb = [str(POSTGRES / "initdb"), "-A", "trust", "-U", "archipel", "--locale=C", "-E", "UTF8", "-D", str(self.data)]
         subprocess.run(as_postgres(initdb), check=True, stdout=subprocess.DEVNULL, cwd="/")
         settings = {
             "port": self.port,
             "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": "",
+            "unix_socket_directories": transport.folder,
             "shared_buffers": f"{memory_mb() // 4}MB",
             "max_connections": 200,
             "max_wal_size": "16GB",
@@ -77,10 +93,6 @@ class PostgreSql:
         command = [str(POSTGRES / "pg_ctl"), "-w", "-D", str(self.data), *action]
         subprocess.run(as_postgres(command), check=True, stdout=subprocess.DEVNULL, cwd="/")
 
-    @property
-    def url(self):
-        return f"postgresql://archipel@127.0.0.1:{self.port}/archipel"
-
     def resident_mb(self):
         return None
 
@@ -91,7 +103,8 @@ class PostgreSql:
 class Archipel:
     name = "archipel"
 
-    def __init__(self, directory: pathlib.Path):
+    def __init__(self, directory: pathlib.Path, transport: Transport):
+        self.transport = transport
         self.data = directory / "archipel"
         self.log = open(directory / "archipel.log", "w", encoding="utf-8")
         self.start()
@@ -99,7 +112,10 @@ class Archipel:
     def start(self, tries=5):
         self.port = free_port()
         self.process = subprocess.Popen(
-            [archipel_binary(), "serve", "--http", "off", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)],
+            [
+                archipel_binary(), "serve", "--http", "off", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data),
+                "--set", f"unix_socket_directories={self.transport.folder}",
+            ],
             stdout=self.log,
             stderr=self.log,
         )
@@ -118,7 +134,7 @@ class Archipel:
 
     @property
     def url(self):
-        return f"postgresql://archipel@127.0.0.1:{self.port}/archipel"
+        return self.transport.url(self.port)
 
     def resident_mb(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
@@ -141,6 +157,20 @@ class Archipel:
             self.process.kill()
 
 
+class Canned:
+    """Answers every call with fixed bytes: what kernel, wire and driver allow."""
+
+    name = "canned"
+
+    def __init__(self, workload: str, transport: Transport):
+        self.url = transport.url(free_port())
+        self.process = subprocess.Popen([archipel_binary(), "workload", "canned", workload, "--url", self.url])
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
 def syncs_per_second(directory: pathlib.Path) -> float:
     """Synced appends of 4 kB this disk takes, measured in this very run."""
     path = directory / "sync"
@@ -156,47 +186,121 @@ def syncs_per_second(directory: pathlib.Path) -> float:
     return count / elapsed
 
 
-def drive(server, arguments, regime, directory):
+def drive(url, arguments, directory, *, duration, connections, pipeline=1, synchronous_commit="off", only=None):
     figures = directory / "figures.json"
     command = [
-        archipel_binary(), "workload", "run", arguments.workload, "--url", server.url,
-        "--scale", str(arguments.scale), "--duration", str(arguments.duration), "--warmup", "2", "--quiet",
-        "--connections", str(regime["connections"]), "--pipeline", str(regime["pipeline"]),
-        "--set", f"synchronous_commit={regime['synchronous_commit']}", "--json", str(figures),
+        archipel_binary(), "workload", "run", arguments.workload, "--url", url,
+        "--scale", str(arguments.scale), "--duration", str(duration), "--warmup", "2", "--quiet",
+        "--connections", str(connections), "--pipeline", str(pipeline),
+        "--set", f"synchronous_commit={synchronous_commit}", "--json", str(figures),
     ]
+    if only:
+        command += ["--only", ",".join(only)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with open(figures, encoding="utf-8") as file:
         return json.load(file)
 
 
-def pgbench_check(server, arguments):
-    """PostgreSQL's rate for one call of the workload, by pgbench and by our driver, with the same parameters."""
-    only, script = {
-        "tpcc": ("stock_level", "\\set w :client_id % {s} + 1\n\\set d :client_id % 10 + 1\n\\set t random(10, 20)\nCALL stock_level(:w, :d, :t);\n"),
-        "tatp": ("get_access_data", "\\set s random(1, {s} * 100000)\nSELECT * FROM get_access_data(:s, 1::smallint);\n"),
-    }[arguments.workload]
-    with tempfile.NamedTemporaryFile("w", suffix=".sql", delete=False) as file:
-        file.write(script.format(s=arguments.scale))
-    command = ["pgbench", "-n", "-M", "prepared", "-c", "16", "-j", "1", "-T", str(arguments.duration), "-f", file.name, server.url]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    os.unlink(file.name)
-    rate = next(float(line.split()[2]) for line in output.splitlines() if line.startswith("tps"))
-    with tempfile.NamedTemporaryFile(suffix=".json") as figures:
-        command = [
-            archipel_binary(), "workload", "run", arguments.workload, "--url", server.url, "--scale", str(arguments.scale),
-            "--duration", str(arguments.duration), "--quiet", "--connections", "16", "--only", only, "--json", figures.name,
-        ]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        ours = json.load(open(figures.name, encoding="utf-8"))["throughput"]
-    return {"call": only, "pgbench": rate, "driver": ours, "ratio": ours / rate}
+def pgbench_scripts(arguments, connections):
+    """Calls pgbench can draw the driver's own parameters for, each with its weight in the mix."""
+    if arguments.workload == "tpcc":
+        # As the driver's terminals: a home warehouse and a district each.
+        scale = arguments.scale
+        home = f":client_id % {scale}" if connections >= scale else f":client_id * {scale} / {connections}"
+        draw = f"\\set w {home} + 1\n\\set d :client_id % 10 + 1\n\\set t random(10, 20)\n"
+        return {"stock_level": (1, draw + "CALL stock_level(:w, :d, :t);\n")}
+    subscribers = arguments.scale * 100_000
+    a = 65_535 if subscribers <= 1_000_000 else 1_048_575 if subscribers <= 10_000_000 else 2_097_151
+    draw = f"\\set s (random(0, {a}) | random(1, {subscribers})) % {subscribers} + 1\n\\set f random(1, 4)\n"
+    times = "\\set b random(0, 2) * 8\n\\set e random(1, 24)\n"
+    data = "\\set b random(0, 1)\n\\set d random(0, 255)\n"
+    return {
+        "get_subscriber_data": (35, draw + "SELECT * FROM get_subscriber_data(:s);\n"),
+        "get_new_destination": (10, draw + times + "SELECT * FROM get_new_destination(:s, :f, :b, :e);\n"),
+        "get_access_data": (35, draw + "SELECT * FROM get_access_data(:s, :f);\n"),
+        "update_subscriber_data": (2, draw + data + "CALL update_subscriber_data(:s, :b, :f, :d);\n"),
+    }
+
+
+def pgbench_check(server, arguments, directory):
+    """PostgreSQL's rate for the same calls with the same parameters, by pgbench and by our driver."""
+    connections = 16
+    duration = max(arguments.duration // 2, 2)
+    scripts = pgbench_scripts(arguments, connections)
+    command = ["pgbench", "-n", "-M", "prepared", "-c", str(connections), "-j", "1", "-T", str(duration)]
+    for name, (weight, text) in scripts.items():
+        path = directory / f"{name}.sql"
+        path.write_text(text, encoding="utf-8")
+        command += ["-f", f"{path}@{weight}"]
+    environment = {**os.environ, "PGOPTIONS": "-c synchronous_commit=off"}
+    rates = {"pgbench": [], "driver": []}
+    for _ in range(arguments.rounds):
+        output = subprocess.run([*command, server.url], check=True, capture_output=True, text=True, env=environment).stdout
+        rates["pgbench"].append(next(float(line.split()[2]) for line in output.splitlines() if line.startswith("tps")))
+        figures = drive(server.url, arguments, directory, duration=duration, connections=connections, only=list(scripts))
+        rates["driver"].append(figures["throughput"])
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    return {"calls": list(scripts), "medians": medians, "ratio": medians["driver"] / medians["pgbench"], "runs": rates}
+
+
+def measure(regime, servers, canned, arguments, directory):
+    """The regime's runs, taking turns, and what follows from them."""
+    settings = {name: regime[name] for name in ("connections", "pipeline", "synchronous_commit")}
+    durable = regime["synchronous_commit"] == "on"
+    runs = {server.name: [] for server in servers}
+    ceilings, syncs = [], []
+    for round_number in range(arguments.rounds):
+        if durable:
+            syncs.append(syncs_per_second(directory))
+        else:
+            # Nothing is kept, so a canned answer cannot be durable.
+            ceilings.append(drive(canned.url, arguments, directory, duration=2, **settings)["throughput"])
+        # The order alternates, so that a drifting machine favours nobody.
+        for server in servers if round_number % 2 == 0 else reversed(servers):
+            figures = drive(server.url, arguments, directory, duration=arguments.duration, **settings)
+            runs[server.name].append(figures)
+            print(f"  {regime['name']:<10} {server.name:<11} {figures['throughput']:>10.0f} tx/s  errors {figures['errors']}", flush=True)
+    medians = {server: statistics.median(run["throughput"] for run in all_runs) for server, all_runs in runs.items()}
+    result = {**regime, "medians": medians, "ratio": medians["archipel"] / medians["postgresql"], "runs": runs}
+    if durable:
+        result["syncs_per_second"] = statistics.median(syncs)
+        # Group commit: each client can see a commit for every other sync.
+        result["commits_syncs_allow"] = regime["connections"] * result["syncs_per_second"] / 2
+    else:
+        ceiling = statistics.median(ceilings)
+        result["canned"] = {"median": ceiling, "runs": ceilings, "share": {name: rate / ceiling for name, rate in medians.items()}}
+    return result
+
+
+def report(result):
+    print(f"\n{result['workload']}, scale {result['scale']}, {result['transport']} sockets, medians of {result['rounds']} (committed transactions a second)")
+    print(f"{'regime':<12} {'connections':>11} {'PostgreSQL 15':>14} {'Archipel':>10} {'ratio':>7}   beside")
+    for name, regime in result["regimes"].items():
+        medians = regime["medians"]
+        if "canned" in regime:
+            share = regime["canned"]["share"]
+            beside = f"canned answers {regime['canned']['median']:.0f}: PostgreSQL {share['postgresql']:.0%}, Archipel {share['archipel']:.0%} of it"
+        else:
+            allowed = regime["commits_syncs_allow"]
+            beside = f"{regime['syncs_per_second']:.0f} syncs a second allow {allowed:.0f}: Archipel {medians['archipel'] / allowed:.0%} of it"
+        print(f"{name:<12} {regime['connections']:>11} {medians['postgresql']:>14.0f} {medians['archipel']:>10.0f} {regime['ratio']:>6.2f}x   {beside}")
+    check = result["driver_check"]
+    off = check["ratio"] - 1
+    verdict = "within 10 %" if abs(off) <= 0.10 else "NOT within 10 %"
+    print(
+        f"PostgreSQL by pgbench and by this driver, same calls and parameters ({', '.join(check['calls'])}): "
+        f"{check['medians']['pgbench']:.0f} and {check['medians']['driver']:.0f}, {off:+.1%}: {verdict}"
+    )
+    print(f"Archipel: {result['archipel_resident_after_load_mb']} MB resident after load, recovery after kill -9 {result['archipel_recovery_s']:.1f} s")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="side-by-side")
     parser.add_argument("workload", choices=["tpcc", "tatp"])
     parser.add_argument("--scale", type=int)
-    parser.add_argument("--duration", type=int, default=10)
+    parser.add_argument("--duration", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tcp", action="store_true", help="TCP on loopback instead of Unix sockets")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.scale is None:
@@ -213,41 +317,31 @@ def main():
 
     with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
         directory = pathlib.Path(name)
-        servers = []
+        if os.geteuid() == 0:
+            # The oracle's user walks through it.
+            directory.chmod(0o755)
+        transport = Transport(directory, arguments.tcp)
+        result = {"workload": arguments.workload, "scale": arguments.scale, "rounds": arguments.rounds, "transport": transport.name}
+        started = []
         try:
-            servers += [PostgreSql(directory), Archipel(directory)]
-            result = {"workload": arguments.workload, "scale": arguments.scale, "rounds": arguments.rounds, "regimes": {}}
+            servers = []
+            for kind in (PostgreSql, Archipel):
+                servers.append(kind(directory, transport))
+                started.append(servers[-1])
+            canned = Canned(arguments.workload, transport)
+            started.append(canned)
             for server in servers:
                 load = [archipel_binary(), "workload", "load", arguments.workload, "--url", server.url, "--scale", str(arguments.scale)]
                 subprocess.run(load, check=True)
             result["archipel_resident_after_load_mb"] = servers[1].resident_mb()
-            result["driver_check"] = pgbench_check(servers[0], arguments)
-            result["syncs_per_second"] = syncs_per_second(directory)
-            for regime in regimes:
-                runs = {server.name: [] for server in servers}
-                for round_number in range(arguments.rounds):
-                    # The order alternates, so that a drifting machine favours nobody.
-                    for server in servers if round_number % 2 == 0 else reversed(servers):
-                        figures = drive(server, arguments, regime, directory)
-                        runs[server.name].append(figures)
-                        print(f"  {regime['name']:<10} {server.name:<11} {figures['throughput']:>10.0f} tx/s  errors {figures['errors']}", flush=True)
-                medians = {server: statistics.median(run["throughput"] for run in all_runs) for server, all_runs in runs.items()}
-                ratio = medians["archipel"] / medians["postgresql"]
-                result["regimes"][regime["name"]] = {**regime, "medians": medians, "ratio": ratio, "runs": runs}
+            result["driver_check"] = pgbench_check(servers[0], arguments, directory)
+            result["regimes"] = {regime["name"]: measure(regime, servers, canned, arguments, directory) for regime in regimes}
             result["archipel_recovery_s"] = servers[1].recovery_s()
         finally:
-            for server in servers:
+            for server in started:
                 server.stop()
 
-    print(f"\n{arguments.workload}, scale {arguments.scale}, medians of {arguments.rounds} (committed transactions a second)")
-    print(f"{'regime':<12} {'connections':>11} {'PostgreSQL 15':>14} {'Archipel':>10} {'ratio':>7}")
-    for name, regime in result["regimes"].items():
-        medians = regime["medians"]
-        print(f"{name:<12} {regime['connections']:>11} {medians['postgresql']:>14.0f} {medians['archipel']:>10.0f} {regime['ratio']:>6.2f}x")
-    check = result["driver_check"]
-    print(f"driver check ({check['call']} on PostgreSQL): pgbench {check['pgbench']:.0f}, driver {check['driver']:.0f}")
-    print(f"synced 4 kB appends a second on this disk: {result['syncs_per_second']:.0f}")
-    print(f"Archipel: {result['archipel_resident_after_load_mb']} MB resident after load, recovery after kill -9 {result['archipel_recovery_s']:.1f} s")
+    report(result)
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

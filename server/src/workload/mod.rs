@@ -5,9 +5,11 @@
 //!   the measurement, so it encodes and skips bytes instead of building rows
 //! - [`load`]    schema, procedures and COPY streams, with a progress bar
 //! - [`run`]     the drivers' loop, live figures
+//! - [`canned`]  a server of canned answers: the ceiling of what the wire allows
 //! - [`report`]  latency histograms, the final table and its JSON
 //! - [`tpcc`], [`tatp`]  the two workloads
 
+mod canned;
 mod client;
 mod load;
 mod report;
@@ -69,6 +71,9 @@ enum Action {
     Run(RunArgs),
     /// Verify the workload's consistency conditions.
     Check(CheckArgs),
+    /// Answer every call with fixed bytes, to see what wire and driver allow.
+    #[command(hide = true)]
+    Canned(CannedArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -115,6 +120,12 @@ struct LoadArgs {
 }
 
 #[derive(Debug, Args)]
+struct CannedArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Args)]
 struct RunArgs {
     #[command(flatten)]
     target: Target,
@@ -135,9 +146,9 @@ struct RunArgs {
     /// Settings for every session, as `name=value`; repeatable.
     #[arg(long = "set")]
     settings: Vec<String>,
-    /// Only this transaction instead of the mix.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only these transactions of the mix, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Seed of the driver's random numbers; 0 takes one from the clock.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -167,6 +178,8 @@ struct Call {
     sql: &'static str,
     /// Share of the mix, in hundredths.
     weight: u32,
+    /// Widths in bytes of a usual answer's columns, for canned answers.
+    answer: &'static [u16],
 }
 
 /// Writes one row of a COPY stream.
@@ -225,6 +238,7 @@ pub fn main(args: WorkloadArgs) -> i32 {
         Action::Load(args) => load::load(&args),
         Action::Run(args) => run::run(&args),
         Action::Check(args) => load::check(&args),
+        Action::Canned(args) => canned::serve(&args),
     };
     match outcome {
         Ok(()) => 0,

@@ -24,7 +24,7 @@ struct Shared {
 /// `archipel workload run`.
 pub fn run(args: &RunArgs) -> Result<()> {
     let workload = args.target.name.workload(args.target.scale);
-    let weights = weights(workload.calls(), args.only.as_deref())?;
+    let weights = weights(workload.calls(), &args.only)?;
     let acknowledged = match &args.acknowledged {
         Some(path) => Some(Mutex::new(std::io::BufWriter::new(std::fs::File::create(path)?))),
         None => None,
@@ -197,14 +197,12 @@ async fn drive(
     }
 }
 
-fn weights(calls: &[Call], only: Option<&str>) -> Result<Vec<u32>> {
-    let weights: Vec<u32> = calls
-        .iter()
-        .map(|call| if only.is_none_or(|only| only == call.name) { call.weight } else { 0 })
-        .collect();
-    if weights.iter().all(|&weight| weight == 0) {
+fn weights(calls: &[Call], only: &[String]) -> Result<Vec<u32>> {
+    let named = |call: &Call| only.is_empty() || only.iter().any(|name| name == call.name);
+    let weights = calls.iter().map(|call| if named(call) { call.weight } else { 0 }).collect();
+    if only.iter().any(|name| calls.iter().all(|call| call.name != name)) {
         let names: Vec<_> = calls.iter().map(|call| call.name).collect();
-        return Err(WorkloadError::Usage(format!("--only takes one of: {}", names.join(", "))));
+        return Err(WorkloadError::Usage(format!("--only takes some of: {}", names.join(", "))));
     }
     Ok(weights)
 }

@@ -26,22 +26,54 @@ const UPDATE_LOCATION: usize = 4;
 const INSERT_CALL_FORWARDING: usize = 5;
 const DELETE_CALL_FORWARDING: usize = 6;
 
+/// Widths of a subscriber's columns.
+const SUBSCRIBER: [u16; 34] = {
+    let mut widths = [2; 34];
+    widths[0] = 4;
+    widths[1] = 15;
+    widths[32] = 4;
+    widths[33] = 4;
+    widths
+};
+
 static CALLS: [Call; 7] = [
-    Call { name: "get_subscriber_data", sql: "SELECT * FROM get_subscriber_data($1)", weight: 35 },
+    Call {
+        name: "get_subscriber_data",
+        sql: "SELECT * FROM get_subscriber_data($1)",
+        weight: 35,
+        answer: &SUBSCRIBER,
+    },
     Call {
         name: "get_new_destination",
         sql: "SELECT * FROM get_new_destination($1, $2, $3, $4)",
         weight: 10,
+        answer: &[15],
     },
-    Call { name: "get_access_data", sql: "SELECT * FROM get_access_data($1, $2)", weight: 35 },
-    Call { name: "update_subscriber_data", sql: "CALL update_subscriber_data($1, $2, $3, $4)", weight: 2 },
-    Call { name: "update_location", sql: "CALL update_location($1, $2)", weight: 14 },
+    Call {
+        name: "get_access_data",
+        sql: "SELECT * FROM get_access_data($1, $2)",
+        weight: 35,
+        answer: &[2, 2, 3, 5],
+    },
+    Call {
+        name: "update_subscriber_data",
+        sql: "CALL update_subscriber_data($1, $2, $3, $4)",
+        weight: 2,
+        answer: &[1],
+    },
+    Call { name: "update_location", sql: "CALL update_location($1, $2)", weight: 14, answer: &[1] },
     Call {
         name: "insert_call_forwarding",
         sql: "CALL insert_call_forwarding($1, $2, $3, $4, $5)",
         weight: 2,
+        answer: &[],
     },
-    Call { name: "delete_call_forwarding", sql: "CALL delete_call_forwarding($1, $2, $3)", weight: 2 },
+    Call {
+        name: "delete_call_forwarding",
+        sql: "CALL delete_call_forwarding($1, $2, $3)",
+        weight: 2,
+        answer: &[1],
+    },
 ];
 
 /// Referential counts: no child without its parent, and the numbers a population must have.

@@ -32,11 +32,16 @@ const DELIVERY: usize = 3;
 const STOCK_LEVEL: usize = 4;
 
 static CALLS: [Call; 5] = [
-    Call { name: "new_order", sql: "CALL new_order($1, $2, $3, $4, $5, $6)", weight: 45 },
-    Call { name: "payment", sql: "CALL payment($1, $2, $3, $4, $5, $6, $7)", weight: 43 },
-    Call { name: "order_status", sql: "CALL order_status($1, $2, $3, $4)", weight: 4 },
-    Call { name: "delivery", sql: "CALL delivery($1, $2)", weight: 4 },
-    Call { name: "stock_level", sql: "CALL stock_level($1, $2, $3)", weight: 4 },
+    Call { name: "new_order", sql: "CALL new_order($1, $2, $3, $4, $5, $6)", weight: 45, answer: &[4, 14] },
+    Call { name: "payment", sql: "CALL payment($1, $2, $3, $4, $5, $6, $7)", weight: 43, answer: &[4, 14] },
+    Call {
+        name: "order_status",
+        sql: "CALL order_status($1, $2, $3, $4)",
+        weight: 4,
+        answer: &[4, 14, 4, 8, 4, 100, 180],
+    },
+    Call { name: "delivery", sql: "CALL delivery($1, $2)", weight: 4, answer: &[4] },
+    Call { name: "stock_level", sql: "CALL stock_level($1, $2, $3)", weight: 4, answer: &[8] },
 ];
 
 impl Workload for Tpcc {
