@@ -15,6 +15,9 @@ use crate::program::Stop;
 use crate::table::TableMeta;
 use crate::txn::{InteractiveState, LockWait, Place, RowWaiter, Txn, WaitEdge};
 
+/// How many changes of queues are tried together before a cycle counts as a deadlock.
+const REARRANGEMENTS_MAX: usize = 4;
+
 /// How long a lock is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockScope {
@@ -366,22 +369,48 @@ impl crate::engine::Shared {
         }
     }
 
-    /// Breaks a cycle of waiters, which begins with `first`, if somebody in it is only behind
-    /// somebody else in a queue: then nobody must give up. Of several the last is let ahead, as
-    /// in PostgreSQL.
+    /// Breaks a cycle of waiters, which begins with `first`, if it is enough that some go ahead
+    /// of others whom only a place in a queue puts before them: then nobody must give up.
     pub(crate) fn overtake(self: &Arc<Self>, cycle: &[WaitEdge], first: &RowWaiter) -> bool {
         let Some(who) = first.who else { return false };
-        // It left the graph as the victim that it may not be.
-        self.waits.publish(who, first.blockers());
         let mut woken = Vec::new();
-        let mut edges = cycle.iter().rev();
-        let overtaken =
-            edges.any(|edge| self.locks.overtake(&self.waits, edge.waiter, edge.blocker, &mut woken));
-        if !overtaken {
+        let broken = self.rearrange(cycle, (who, first), &mut Vec::new(), &mut woken);
+        if !broken {
             self.waits.forget(who);
         }
+        // Who was woken for a place it has lost again looks, and waits again.
         self.wake(woken);
-        overtaken
+        broken
+    }
+
+    /// Tries one change after another, the last of the cycle first, as PostgreSQL does; what
+    /// leads into another cycle is tried further, but never against what was `changed` before.
+    fn rearrange(
+        &self,
+        cycle: &[WaitEdge],
+        (who, first): (TxnId, &RowWaiter),
+        changed: &mut Vec<WaitEdge>,
+        woken: &mut Vec<Arc<RowWaiter>>,
+    ) -> bool {
+        for &edge in cycle.iter().rev() {
+            let against = WaitEdge { waiter: edge.blocker, blocker: edge.waiter };
+            if changed.len() == REARRANGEMENTS_MAX || changed.contains(&against) {
+                continue;
+            }
+            // The first has left the graph as the victim that it may not be.
+            self.waits.publish(who, first.blockers());
+            let Some(moved) = self.locks.overtake(&self.waits, edge.waiter, edge.blocker, woken) else {
+                continue;
+            };
+            let Some(next) = self.waits.break_cycle(who) else { return true };
+            changed.push(edge);
+            if self.rearrange(&next, (who, first), changed, woken) {
+                return true;
+            }
+            changed.pop();
+            self.locks.put_back(&self.waits, moved, woken);
+        }
+        false
     }
 
     /// A client's program has ended: a place it kept in a queue is free.

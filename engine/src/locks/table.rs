@@ -110,17 +110,15 @@ impl Lock {
             .map(|holder| holder.owner)
     }
 
-    /// The requests before `place` in the way of `mode`.
-    fn soft<'l>(
-        &'l self,
-        place: usize,
-        client: &'l Arc<Client>,
-        mode: ObjectMode,
-    ) -> impl Iterator<Item = TxnId> + 'l {
-        self.queue[..place]
+    /// Who is in the way of a request at `place`, for the deadlock search, which begins with the
+    /// last: the requests before it, nearest first, then the holders.
+    fn blockers(&self, place: usize, client: &Arc<Client>, mode: ObjectMode) -> Vec<TxnId> {
+        let ahead = self.queue[..place]
             .iter()
-            .filter(move |request| !Arc::ptr_eq(&request.client, client) && request.mode.conflicts(mode))
-            .map(|request| request.owner)
+            .rev()
+            .filter(|request| !Arc::ptr_eq(&request.client, client) && request.mode.conflicts(mode))
+            .map(|request| request.owner);
+        ahead.chain(self.hard(client, mode)).collect()
     }
 
     /// Where a new request belongs: before the first that waits for what its client holds.
@@ -161,9 +159,11 @@ impl Lock {
     fn changed(&mut self, tag: LockTag, waits: &WaitGraph, woken: &mut Vec<Arc<RowWaiter>>) {
         woken.append(&mut self.bystanders);
         for (place, request) in self.queue.iter().enumerate() {
-            let mut blockers: Vec<TxnId> = self.hard(&request.client, request.mode).collect();
-            blockers.extend(self.soft(place, &request.client, request.mode));
+            let blockers = self.blockers(place, &request.client, request.mode);
             if blockers.is_empty() {
+                if let Some(node) = request.waiter.who {
+                    waits.forget(node);
+                }
                 woken.push(request.waiter.clone());
                 continue;
             }
@@ -204,9 +204,8 @@ impl LockTable {
         let lock = shard.entry(tag).or_default();
         let before = lock.queue.iter().position(|request| Arc::ptr_eq(&request.client, asker.client));
         let place = before.unwrap_or_else(|| lock.place(asker.client));
-        let hard: Vec<TxnId> = lock.hard(asker.client, mode).collect();
-        let soft: Vec<TxnId> = lock.soft(place, asker.client, mode).collect();
-        if hard.is_empty() && soft.is_empty() {
+        let blockers = lock.blockers(place, asker.client, mode);
+        if blockers.is_empty() {
             if let Some(at) = before {
                 lock.queue.remove(at);
                 asker.client.set_queued(None);
@@ -230,8 +229,6 @@ impl LockTable {
             }
             return Asked::Deadlock;
         }
-        let mut blockers = hard;
-        blockers.extend_from_slice(&soft);
         if let Some(node) = asker.node {
             waits.publish(node, blockers.clone());
         }
@@ -284,9 +281,9 @@ impl LockTable {
         waiter: TxnId,
         blocker: TxnId,
         woken: &mut Vec<Arc<RowWaiter>>,
-    ) -> bool {
+    ) -> Option<Moved> {
         for shard in &self.shards {
-            for (tag, lock) in shard.lock().iter_mut() {
+            for (&tag, lock) in shard.lock().iter_mut() {
                 let place = |who| lock.queue.iter().position(|request| request.waiter.who == Some(who));
                 let (Some(behind), Some(ahead)) = (place(waiter), place(blocker)) else { continue };
                 let request = &lock.queue[behind];
@@ -296,11 +293,24 @@ impl LockTable {
                 }
                 let request = lock.queue.remove(behind);
                 lock.queue.insert(ahead, request);
-                lock.changed(*tag, waits, woken);
-                return true;
+                lock.changed(tag, waits, woken);
+                return Some(Moved { tag, waiter, behind });
             }
         }
-        false
+        None
+    }
+
+    /// Takes an overtaking back.
+    pub fn put_back(&self, waits: &WaitGraph, moved: Moved, woken: &mut Vec<Arc<RowWaiter>>) {
+        let mut shard = self.shard(moved.tag).lock();
+        let Some(lock) = shard.get_mut(&moved.tag) else { return };
+        let found = lock.queue.iter().position(|request| request.waiter.who == Some(moved.waiter));
+        if let Some(at) = found {
+            let request = lock.queue.remove(at);
+            let behind = moved.behind.min(lock.queue.len());
+            lock.queue.insert(behind, request);
+            lock.changed(moved.tag, waits, woken);
+        }
     }
 
     /// What a one-shot finds at a table: nobody, or whom it must let pass. `None` also when the
@@ -421,6 +431,13 @@ impl LockTable {
         views.sort_by_key(|view| (view.lock.tag, view.client, view.lock.mode));
         views
     }
+}
+
+/// Who went ahead in a queue, and from where.
+pub(crate) struct Moved {
+    tag: LockTag,
+    waiter: TxnId,
+    behind: usize,
 }
 
 /// What a one-shot found at a table whose mark is set.

@@ -42,7 +42,8 @@ impl RunOptions {
 
     /// The program has ended for good: it wants nothing any more.
     fn withdraw(&self, shared: &Arc<Shared>) {
-        if let Some(client) = &self.client {
+        let of_transaction = self.interactive.as_ref().map(|interactive| &interactive.client);
+        if let Some(client) = self.client.as_ref().or(of_transaction) {
             client.end_wait();
             shared.withdraw(client);
         }

@@ -1,0 +1,215 @@
+//! LOCK TABLE and advisory locks: who waits for whom, one-shots included, and what is left.
+
+mod common;
+
+use archipel_engine::id::GroupId;
+use archipel_engine::{
+    Client, Engine, Interactive, LockScope, LockTables, LockTag, LockWait, ObjectMode, Stop, Submission,
+    SubmitOptions, Txn,
+};
+use common::*;
+use std::sync::Arc;
+
+const KEY: LockTag = LockTag::Advisory(0, 7, false);
+
+fn bank() -> Engine {
+    let (engine, _) = stepped();
+    open_bank(&engine, 20);
+    engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(10)]).wait().outcome.result.expect("it splits");
+    engine
+}
+
+fn lock(
+    engine: &Engine,
+    transaction: &Interactive,
+    mode: ObjectMode,
+    wait: LockWait,
+) -> Submission<LockTables> {
+    let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+    engine.submit(LockTables::new(vec![ACCOUNTS], mode, wait), options)
+}
+
+fn finished<P: archipel_engine::Program>(submission: &mut Submission<P>) -> Option<Result<(), Stop>> {
+    submission.try_take().map(|completed| completed.outcome.result)
+}
+
+/// A program of a client that does one thing.
+fn as_client(
+    engine: &Engine,
+    client: &Arc<Client>,
+    body: impl FnMut(&mut Txn<'_>) -> Result<bool, Stop> + Send + 'static,
+) -> Submission<Script<bool>> {
+    let options = SubmitOptions { client: Some(client), ..SubmitOptions::default() };
+    engine.submit(script(|_, _| {}, body), options)
+}
+
+#[test]
+fn one_shots_wait_for_a_locked_table_and_go_on_when_it_is_free() {
+    let engine = bank();
+    let transaction = engine.begin();
+    assert_eq!(finished(&mut lock(&engine, &transaction, ObjectMode::Share, LockWait::Wait)), Some(Ok(())));
+    let client = engine.client(1);
+    let mut reads = as_client(&engine, &client, |txn| Ok(balance(txn, 3)?.is_some()));
+    assert_eq!(finished(&mut reads), Some(Ok(())), "SHARE lets readers pass");
+    let mut writes = as_client(&engine, &client, |txn| transfer(txn, 1, 15, 30).map(|()| true));
+    assert_eq!(finished(&mut writes), None, "and no writers");
+    assert!(client.wait().is_some_and(|wait| wait.blockers == [transaction.id()]));
+    engine.commit(&transaction).wait().outcome.result.expect("committed");
+    writes.wait().outcome.result.expect("it goes on");
+    assert!(client.wait().is_none());
+    assert!(engine.object_locks().is_empty(), "nothing is left");
+}
+
+#[test]
+fn what_a_transaction_has_done_is_in_the_way_of_whoever_locks_the_table() {
+    let engine = bank();
+    let (reader, writer, strong) = (engine.begin(), engine.begin(), engine.begin());
+    within(&engine, &reader, |txn| balance(txn, 3)).expect("read");
+    within(&engine, &writer, |txn| transfer(txn, 1, 15, 30)).expect("moved");
+    let mut refused = lock(&engine, &strong, ObjectMode::Share, LockWait::NoWait);
+    assert_eq!(finished(&mut refused), Some(Err(Stop::LockNotAvailable)));
+    let mut shares = lock(&engine, &strong, ObjectMode::Share, LockWait::Wait);
+    assert_eq!(finished(&mut shares), None);
+    engine.rollback(&writer).wait().outcome.result.expect("rolled back");
+    shares.wait().outcome.result.expect("only the reader is left");
+    let mut alone = lock(&engine, &strong, ObjectMode::AccessExclusive, LockWait::Wait);
+    assert_eq!(finished(&mut alone), None, "the reader is in the way of that");
+    drop(reader);
+    alone.wait().outcome.result.expect("nobody is");
+}
+
+#[test]
+fn nobody_overtakes_who_waits_for_a_table() {
+    let engine = bank();
+    let (reader, strong, late) = (engine.begin(), engine.begin(), engine.begin());
+    within(&engine, &reader, |txn| balance(txn, 3)).expect("read");
+    let mut waits = lock(&engine, &strong, ObjectMode::AccessExclusive, LockWait::Wait);
+    assert_eq!(finished(&mut waits), None);
+    let client = engine.client(1);
+    let mut one_shot = as_client(&engine, &client, |txn| Ok(balance(txn, 3)?.is_some()));
+    assert_eq!(finished(&mut one_shot), None);
+    let mut later = lock(&engine, &late, ObjectMode::AccessShare, LockWait::Wait);
+    assert_eq!(finished(&mut later), None);
+    // Who uses the table already goes first.
+    within(&engine, &reader, |txn| balance(txn, 4)).expect("read");
+    engine.commit(&reader).wait().outcome.result.expect("committed");
+    waits.wait().outcome.result.expect("its turn");
+    assert_eq!(finished(&mut later), None);
+    engine.commit(&strong).wait().outcome.result.expect("committed");
+    later.wait().outcome.result.expect("its turn");
+    one_shot.wait().outcome.result.expect("its turn");
+}
+
+#[test]
+fn a_place_in_a_queue_makes_no_deadlock() {
+    let engine = bank();
+    // One holds the table weakly; two waits for all of it; one wants more, which only two's
+    // place in the queue is in the way of: it goes first.
+    let (one, two) = (engine.begin(), engine.begin());
+    let locked = lock(&engine, &one, ObjectMode::RowExclusive, LockWait::Wait);
+    locked.wait().outcome.result.expect("nobody is in the way");
+    let mut all = lock(&engine, &two, ObjectMode::AccessExclusive, LockWait::Wait);
+    assert_eq!(finished(&mut all), None);
+    let more = lock(&engine, &one, ObjectMode::Exclusive, LockWait::Wait);
+    more.wait().outcome.result.expect("who holds the table goes first");
+    engine.commit(&one).wait().outcome.result.expect("committed");
+    all.wait().outcome.result.expect("its turn");
+}
+
+#[test]
+fn a_cycle_of_advisory_locks_and_rows_is_found() {
+    let engine = bank();
+    let client = engine.client(1);
+    as_client(&engine, &client, |txn| {
+        txn.lock_object(KEY, ObjectMode::Exclusive, LockScope::Session, LockWait::Wait).map(|()| true)
+    })
+    .wait()
+    .outcome
+    .result
+    .expect("free");
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| transfer(txn, 1, 15, 30)).expect("moved");
+    // The client's one-shot waits for the row, holding its advisory lock.
+    let waits = as_client(&engine, &client, |txn| transfer(txn, 1, 15, 1).map(|()| true));
+    let mut submission = engine.submit(
+        script(
+            |_, _| {},
+            |txn: &mut Txn<'_>| {
+                txn.lock_object(KEY, ObjectMode::Exclusive, LockScope::Transaction, LockWait::Wait)
+                    .map(|()| true)
+            },
+        ),
+        SubmitOptions { transaction: Some(&transaction), ..SubmitOptions::default() },
+    );
+    assert_eq!(finished(&mut submission), None);
+    let cycle = submission.canceller().and_then(|canceller| canceller.break_deadlock()).expect("a cycle");
+    assert_eq!(cycle.len(), 2);
+    assert_eq!(submission.wait().outcome.result, Err(Stop::Deadlock));
+    engine.rollback(&transaction).wait().outcome.result.expect("rolled back");
+    waits.wait().outcome.result.expect("it goes on");
+    client.release();
+    assert!(engine.object_locks().is_empty());
+}
+
+#[test]
+fn an_undone_run_has_taken_nothing_and_a_failed_one_keeps_what_is_the_sessions() {
+    let engine = bank();
+    let (client, other) = (engine.client(1), engine.client(2));
+    let take = |scope| move |txn: &mut Txn<'_>| txn.try_lock_object(KEY, ObjectMode::Exclusive, scope);
+    let completed = as_client(&engine, &client, move |txn| {
+        txn.lock_object(KEY, ObjectMode::Exclusive, LockScope::Session, LockWait::Wait)?;
+        Err(Stop::Interactive)
+    })
+    .wait();
+    assert_eq!(completed.outcome.result, Err(Stop::Interactive));
+    assert!(engine.object_locks().is_empty(), "it is going to run again");
+    let completed = as_client(&engine, &client, move |txn| {
+        txn.lock_object(KEY, ObjectMode::Exclusive, LockScope::Session, LockWait::Wait)?;
+        Err(Stop::Abort)
+    })
+    .wait();
+    assert_eq!(completed.outcome.result, Err(Stop::Abort));
+    let tried = as_client(&engine, &other, take(LockScope::Transaction)).wait();
+    assert_eq!(tried.program.value, Some(false));
+    as_client(&engine, &client, |txn| Ok(txn.unlock_object(KEY, ObjectMode::Exclusive)))
+        .wait()
+        .outcome
+        .result
+        .expect("given back");
+    let tried = as_client(&engine, &other, take(LockScope::Transaction)).wait();
+    assert_eq!(tried.program.value, Some(true));
+    assert!(engine.object_locks().is_empty(), "a one-shot's own transaction is over");
+}
+
+#[test]
+fn a_cycle_over_places_in_a_queue_is_rearranged_and_nobody_gives_up() {
+    let engine = bank();
+    let (first, second) = (LockTag::Advisory(0, 1, false), LockTag::Advisory(0, 2, false));
+    let [one, two, three, four] = [(); 4].map(|()| engine.begin());
+    let lock = |transaction: &Interactive, tag, mode| {
+        let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+        let body = move |txn: &mut Txn<'_>| {
+            txn.lock_object(tag, mode, LockScope::Transaction, LockWait::Wait).map(|()| true)
+        };
+        engine.submit(script(|_, _| {}, body), options)
+    };
+    lock(&one, first, ObjectMode::ShareUpdateExclusive).wait().outcome.result.expect("free");
+    lock(&two, second, ObjectMode::AccessShare).wait().outcome.result.expect("free");
+    let mut waits = vec![
+        lock(&two, first, ObjectMode::ShareUpdateExclusive),
+        lock(&three, second, ObjectMode::AccessExclusive),
+        lock(&four, second, ObjectMode::AccessExclusive),
+        lock(&one, second, ObjectMode::ShareUpdateExclusive),
+    ];
+    assert!(waits.iter_mut().all(|submission| finished(submission).is_none()));
+    // One waits only behind three and four, who wait for two, who waits for one.
+    let last = waits.pop().expect("there are four");
+    assert_eq!(last.canceller().and_then(|canceller| canceller.break_deadlock()), None);
+    last.wait().outcome.result.expect("it went ahead");
+    for (transaction, submission) in [one, two, three].into_iter().zip(waits) {
+        engine.commit(&transaction).wait().outcome.result.expect("committed");
+        submission.wait().outcome.result.expect("its turn");
+    }
+    engine.commit(&four).wait().outcome.result.expect("committed");
+    assert!(engine.object_locks().is_empty());
+}
