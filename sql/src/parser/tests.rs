@@ -642,3 +642,18 @@ proptest! {
         let _ = parse(&text);
     }
 }
+
+#[test]
+fn a_locking_clause_belongs_to_its_statement_to_the_last_word() {
+    for first in [
+        "select * from t for key share",
+        "select * from t for no key update of t",
+        "select * from t for update nowait",
+        "select * from t for share skip locked limit 1",
+        "select * from t for update limit 2",
+    ] {
+        let text = format!("{first}; select 1");
+        let statements = parse(&text).unwrap();
+        assert_eq!(&text[statements[0].range.clone()], first);
+    }
+}

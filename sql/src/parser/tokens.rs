@@ -470,6 +470,10 @@ fn rewrite_locks(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 index += 1;
             }
         }
+        // What ends the statement ends where the last of these words stood.
+        if let (Some(last), Some(end)) = (clauses.last_mut(), tokens.get(index.wrapping_sub(1))) {
+            last.span.end = end.span.end;
+        }
         out.append(&mut clauses);
     }
     out
