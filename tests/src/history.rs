@@ -1,6 +1,7 @@
 //! Histories of transactions, and the checker that judges them: porcupine
 //! (`tests/isolation/checker`), which nobody here wrote.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -55,6 +56,36 @@ impl History {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Nobody was told whether some operations happened; what all keys became tells. A list shows
+    /// an append and what it was made to; a value that nobody saw need not have been written.
+    pub fn resolve(&self, last: &[String]) {
+        let mut operations = self.operations.lock().expect("no client panicked");
+        let seen: HashSet<(usize, String)> = operations
+            .iter()
+            .flat_map(|operation| &operation.did)
+            .filter_map(|did| match did {
+                Did::Read(key, value) => Some((*key, value.clone())),
+                _ => None,
+            })
+            .chain(last.iter().cloned().enumerate())
+            .collect();
+        operations.retain_mut(|operation| {
+            if operation.returned.is_some() {
+                return true;
+            }
+            match operation.did.first().cloned() {
+                Some(Did::Appended(key, item)) => {
+                    let items: Vec<&str> = last[key].split(',').collect();
+                    let Some(place) = items.iter().position(|other| *other == item) else { return false };
+                    operation.did.insert(0, Did::Read(key, items[..place].join(",")));
+                    true
+                }
+                Some(Did::Wrote(key, value)) => seen.contains(&(key, value)),
+                _ => false,
+            }
+        });
     }
 
     /// Whether some order of the operations explains all that was read; `Err` tells what the

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a step may wait before the tester cancels it.
 const STEP_LIMIT_S: u32 = 10;
 /// How long a spec may take before it counts as hanging.
-const SPEC_LIMIT: Duration = Duration::from_secs(45);
+const SPEC_LIMIT: Duration = Duration::from_secs(30);
 
 /// The tester and the specs, made ready by `tests/isolation/prepare`.
 pub struct Tester {
