@@ -2,12 +2,14 @@
 
 mod common;
 
-use archipel_engine::cell::Cell;
-use archipel_engine::id::GroupId;
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::memory::Survivors;
+use archipel_engine::schema::{IndexDef, IndexPlacement, Placement, TableDef};
+use archipel_engine::txn::{Commit, SettleEarly};
 use archipel_engine::{
-    DdlOp, Direction, Engine, Inserted, LockMode, LockWait, REFERENCE_GROUP, Stop, Submission, SubmitOptions,
-    WaitEdge,
+    ColumnSource, DdlOp, Direction, Engine, Inserted, Isolation, LockMode, LockWait, OwnedCell, Program,
+    REFERENCE_GROUP, Stop, Submission, SubmitOptions, WaitEdge,
 };
 use common::*;
 
@@ -435,4 +437,123 @@ fn a_statement_that_outlives_its_transaction_leaves_no_lock() {
     assert_eq!(submission.wait().outcome.result, Err(Stop::TransactionEnded));
     unpredicted(&engine, |txn| set_balance(txn, 1, 7)).0.map(drop).expect("nothing is locked");
     assert_eq!(read(&engine, 1), Some(7));
+}
+
+#[test]
+fn rows_of_a_table_made_on_the_way_are_settled_early() {
+    let (engine, _store) = bank();
+    let transaction = engine.begin_at(Isolation::RepeatableRead, false);
+    assert_eq!(within(&engine, &transaction, |txn| balance(txn, 1)), Ok(Some(100)));
+    ddl(
+        &engine,
+        DdlOp::CreateTable(TableDef {
+            placement: Placement::Distributed { group: GroupId(ITEMS.0) },
+            ..items_table()
+        }),
+    )
+    .expect("made");
+    transaction.own(&[ITEMS]);
+    let insert = |id: i32, price: i64| {
+        move |txn: &mut archipel_engine::Txn<'_>| {
+            let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+            let row = table.layout.encode_row(&[Cell::Int4(id), Cell::Int8(price)]);
+            txn.insert(&table, &item_key(id), &row)
+        }
+    };
+    assert_eq!(within(&engine, &transaction, insert(1, 10)), Ok(Inserted::Ok));
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 7)).map(drop).expect("set");
+    let settled = engine.submit(SettleEarly::new(&transaction, vec![ITEMS]), SubmitOptions::default()).wait();
+    settled.outcome.result.expect("settled");
+    assert_eq!(settled.program.settled, 1);
+    let index = IndexDef {
+        id: TreeId(111),
+        name: "items_price".to_owned(),
+        key: vec![key_column(1)],
+        unique: true,
+        placement: IndexPlacement::Global { group: GroupId(111) },
+    };
+    ddl(&engine, DdlOp::CreateIndex { table: ITEMS, index }).expect("nothing is locked there");
+    assert_eq!(within(&engine, &transaction, insert(2, 10)), Ok(Inserted::DuplicateKey(Some(TreeId(111)))));
+    assert_eq!(within(&engine, &transaction, insert(3, 11)), Ok(Inserted::Ok));
+    assert_eq!(read(&engine, 1), Some(100), "other tables wait for the commit");
+    commit(&engine, transaction);
+    assert_eq!(read(&engine, 1), Some(7));
+    let items = unpredicted(&engine, |txn| {
+        let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+        let mut ids = Vec::new();
+        txn.scan(&table, archipel_engine::KeyRange::ALL, Direction::Ascending, &mut |_, row| {
+            ids.push(int8(&table, row, 1));
+            std::ops::ControlFlow::Continue(())
+        })?;
+        Ok(ids)
+    });
+    assert_eq!(items.0, Ok(vec![10, 11]));
+}
+
+#[test]
+fn a_commit_that_redefines_the_table_wakes_who_waits_for_its_rows() {
+    for rewritten in [false, true] {
+        let (engine, _store) = bank();
+        let transaction = engine.begin();
+        within(&engine, &transaction, |txn| set_balance(txn, 1, 500)).map(drop).expect("set");
+        let mut waiting = one_shot_add(&engine, 1, 7);
+        assert!(waiting.try_take().is_none());
+        let mut committed = Commit::of(&transaction);
+        let program = script(
+            |_, claims| claims.everything(),
+            move |txn| {
+                committed.run(txn)?;
+                let mut def = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?.def.clone();
+                let mut columns: Vec<ColumnSource> = (0..3).map(ColumnSource::Kept).collect();
+                if rewritten {
+                    def.columns.push(ColumnKind::Int8);
+                    columns.push(ColumnSource::Constant(OwnedCell::Int8(1)));
+                }
+                txn.ddl(DdlOp::AlterTable { def, columns })
+            },
+        );
+        let (altered, _) = finish(engine.submit(program, SubmitOptions::default()).wait());
+        assert_eq!(altered, Ok(Inserted::Ok));
+        waiting.wait().outcome.result.expect("it was woken");
+        assert_eq!(read(&engine, 1), Some(507));
+        unpredicted(&engine, |txn| set_balance(txn, 1, 1)).0.map(drop).expect("no lock is left");
+    }
+}
+
+#[test]
+fn a_one_shot_does_not_refer_to_a_reference_row_that_is_going() {
+    let (engine, _store) = bank();
+    ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
+    run(
+        &engine,
+        |_, claims| claims.add_group(REFERENCE_GROUP),
+        |txn| {
+            let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+            let row = table.layout.encode_row(&[Cell::Int4(1), Cell::Int8(10)]);
+            txn.insert(&table, &item_key(1), &row)
+        },
+    )
+    .0
+    .map(drop)
+    .expect("inserted");
+    let locked =
+        |engine: &Engine| unpredicted(engine, |txn| Ok(txn.reference_keys_locked())).0.expect("asked");
+    for commits in [false, true] {
+        assert!(!locked(&engine));
+        let transaction = engine.begin();
+        within(&engine, &transaction, |txn| {
+            let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+            txn.lock_row(&table, &item_key(1), LockMode::KeyShare, LockWait::Wait)
+        })
+        .expect("locked");
+        assert!(!locked(&engine), "to refer to it is no reason to look");
+        within(&engine, &transaction, |txn| {
+            let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+            txn.delete(&table, &item_key(1))
+        })
+        .expect("deleted");
+        assert!(locked(&engine));
+        if commits { commit(&engine, transaction) } else { drop(transaction) }
+    }
+    assert!(!locked(&engine));
 }
