@@ -46,7 +46,9 @@ impl Session {
         let Some(open) = self.transaction.interactive() else { return plan.analytic };
         // SERIALIZABLE answers at its commit for what it read, which native execution notes.
         let answers = self.isolation() == Isolation::Serializable && !self.is_read_only();
-        plan.analytic && open.is_empty() && !answers
+        // Tables made in this transaction have no past for a snapshot to show.
+        let made = self.transaction.staged().is_some();
+        plan.analytic && open.is_empty() && !answers && !made
     }
 
     /// Runs an analytical query; `streaming` lets rows leave before the last one is known.

@@ -179,10 +179,15 @@ fn changes_something(operations: &[DdlOp]) -> bool {
     operations.iter().any(|op| !matches!(op, DdlOp::CreateTable(_) | DdlOp::CreateSequence(_)))
 }
 
-/// Whether an operation leaves the rows of its table as they are: a name, a default, a
-/// constraint, or a plan that must be made anew. Rows can be written before it and after it.
+/// Whether an operation leaves the rows of its table as they are: an index, a name, a default,
+/// a constraint, or a plan that must be made anew. Rows can be written before it and after it;
+/// what a new unique index has to say about them, COMMIT says.
 fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
-    let DdlOp::AlterTable { def, columns } = operation else { return false };
+    let (def, columns) = match operation {
+        DdlOp::CreateIndex { .. } | DdlOp::DropIndex { .. } => return true,
+        DdlOp::AlterTable { def, columns } => (def, columns),
+        _ => return false,
+    };
     let Some(table) = engine.table(def.id) else { return false };
     let kept = |(at, source): (usize, &ColumnSource)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at);
     columns.len() == table.def.columns.len()
