@@ -8,11 +8,17 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 mod checkpoint;
+mod history;
+mod indexing;
 mod open;
+mod pace;
+mod restart;
 mod shared;
 mod views;
 
+pub use history::{CheckpointReason, CheckpointState, CheckpointView};
 pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
+pub use restart::RecoverySpeed;
 pub(crate) use shared::Shared;
 pub use views::{LogView, PartitionView, RouteView};
 
@@ -255,7 +261,14 @@ impl Engine {
 
     /// Runs a checkpoint now and waits for it.
     pub fn checkpoint(&self) -> Result<(), OpenError> {
-        self.background.checkpoint(&self.shared)
+        self.background.checkpoint(&self.shared, CheckpointReason::Request)
+    }
+
+    /// Copies the database, while it is in use, into a directory that does not exist yet. The
+    /// copy opens as a database that holds every commit acknowledged before the call, and is
+    /// as of one moment of the call. It begins with a checkpoint, so that it holds little log.
+    pub fn copy_to(&self, directory: &std::path::Path) -> Result<(), OpenError> {
+        self.background.copy_to(&self.shared, directory)
     }
 }
 

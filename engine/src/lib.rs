@@ -47,8 +47,8 @@ pub mod txn;
 
 pub use client::{Client, Wait, WaitOn};
 pub use engine::{
-    Durable, Engine, EngineConfig, ExecutorPlace, Interleave, LogView, OpenError, PartitionView, Point,
-    RouteView, Seams, SubmitOptions,
+    CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
+    Interleave, LogView, OpenError, PartitionView, Point, RecoverySpeed, RouteView, Seams, SubmitOptions,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};

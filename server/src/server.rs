@@ -169,6 +169,8 @@ fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
         StartError::Other(format!("cannot create the data directory {}: {error}", directory.display()))
     })?;
     let store = RocksLogStore::open(directory, RocksOptions::default())?;
+    // The directory is ours from here on.
+    crate::backup::stream::remove_leftovers(directory);
     Ok(match config.text("archipel.log_store") {
         "discard-unsynced" => Arc::new(DiscardUnsynced::new(store)),
         _ => Arc::new(store),
@@ -187,6 +189,7 @@ fn engine_config(config: &Config) -> Result<EngineConfig, StartError> {
         one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
         split_rows: config.integer("archipel.partition_rows_max") as u64,
         checkpoint_bytes: config.integer("archipel.checkpoint_bytes") as u64,
+        restart_target: Duration::from_secs(config.integer("archipel.restart_target") as u64),
         data_directory: Some(config.data_directory.clone()),
         ..EngineConfig::default()
     };

@@ -9,10 +9,15 @@ use archipel_engine::log::store::FORMAT;
 
 const FORMAT_FILE: &str = "FORMAT";
 const LOCK_FILE: &str = "archipel.lock";
+/// The two databases.
+pub(crate) const LOG: &str = "log";
+pub(crate) const CHECKPOINT: &str = "checkpoint";
 
 /// A locked directory; the lock goes with the value, or with the process.
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
+    /// Its databases are still to be made: only then may they be missing.
+    pub(crate) is_new: bool,
     _lock: File,
 }
 
@@ -30,9 +35,27 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, StoreError> {
         fs::create_dir_all(path).map_err(|error| failed("could not create", path, &error))?;
         let lock = lock(path)?;
-        let directory = Directory { path: path.to_owned(), _lock: lock };
+        let mut directory = Directory { path: path.to_owned(), is_new: false, _lock: lock };
         directory.check_format()?;
         Ok(directory)
+    }
+
+    /// Opens a data directory that must be there.
+    pub(crate) fn open_existing(path: &Path) -> Result<Directory, StoreError> {
+        let format = path.join(FORMAT_FILE);
+        match fs::metadata(&format) {
+            Ok(_) => Directory::open(path),
+            Err(error) if error.kind() == ErrorKind::NotFound && path.is_dir() => Err(StoreError::Damaged(
+                format!("{} has no {FORMAT_FILE} file: it is no data directory", path.display()),
+            )),
+            Err(error) => Err(failed("could not read", path, &error)),
+        }
+    }
+
+    /// Ends the use of a directory that nobody serves: the lock's file goes too.
+    pub(crate) fn unlock(self) -> Result<(), StoreError> {
+        let path = self.path.join(LOCK_FILE);
+        fs::remove_file(&path).map_err(|error| failed("could not remove", &path, &error))
     }
 
     /// Where a database lives.
@@ -40,7 +63,7 @@ impl Directory {
         self.path.join(name)
     }
 
-    fn check_format(&self) -> Result<(), StoreError> {
+    fn check_format(&mut self) -> Result<(), StoreError> {
         let path = self.path.join(FORMAT_FILE);
         match fs::read_to_string(&path) {
             Ok(text) => {
@@ -54,7 +77,8 @@ impl Directory {
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.refuse_strangers()?;
-                self.write_format(&path).map_err(|error| failed("could not write", &path, &error))
+                self.is_new = true;
+                Ok(())
             }
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(StoreError::Damaged(format!("{} holds no format version", path.display())))
@@ -70,13 +94,24 @@ impl Directory {
         for entry in entries {
             let entry = entry.map_err(|error| failed("could not read", &self.path, &error))?;
             let name = entry.file_name();
-            if name != LOCK_FILE && name != "lost+found" {
+            // Databases without the mark: the first start was cut short.
+            if ![LOCK_FILE, LOG, CHECKPOINT, "lost+found"].iter().any(|known| name == *known) {
                 return Err(StoreError::Damaged(format!(
                     "{} is not empty ({}) and has no {FORMAT_FILE} file",
                     self.path.display(),
                     name.to_string_lossy()
                 )));
             }
+        }
+        Ok(())
+    }
+
+    /// Marks a new directory with the format, once its databases are there.
+    pub(crate) fn mark(&mut self) -> Result<(), StoreError> {
+        if self.is_new {
+            let path = self.path.join(FORMAT_FILE);
+            self.write_format(&path).map_err(|error| failed("could not write", &path, &error))?;
+            self.is_new = false;
         }
         Ok(())
     }

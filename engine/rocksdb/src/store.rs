@@ -12,13 +12,12 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
     Env, Error, ErrorKind, IteratorMode, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
+    checkpoint::Checkpoint,
 };
 
-use crate::directory::Directory;
+use crate::directory::{CHECKPOINT, Directory, LOG};
 use crate::{allocator, space, wal};
 
-const LOG: &str = "log";
-const CHECKPOINT: &str = "checkpoint";
 const META: &str = "meta";
 
 /// Sizes of a store.
@@ -38,7 +37,7 @@ impl Default for RocksOptions {
         RocksOptions {
             space_reserve_bytes: 64 << 20,
             log_buffer_bytes: 16 << 20,
-            checkpoint_buffer_bytes: 16 << 20,
+            checkpoint_buffer_bytes: 32 << 20,
         }
     }
 }
@@ -47,6 +46,7 @@ impl Default for RocksOptions {
 pub struct RocksLogStore {
     directory: Directory,
     options: RocksOptions,
+    access: Access,
     /// `None` after a full disk, until an attempt to open them again succeeds.
     databases: RwLock<Option<Databases>>,
 }
@@ -58,18 +58,44 @@ fn store_error(error: Error) -> StoreError {
     }
     match error.kind() {
         ErrorKind::Corruption => StoreError::Damaged(message),
+        // A file that its manifest lists.
+        _ if message.contains("No such file or directory") => StoreError::Damaged(message),
         _ => StoreError::Failed(message),
     }
 }
 
 fn environment() -> Result<Env, Error> {
     let mut env = Env::new()?;
+    // Not niced: under a load that takes every core a niced thread gets next to nothing, the
+    // write buffers fill, and commits and checkpoints wait for it. Their work is bounded by what
+    // is committed and by the pace of checkpoints.
     env.set_background_threads(2);
     env.set_high_priority_background_threads(1);
-    // Flushes and compactions give way to the executors.
-    env.lower_thread_pool_cpu_priority();
-    env.lower_high_priority_thread_pool_cpu_priority();
     Ok(env)
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// A server.
+    Write,
+    /// A look that leaves everything as it is.
+    Read,
+}
+
+impl Access {
+    fn open<const N: usize>(
+        self,
+        options: &Options,
+        path: &Path,
+        families: [ColumnFamilyDescriptor; N],
+    ) -> Result<DB, StoreError> {
+        match self {
+            Access::Write => DB::open_cf_descriptors(options, path, families),
+            Access::Read => DB::open_cf_descriptors_read_only(options, path, families, false),
+        }
+        .map_err(store_error)
+    }
 }
 
 /// Both databases of a store.
@@ -90,16 +116,18 @@ fn database_options() -> Result<Options, Error> {
     Ok(options)
 }
 
-fn family_options(buffer_bytes: usize, compression: DBCompressionType) -> Options {
+fn family_options(buffer_bytes: usize, files_at_first: i32, compression: DBCompressionType) -> Options {
     let mut options = Options::default();
     options.set_write_buffer_size(buffer_bytes);
-    options.set_max_write_buffer_number(4);
+    options.set_max_write_buffer_number(8);
     options.set_compression_type(compression);
-    options.set_level_zero_file_num_compaction_trigger(4);
+    options.set_level_zero_file_num_compaction_trigger(files_at_first);
     options.set_level_zero_slowdown_writes_trigger(60);
     options.set_level_zero_stop_writes_trigger(120);
-    options.set_target_file_size_base(32 << 20);
-    options.set_max_bytes_for_level_base(256 << 20);
+    options.set_target_file_size_base(64 << 20);
+    // One level below the first: each checkpoint rewrites most of what is hot, and every level
+    // between would be one more copy of it.
+    options.set_max_bytes_for_level_base(64 << 30);
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_lru_cache(8 << 20));
     table.set_block_size(32 << 10);
@@ -108,28 +136,38 @@ fn family_options(buffer_bytes: usize, compression: DBCompressionType) -> Option
 }
 
 impl Databases {
-    fn open(directory: &Directory, options: &RocksOptions) -> Result<Databases, StoreError> {
+    fn open(directory: &Directory, options: &RocksOptions, access: Access) -> Result<Databases, StoreError> {
+        for name in [LOG, CHECKPOINT] {
+            let current = directory.store(name).join("CURRENT");
+            if !directory.is_new && !current.exists() {
+                return Err(StoreError::Damaged(format!("{} is missing", current.display())));
+            }
+        }
         let path = directory.store(LOG);
         wal::check(&path)?;
         let mut database = database_options().map_err(store_error)?;
+        database.create_if_missing(directory.is_new);
         database.set_recycle_log_file_num(4);
         database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-        database.set_max_total_wal_size(16 * options.log_buffer_bytes as u64);
+        // A start reads all of it.
+        database.set_max_total_wal_size(4 * options.log_buffer_bytes as u64);
         let families = [
             ColumnFamilyDescriptor::new(
                 LOG,
-                family_options(options.log_buffer_bytes, DBCompressionType::None),
+                // Its files overlap nothing: leaving the first level, where whole files cannot be
+                // removed, costs no rewriting.
+                family_options(options.log_buffer_bytes, 2, DBCompressionType::None),
             ),
-            ColumnFamilyDescriptor::new(META, family_options(1 << 20, DBCompressionType::None)),
+            ColumnFamilyDescriptor::new(META, family_options(1 << 20, 4, DBCompressionType::None)),
         ];
-        let log = DB::open_cf_descriptors(&database, path, families).map_err(store_error)?;
-        let database = database_options().map_err(store_error)?;
+        let log = access.open(&database, &path, families)?;
+        let mut database = database_options().map_err(store_error)?;
+        database.create_if_missing(directory.is_new);
         let families = [ColumnFamilyDescriptor::new(
             CHECKPOINT,
-            family_options(options.checkpoint_buffer_bytes, DBCompressionType::Lz4),
+            family_options(options.checkpoint_buffer_bytes, 8, DBCompressionType::Lz4),
         )];
-        let path = directory.store(CHECKPOINT);
-        let rows = DB::open_cf_descriptors(&database, path, families).map_err(store_error)?;
+        let rows = access.open(&database, &directory.store(CHECKPOINT), families)?;
         Ok(Databases { log, rows })
     }
 }
@@ -177,8 +215,23 @@ impl RocksLogStore {
     pub fn open(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
         allocator::give_back_what_is_freed();
         let directory = Directory::open(path)?;
-        let databases = Databases::open(&directory, &options)?;
-        Ok(RocksLogStore { directory, options, databases: RwLock::new(Some(databases)) })
+        RocksLogStore::with(directory, options, Access::Write)
+    }
+
+    /// Opens the store of a data directory that must be there, and leaves its files as they
+    /// are: writes are refused, and a torn tail is passed over but stays.
+    pub fn open_read_only(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
+        RocksLogStore::with(Directory::open_existing(path)?, options, Access::Read)
+    }
+
+    fn with(
+        mut directory: Directory,
+        options: RocksOptions,
+        access: Access,
+    ) -> Result<RocksLogStore, StoreError> {
+        let databases = Databases::open(&directory, &options, access)?;
+        directory.mark()?;
+        Ok(RocksLogStore { directory, options, access, databases: RwLock::new(Some(databases)) })
     }
 
     fn opened(&self) -> Result<Opened<'_>, StoreError> {
@@ -195,12 +248,16 @@ impl RocksLogStore {
         let mut databases = self.databases.write();
         // RocksDB's own lock: the old ones must be gone first.
         *databases = None;
-        *databases = Some(Databases::open(&self.directory, &self.options)?);
+        *databases = Some(Databases::open(&self.directory, &self.options, self.access)?);
         Ok(())
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        space::free_bytes(&self.directory.path)
+    }
+
     fn check_space(&self) -> Result<(), StoreError> {
-        match space::free_bytes(&self.directory.path) {
+        match self.free_bytes() {
             Some(free) if free < self.options.space_reserve_bytes => {
                 Err(StoreError::Full(format!("{free} bytes are free in {}", self.directory.path.display())))
             }
@@ -210,6 +267,9 @@ impl RocksLogStore {
 
     /// Writes; databases that met a full disk are opened again once there is space.
     fn write(&self, write: impl Fn(&Opened<'_>) -> Result<(), Error>) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            return Err(StoreError::Failed("the data directory is opened for reading only".into()));
+        }
         self.check_space()?;
         if self.databases.read().is_none() {
             self.reopen()?;
@@ -252,7 +312,15 @@ impl LogStore for RocksLogStore {
         })
     }
 
+    fn nearly_full(&self) -> bool {
+        let wanted = self.options.space_reserve_bytes.saturating_add(self.options.space_reserve_bytes / 2);
+        self.free_bytes().is_some_and(|free| free < wanted)
+    }
+
     fn sync(&self) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            return Ok(());
+        }
         self.opened()?.log().0.flush_wal(true).map_err(store_error)
     }
 
@@ -276,14 +344,18 @@ impl LogStore for RocksLogStore {
         let opened = self.opened()?;
         let (db, family) = opened.log();
         let Some(last) = below.0.checked_sub(1) else { return Ok(()) };
-        let (from, to) = (0u64.to_be_bytes(), below.0.to_be_bytes());
-        // Whole files first: their space returns at once. Here the end belongs to the range, so
-        // it is the last batch to go: a file may end exactly with the first one to stay.
-        db.delete_file_in_range_cf(family, from, last.to_be_bytes()).map_err(store_error)?;
-        db.delete_range_cf_opt(family, from, to, &synced(true)).map_err(store_error)
+        // Whole files only: their space returns at once, and without a tombstone over the range
+        // the files that stay overlap nothing, so that they are never merged, only moved. Here
+        // the end belongs to the range, so it is the last batch to go: a file may end exactly
+        // with the first one to stay.
+        db.delete_file_in_range_cf(family, 0u64.to_be_bytes(), last.to_be_bytes()).map_err(store_error)
     }
 
     fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            // Whoever reads passes over it by its number; the next server cuts it.
+            return Ok(());
+        }
         let opened = self.opened()?;
         let (db, family) = opened.log();
         let (from, to) = (from.0.to_be_bytes(), u64::MAX.to_be_bytes());
@@ -380,194 +452,22 @@ impl LogStore for RocksLogStore {
             db.put_cf_opt(family, key, value, &synced(true))
         })
     }
+
+    /// Table files are linked, not copied, if `directory` is on the same file system; so a copy
+    /// costs little until the original has moved on.
+    fn copy_to(&self, directory: &Path) -> Result<(), StoreError> {
+        self.check_space()?;
+        let opened = self.opened()?;
+        let mut copy = Directory::open(directory)?;
+        // The rows first: every commit they hold is in the log by now, so also in its copy.
+        for (db, name) in [(opened.rows().0, CHECKPOINT), (opened.log().0, LOG)] {
+            let checkpoint = Checkpoint::new(db).map_err(store_error)?;
+            checkpoint.create_checkpoint(copy.store(name)).map_err(store_error)?;
+        }
+        copy.mark()?;
+        copy.unlock()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use archipel_engine::id::Epoch;
-    use archipel_engine::log::{batch, recover, redo};
-
-    use super::*;
-
-    const TREE: TreeId = TreeId(20);
-
-    fn options() -> RocksOptions {
-        RocksOptions { space_reserve_bytes: 0, ..RocksOptions::default() }
-    }
-
-    fn fill(store: &RocksLogStore, numbers: std::ops::Range<u64>) {
-        for number in numbers {
-            let mut records = Vec::new();
-            redo::put(&mut records, TREE, number, &number.to_be_bytes(), &[7; 3_000]);
-            let epoch = Epoch(number);
-            let segments = [(epoch, records.as_slice())];
-            let bytes = batch::encode(BatchNumber(number), epoch, epoch, segments.iter().copied());
-            store.append(BatchNumber(number), &bytes, true).expect("there is space");
-        }
-    }
-
-    fn rows(store: &RocksLogStore) -> u64 {
-        let recovered = recover(store, 2, &|_| {}).expect("recovers");
-        recovered.trees.get(&TREE).map_or(0, |tree| tree.len())
-    }
-
-    #[test]
-    fn batches_rows_and_words_survive_a_reopening() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-        fill(&store, 1..20);
-        store.truncate(BatchNumber(1)).expect("nothing to do");
-        store.meta_put("word", b"kept").expect("written");
-        drop(store);
-        let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
-        assert_eq!(rows(&store), 19);
-        assert_eq!(store.meta_get("word").expect("readable").as_deref(), Some(&b"kept"[..]));
-        store.truncate(BatchNumber(10)).expect("cut");
-        store.truncate_tail(BatchNumber(15)).expect("cut");
-        let mut numbers = Vec::new();
-        let mut visit = |number: BatchNumber, _: &[u8]| {
-            numbers.push(number.0);
-            ControlFlow::Continue(())
-        };
-        store.read_log(BatchNumber(0), &mut visit).expect("readable");
-        assert_eq!(numbers, (10..15).collect::<Vec<_>>());
-    }
-
-    /// Removing whole files takes both ends of its range: the batch at the cut must not go with
-    /// a file that ends with it.
-    #[test]
-    fn the_first_batch_to_stay_survives_at_the_end_of_a_file() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-        fill(&store, 1..6);
-        {
-            let opened = store.opened().expect("open");
-            let (db, family) = opened.log();
-            db.flush_cf(family).expect("flushed");
-            db.compact_range_cf(family, None::<&[u8]>, None::<&[u8]>);
-        }
-        fill(&store, 6..10);
-        store.truncate(BatchNumber(5)).expect("cut");
-        let mut numbers = Vec::new();
-        let mut visit = |number: BatchNumber, _: &[u8]| {
-            numbers.push(number.0);
-            ControlFlow::Continue(())
-        };
-        store.read_log(BatchNumber(5), &mut visit).expect("readable");
-        assert_eq!(numbers, (5..10).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn checkpoint_rows_are_ordered_by_tree_and_key() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-        let change = |tree: u32, key: &[u8], value: Option<&[u8]>| CheckpointChange {
-            tree: TreeId(tree),
-            key: key.into(),
-            value: value.map(<[u8]>::to_vec),
-        };
-        let changes = [
-            change(300, b"a", Some(b"3")),
-            change(2, b"b", Some(b"2")),
-            change(2, b"a", Some(b"1")),
-            change(7, b"x", Some(b"gone")),
-        ];
-        store.checkpoint_write(&changes).expect("written");
-        store.checkpoint_flush().expect("flushed");
-        store.checkpoint_drop(TreeId(7)).expect("dropped");
-        store.checkpoint_write(&[change(2, b"b", None)]).expect("removed");
-        store.checkpoint_flush().expect("flushed");
-        drop(store);
-        let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
-        let mut seen = Vec::new();
-        let mut visit = |tree: TreeId, key: &[u8], value: &[u8]| {
-            seen.push((tree.0, key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        };
-        store.checkpoint_scan(None, Some(&(TreeId(300), b"b".to_vec())), &mut visit).expect("readable");
-        assert_eq!(seen, [(2, b"a".to_vec(), b"1".to_vec()), (300, b"a".to_vec(), b"3".to_vec())]);
-        assert_eq!(store.checkpoint_get(TreeId(2), b"b").expect("readable"), None);
-    }
-
-    #[test]
-    fn a_directory_in_use_is_refused_by_name() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let _store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-        let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
-        let expected = format!(
-            "the data directory {} is in use by another server (process {})",
-            folder.path().display(),
-            std::process::id()
-        );
-        assert_eq!(error.to_string(), expected);
-    }
-
-    #[test]
-    fn newer_formats_and_strange_directories_are_refused() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        drop(RocksLogStore::open(folder.path(), options()).expect("a new directory"));
-        fs::write(folder.path().join("FORMAT"), "99\n").expect("written");
-        let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
-        assert!(matches!(error, StoreError::NewerFormat { found: 99, .. }), "{error}");
-        fs::write(folder.path().join("FORMAT"), "nonsense").expect("written");
-        let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
-        assert!(matches!(error, StoreError::Damaged(_)), "{error}");
-        let stranger = tempfile::tempdir().expect("a temporary folder");
-        fs::write(stranger.path().join("letters.txt"), "dear").expect("written");
-        let error = RocksLogStore::open(stranger.path(), options()).err().expect("refused");
-        assert!(matches!(error, StoreError::Damaged(_)), "{error}");
-    }
-
-    /// The write-ahead log with the batches, and where the batch of this number starts in it.
-    fn find_batch(folder: &Path, number: u64) -> (std::path::PathBuf, usize) {
-        let needle = [&b"ARL1"[..]].concat();
-        for entry in fs::read_dir(folder.join("log")).expect("readable") {
-            let path = entry.expect("readable").path();
-            if path.extension().is_none_or(|extension| extension != "log") {
-                continue;
-            }
-            let bytes = fs::read(&path).expect("readable");
-            let found = bytes
-                .windows(16)
-                .position(|window| window[..4] == needle[..] && window[8..16] == number.to_le_bytes());
-            if let Some(at) = found {
-                return (path, at);
-            }
-        }
-        panic!("batch {number} is in no write-ahead log");
-    }
-
-    fn flip(path: &Path, at: usize) {
-        let mut bytes = fs::read(path).expect("readable");
-        bytes[at] ^= 0x20;
-        fs::write(path, bytes).expect("written");
-    }
-
-    #[test]
-    fn damage_before_whole_batches_stops_the_start_and_at_the_end_is_cut() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-        fill(&store, 1..100);
-        drop(store);
-        let (path, at) = find_batch(folder.path(), 50);
-        flip(&path, at + 500);
-        let error = RocksLogStore::open(folder.path(), options()).err().expect("refused");
-        assert!(matches!(error, StoreError::Damaged(_)), "{error}");
-        flip(&path, at + 500);
-        let (path, at) = find_batch(folder.path(), 99);
-        flip(&path, at + 500);
-        let store = RocksLogStore::open(folder.path(), options()).expect("a torn tail is cut");
-        assert_eq!(rows(&store), 98);
-    }
-
-    #[test]
-    fn too_little_space_is_told_apart_from_failure() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let greedy = RocksOptions { space_reserve_bytes: u64::MAX, ..options() };
-        let store = RocksLogStore::open(folder.path(), greedy).expect("a new directory");
-        let error = store.append(BatchNumber(1), b"x", true).expect_err("refused");
-        assert!(matches!(error, StoreError::Full(_)), "{error}");
-    }
-}
+mod tests;

@@ -3,112 +3,217 @@
 //! A slice is a program like any other, so a checkpoint never stops anybody for longer than
 //! one slice takes. It holds no snapshot: every row carries the tag of its partition's newest
 //! commit, and is written only after that commit is durable.
+//!
+//! Tables come one after another, each in key order over its partitions: the store then gets
+//! long sorted runs that overlap little, and has little to merge.
+//!
+//! A checkpoint that a crash cuts short is not lost work: the rows it has written carry their
+//! tags, so the next recovery takes them as they are and the next checkpoint need not write
+//! their leaves again. It begins as soon as the server is up, because the log is long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::history::{CheckpointReason, CheckpointState};
+use super::pace::Pace;
 use super::{Shared, SubmitOptions, submit_on};
 use crate::id::{GroupId, TreeId};
 use crate::log::checkpoint::Slice;
-use crate::log::{Checkpointer, SliceBuilder, StoreError};
+use crate::log::{CheckpointDone, Checkpointer, SliceBuilder, StoreError};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 use crate::txn::Txn;
 
-/// Pause between slices, so that a checkpoint stays in the background.
-const PAUSE: Duration = Duration::from_micros(500);
-
 /// Takes one checkpoint.
 pub(super) fn run(
     shared: &Arc<Shared>,
     checkpointer: &mut Checkpointer,
     stop: &AtomicBool,
+    reason: CheckpointReason,
 ) -> Result<(), StoreError> {
-    let whole = checkpointer.begin(shared.epochs.current());
-    let routing = shared.load_routing();
-    for group in routing.groups() {
-        let mut low = Some(KeyBuf::new());
-        // By key, not by partition: splits in between are followed, not missed.
-        while let Some(from) = low.take() {
-            low = partition(shared, checkpointer, group, from, whole, stop)?;
-            if stop.load(Ordering::Acquire) && shared.config.background {
-                return Ok(());
+    let clock = &shared.clock;
+    let log_bytes = shared.log.counters().bytes_since_checkpoint;
+    shared.checkpoints.begin(reason, clock.wall_micros(), clock.monotonic_nanos(), log_bytes);
+    let log_max = shared.restart.log_bytes_max(shared.rows());
+    let mut pace = Pace::new(log_bytes, log_max, clock.monotonic_nanos(), expected(shared));
+    if reason != CheckpointReason::Log || !shared.config.background {
+        pace.hurry();
+    }
+    let mut walk = Walk { shared, checkpointer, stop, pace };
+    let result = walk.run();
+    let (state, done) = match &result {
+        Ok(Some(done)) => {
+            shared.checkpoint_entries.store(walk.pace.looked_at(), Ordering::Relaxed);
+            shared.checkpoint_rows.store(shared.rows(), Ordering::Relaxed);
+            (CheckpointState::Done, Some(*done))
+        }
+        Ok(None) => (CheckpointState::GivenUp("the server is being stopped".to_owned()), None),
+        Err(error) => (CheckpointState::GivenUp(error.to_string()), None),
+    };
+    shared.checkpoints.end(state, clock.monotonic_nanos(), done);
+    result.map(drop)
+}
+
+/// Entries a checkpoint will look at: what the last one did, grown as the rows have since.
+/// (The rows are counted with index entries, which no checkpoint looks at.)
+fn expected(shared: &Shared) -> u64 {
+    let rows = shared.rows();
+    let looked_at = shared.checkpoint_entries.load(Ordering::Relaxed);
+    match shared.checkpoint_rows.load(Ordering::Relaxed) {
+        0 => rows,
+        then => (u128::from(rows) * u128::from(looked_at) / u128::from(then)) as u64,
+    }
+}
+
+/// One checkpoint on its way through tables and partitions.
+struct Walk<'c> {
+    shared: &'c Arc<Shared>,
+    checkpointer: &'c mut Checkpointer,
+    stop: &'c AtomicBool,
+    pace: Pace,
+}
+
+impl Walk<'_> {
+    /// `None` if it was given up because the engine ends.
+    fn run(&mut self) -> Result<Option<CheckpointDone>, StoreError> {
+        let shared = self.shared;
+        let whole = self.checkpointer.begin(shared.epochs.current());
+        // Definitions committed in an epoch before that one may not be published yet; whoever
+        // commits them holds every partition until they are.
+        let _ = submit_on(shared, Barrier, SubmitOptions::default()).wait();
+        let mut trees: Vec<(GroupId, TreeId)> =
+            shared.load_schema().tables_sorted().iter().map(|table| (table.group(), table.def.id)).collect();
+        trees.sort_unstable_by_key(|&(_, tree)| tree);
+        for (group, tree) in trees {
+            let mut low = Some(KeyBuf::new());
+            // By key, not by partition: splits in between are followed, not missed.
+            while let Some(from) = low.take() {
+                low = self.partition(group, tree, from, whole)?;
+                if self.stopping() {
+                    return Ok(None);
+                }
+            }
+        }
+        loop {
+            if let Some(done) = self.checkpointer.finish()? {
+                return Ok(Some(done));
+            }
+            if shared.log_failed() {
+                return Ok(None);
+            }
+            if !shared.config.background {
+                return Err(StoreError::Failed("a checkpoint needs its commits durable first".into()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A request goes on while the engine ends: the end asks for one.
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire) && self.shared.config.background
+    }
+
+    /// Writes a table's changed leaves in the partition that starts at `low`; where the next
+    /// one starts.
+    fn partition(
+        &mut self,
+        group: GroupId,
+        tree: TreeId,
+        low: KeyBuf,
+        whole: bool,
+    ) -> Result<Option<KeyBuf>, StoreError> {
+        let mut from = None;
+        let mut upto = None;
+        loop {
+            let program = TakeSlice {
+                group,
+                tree,
+                whole,
+                low: low.clone(),
+                bytes_max: self.shared.config.checkpoint_slice_bytes,
+                from: from.take(),
+                upto,
+                slice: None,
+                resume: None,
+                next: None,
+            };
+            let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
+            let completed = submit_on(self.shared, program, options).wait();
+            let TakeSlice { slice, resume, next, upto: seen, .. } = completed.program;
+            upto = seen;
+            let Some(slice) = slice else {
+                // Dropped since; anything else must not pass for written.
+                return match self.shared.load_schema().tables.contains_key(&tree) {
+                    false => Ok(None),
+                    true => Err(StoreError::Failed(format!(
+                        "a partition of table {tree} could not be read: {:?}",
+                        completed.outcome.result
+                    ))),
+                };
+            };
+            self.take(slice)?;
+            match resume {
+                Some(resume) => from = Some(resume),
+                None => return Ok(next),
             }
         }
     }
-    while checkpointer.finish()?.is_none() {
-        if shared.log_failed() {
-            return Ok(());
-        }
-        if shared.config.background {
-            std::thread::sleep(Duration::from_millis(1));
-        } else {
-            return Err(StoreError::Failed("a checkpoint needs its commits durable first".into()));
-        }
-    }
-    Ok(())
-}
 
-/// Writes the changed leaves of the partition that starts at `low`; where the next one starts.
-fn partition(
-    shared: &Arc<Shared>,
-    checkpointer: &mut Checkpointer,
-    group: GroupId,
-    low: KeyBuf,
-    whole: bool,
-    stop: &AtomicBool,
-) -> Result<Option<KeyBuf>, StoreError> {
-    let mut at = None;
-    let mut upto = None;
-    loop {
-        let program = TakeSlice {
-            group,
-            whole,
-            low: low.clone(),
-            bytes_max: shared.config.checkpoint_slice_bytes,
-            from: at.take(),
-            upto,
-            slice: None,
-            resume: None,
-            next: None,
-        };
-        let completed =
-            submit_on(shared, program, SubmitOptions { read_only: true, ..SubmitOptions::default() }).wait();
-        let TakeSlice { slice, resume, next, upto: seen, .. } = completed.program;
-        upto = seen;
-        let Some(slice) = slice else { return Ok(None) };
-        let mut settled = checkpointer.write(slice)?;
-        while !settled && shared.config.background && !stop.load(Ordering::Acquire) && !shared.log_failed() {
+    /// Hands a slice to the store, and rests as the pace allows.
+    fn take(&mut self, slice: Slice) -> Result<(), StoreError> {
+        let shared = self.shared;
+        self.pace.advance(slice.visited());
+        self.pace.expect(expected(shared));
+        let mut room = self.checkpointer.write(slice)?;
+        while !room && shared.config.background && !self.stopping() && !shared.log_failed() {
             std::thread::sleep(Duration::from_millis(1));
-            settled = checkpointer.write_durable()?;
+            room = self.checkpointer.write_durable()?;
         }
-        match resume {
-            Some(resume) => at = Some(resume),
-            None => return Ok(next),
+        shared.checkpoints.progress(self.pace.progress(), self.checkpointer.so_far());
+        while let Some(rest) =
+            self.pace.rest(shared.log.counters().bytes_since_checkpoint, shared.clock.monotonic_nanos())
+        {
+            if self.stopping() || shared.checkpoint_hurry.load(Ordering::Relaxed) > 0 {
+                break;
+            }
+            std::thread::sleep(rest);
         }
-        if shared.config.background {
-            std::thread::sleep(PAUSE);
-        }
+        Ok(())
     }
 }
 
-/// One slice of one partition.
+/// Runs once whoever commits definitions has published them.
+struct Barrier;
+
+impl Program for Barrier {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        claims.add_point(REFERENCE_GROUP, &[]);
+    }
+
+    fn run(&mut self, _txn: &mut Txn<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+/// One slice of one table in one partition.
 struct TakeSlice {
     group: GroupId,
+    tree: TreeId,
     /// Write every leaf, whatever the last checkpoint has.
     whole: bool,
     low: KeyBuf,
     bytes_max: usize,
-    /// The tree and key to go on from.
-    from: Option<(TreeId, Vec<u8>)>,
+    /// The key to go on from.
+    from: Option<Vec<u8>>,
     /// The sequence as of the first slice: leaves changed later belong to the next checkpoint
     /// too.
     upto: Option<u64>,
+    /// `None` if the group has gone.
     slice: Option<Slice>,
-    resume: Option<(TreeId, Vec<u8>)>,
+    resume: Option<Vec<u8>>,
     next: Option<KeyBuf>,
 }
 
@@ -119,47 +224,28 @@ impl Program for TakeSlice {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.resume = None;
-        let tables = txn.table_ids();
         let references = (self.group == REFERENCE_GROUP).then(|| txn.published_references());
         let data = txn.partition_data(self.group, &self.low)?;
-        let upto = *self.upto.get_or_insert(data.sequence);
-        let since = if self.whole { 0 } else { data.checkpointed };
-        let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max);
-        let mut ids: Vec<TreeId> =
-            data.roots.iter().filter_map(|root| root.id).filter(|id| tables.contains(id)).collect();
-        ids.sort_unstable();
-        for id in ids {
-            let low = match &self.from {
-                Some((tree, _)) if *tree > id => continue,
-                Some((tree, key)) if *tree == id => Some(&key[..]),
-                _ => None,
-            };
-            let resume = match &references {
-                Some(vector) => match vector.tables.get(&id) {
-                    Some(table) => builder.add(id, &table.tree, low, since),
-                    None => None,
-                },
-                None => match data.roots.iter().find(|root| root.id == Some(id)) {
-                    Some(root) => builder.add(id, &root.tree, low, since),
-                    None => None,
-                },
-            };
-            if let Some(key) = resume {
-                self.resume = Some((id, key));
-                break;
-            }
-            if builder.is_full() {
-                // The next tree starts a slice of its own.
-                self.resume = Some((TreeId(id.0 + 1), Vec::new()));
-                break;
-            }
-        }
-        if self.resume.is_none() {
-            // If the checkpoint is given up after this, its rows are written all the same: a
-            // leaf needs no second writing before it changes again.
-            data.checkpointed = upto;
-        }
         self.next = data.high.clone();
+        let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max);
+        let upto = *self.upto.get_or_insert(data.sequence);
+        // A table that has gone since has no root here.
+        if let Some(root) = data.roots.iter_mut().find(|root| root.id == Some(self.tree)) {
+            let since = if self.whole { 0 } else { root.checkpointed };
+            let low = self.from.as_deref();
+            self.resume = match &references {
+                Some(vector) => match vector.tables.get(&self.tree) {
+                    Some(table) => builder.add(self.tree, &table.tree, low, since),
+                    None => None,
+                },
+                None => builder.add(self.tree, &root.tree, low, since),
+            };
+            if self.resume.is_none() {
+                // If the checkpoint is given up after this, its rows are written all the same:
+                // a leaf needs no second writing before it changes again.
+                root.checkpointed = upto;
+            }
+        }
         self.slice = Some(builder.build());
         Ok(())
     }

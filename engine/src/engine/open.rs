@@ -1,27 +1,31 @@
 //! Opening an engine: recovery, the first start, and the background threads.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Engine;
+use super::history::CheckpointReason;
+use super::indexing::BuiltTable;
+use super::restart::{RecoverySpeed, RestartBound};
 use super::shared::{Shared, SharedParts, fewest_homes};
 use crate::clock::{Clock, SystemClock};
 use crate::id::{Epoch, GroupId, IslandId, PartitionId, SequenceId};
 use crate::log::store::check_format;
 use crate::log::{
-    Checkpointer, Log, LogLimits, LogStore, LogWriter, Progress, Recovered, Step, StoreError, recover,
+    Checkpointer, Log, LogLimits, LogStore, LogWriter, Progress, Recovered, RecoveryCost, Step, StoreError,
+    recover_timed,
 };
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route, RoutingTable};
 use crate::random::{Entropy, SystemEntropy};
 use crate::spawn::{Spawn, SystemSpawn};
-use crate::storage::{KeyBuf, Row, Tree};
-use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, TableMeta, catalog_table};
+use crate::storage::{KeyBuf, Tree};
+use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
 use crate::txn::{
     GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, Sequence, SequenceRecord,
     SharedTree, TableRecord, sequence_key,
@@ -53,8 +57,11 @@ pub struct EngineConfig {
     /// writer itself.
     pub background: bool,
     pub log: LogLimits,
-    /// A checkpoint begins when the log has grown by this since the last one.
+    /// A checkpoint begins when the log has this length, or earlier if
+    /// [`Self::restart_target`] asks for it. It should end before four times this.
     pub checkpoint_bytes: u64,
+    /// A restart should take no longer: bounds the log by the measured speed of recovery.
+    pub restart_target: Duration,
     /// A checkpoint slice, and so a partition's pause for it, has about this size.
     pub checkpoint_slice_bytes: usize,
     /// Threads of recovery.
@@ -88,6 +95,7 @@ impl Default for EngineConfig {
             log: LogLimits::default(),
             // As PostgreSQL's max_wal_size: rewriting hot rows more often costs more than it saves.
             checkpoint_bytes: 1 << 30,
+            restart_target: Duration::from_secs(15),
             checkpoint_slice_bytes: 256 << 10,
             recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
             abort_on_log_failure: true,
@@ -170,9 +178,18 @@ impl Engine {
             return Err(OpenError::NoExecutors);
         }
         check_format(&*store)?;
-        let mut recovered = recover(&*store, config.recovery_threads, progress)?;
+        let clock = seams.clock.clone();
+        let threads = config.recovery_threads;
+        let mut recovered = recover_timed(&*store, threads, Some(&*clock), progress)?;
         let log = Log::new(config.log, &recovered);
-        let parts = rebuild(config, seams, log.clone(), &mut recovered)?;
+        let began = clock.monotonic_nanos();
+        let speed = RecoverySpeed::read(&*store)?;
+        let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
+        let rebuild_nanos = clock.monotonic_nanos().saturating_sub(began);
+        if parts.config.background {
+            parts.restart.speed = speed.learn(&*store, &recovered.cost, rebuild_nanos)?;
+        }
+        tell(&recovered.cost, rebuild_nanos, parts.restart.speed, threads);
         let shared = Shared::new(parts);
         let background = Background::start(&shared, store, log, &recovered)?;
         let engine = Self { shared, background: Arc::new(background) };
@@ -206,6 +223,29 @@ impl Engine {
     pub fn close(&self) {
         self.background.stop();
     }
+}
+
+/// What the recovery cost, for whoever reads the server's log.
+fn tell(cost: &RecoveryCost, rebuild_nanos: u64, speed: RecoverySpeed, threads: usize) {
+    if cost.checkpoint_rows + cost.log_records == 0 {
+        return;
+    }
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let a_core = |amount: u64, nanos: u64| amount as f64 / seconds(nanos.max(1)) / threads.max(1) as f64;
+    tracing::info!(
+        "recovery: read {} records in {:.1} MB of log in {:.2} s; made rows of them and of {} checkpoint rows \
+         in {:.2} s ({:.0} a second a core); index entries and partitions in {:.2} s; all in all {:.0} MB/s \
+         of log and {:.0} rows/s",
+        cost.log_records,
+        cost.log_bytes as f64 / 1e6,
+        seconds(cost.log_nanos),
+        cost.checkpoint_rows,
+        seconds(cost.build_nanos),
+        a_core(cost.checkpoint_rows + cost.log_records, cost.build_nanos),
+        seconds(rebuild_nanos),
+        speed.log_bytes_per_second as f64 / 1e6,
+        speed.rows_per_second as f64,
+    );
 }
 
 struct CreateCatalog;
@@ -245,6 +285,7 @@ fn rebuild(
     seams: Seams,
     log: Arc<Log>,
     recovered: &mut Recovered,
+    speed: RecoverySpeed,
 ) -> Result<SharedParts, OpenError> {
     let mut schema = Schema::default();
     let mut tables = Vec::new();
@@ -293,12 +334,26 @@ fn rebuild(
         routing.put_group(group, routes);
     }
     let mut vector = ReferenceVector::default();
-    for table in schema.tables_sorted() {
-        let rows = recovered.trees.remove(&table.def.id).unwrap_or_default();
-        build.table(&table, rows, &routing, &mut vector, recovered.epoch)?;
+    let work = schema
+        .tables_sorted()
+        .into_iter()
+        .map(|table| {
+            let rows = recovered.trees.remove(&table.def.id).unwrap_or_default();
+            (table, rows)
+        })
+        .collect();
+    for built in BuiltTable::all(work, config.recovery_threads) {
+        build.table(built?, &routing, &mut vector, recovered.epoch);
     }
+    let restart = RestartBound {
+        speed,
+        target: config.restart_target,
+        checkpoint_bytes: config.checkpoint_bytes,
+        memory_max_bytes: config.max_memory_bytes.max(0) as u64,
+    };
     Ok(SharedParts {
         config,
+        restart,
         clock: seams.clock,
         entropy: seams.entropy,
         spawn: seams.spawn,
@@ -341,43 +396,17 @@ impl Build {
 
     fn table(
         &mut self,
-        table: &Arc<TableMeta>,
-        mut rows: Tree,
+        built: BuiltTable,
         routing: &RoutingTable,
         vector: &mut ReferenceVector,
         epoch: Epoch,
-    ) -> Result<(), OpenError> {
-        let broken =
-            |index: &str| OpenError::Index { table: table.def.name.clone(), index: index.to_owned() };
-        // Nothing may rely on a row before this.
-        if rows.cursor(std::ops::Bound::Unbounded).any(|(_, row)| !table.layout.is_valid(row)) {
-            let message = format!("a row of table {} does not fit its columns", table.def.name);
-            return Err(StoreError::Damaged(message).into());
-        }
-        // Index entries first, from the whole table.
-        for index in &table.indexes {
-            let mut entries: Vec<(KeyBuf, Row)> = Vec::with_capacity(rows.len() as usize);
-            for (key, row) in rows.cursor(std::ops::Bound::Unbounded) {
-                let mut entry = KeyBuf::new();
-                table.index_key(index, row, key, &mut entry);
-                entries.push((entry, Row::from(key)));
-            }
-            entries.sort_unstable();
-            let mut tree = Tree::new();
-            for (entry, key) in entries {
-                self.memory_used += crate::txn::entry_bytes(&entry, &key);
-                if tree.insert_new(&entry, key, 0).is_err() {
-                    return Err(broken(&index.def.name));
-                }
-            }
+    ) {
+        let BuiltTable { table, rows, indexes, memory } = built;
+        self.memory_used += memory;
+        for (index, tree) in table.indexes.iter().zip(indexes) {
             self.place(index.group(), index.root, index.def.id, table.version, tree, routing, vector, epoch);
         }
-        for (key, row) in rows.cursor(std::ops::Bound::Unbounded) {
-            self.memory_used += crate::txn::entry_bytes(key, row);
-        }
-        let rows = std::mem::take(&mut rows);
         self.place(table.group(), table.root, table.def.id, table.version, rows, routing, vector, epoch);
-        Ok(())
     }
 
     /// Cuts a tree at the group's boundaries and puts the parts into their partitions.
@@ -494,11 +523,17 @@ impl Background {
                 while !stop.load(Ordering::Acquire) {
                     std::thread::park_timeout(CHECKPOINT_LOOK);
                     let Some(shared) = weak.upgrade() else { return };
-                    let grown = shared.log.counters().bytes_since_checkpoint;
-                    if grown < shared.config.checkpoint_bytes || stop.load(Ordering::Acquire) {
+                    let log_bytes = shared.log.counters().bytes_since_checkpoint;
+                    if log_bytes < shared.restart.begin_at(shared.rows()) || stop.load(Ordering::Acquire) {
                         continue;
                     }
-                    let result = super::checkpoint::run(&shared, &mut checkpointer.lock(), &stop);
+                    let mut checkpointer = checkpointer.lock();
+                    // Whoever held it may have taken a checkpoint.
+                    if shared.log.counters().bytes_since_checkpoint < log_bytes {
+                        continue;
+                    }
+                    let result =
+                        super::checkpoint::run(&shared, &mut checkpointer, &stop, CheckpointReason::Log);
                     if let Err(error) = result {
                         tracing::warn!(%error, "a checkpoint was given up");
                     }
@@ -510,9 +545,26 @@ impl Background {
     }
 
     /// Runs a checkpoint on this thread.
-    pub fn checkpoint(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
-        super::checkpoint::run(shared, &mut self.checkpointer.lock(), &self.stop)?;
+    pub fn checkpoint(&self, shared: &Arc<Shared>, reason: CheckpointReason) -> Result<(), OpenError> {
+        let mut checkpointer = self.seize(shared);
+        super::checkpoint::run(shared, &mut checkpointer, &self.stop, reason)?;
         Ok(())
+    }
+
+    /// Copies the database as it is, after a checkpoint.
+    pub fn copy_to(&self, shared: &Arc<Shared>, directory: &Path) -> Result<(), OpenError> {
+        let mut checkpointer = self.seize(shared);
+        super::checkpoint::run(shared, &mut checkpointer, &self.stop, CheckpointReason::Backup)?;
+        checkpointer.copy_to(directory)?;
+        Ok(())
+    }
+
+    /// The checkpointer, once the checkpoint under way has ended, without rests from now on.
+    fn seize(&self, shared: &Shared) -> MutexGuard<'_, Checkpointer> {
+        shared.checkpoint_hurry.fetch_add(1, Ordering::Relaxed);
+        let checkpointer = self.checkpointer.lock();
+        shared.checkpoint_hurry.fetch_sub(1, Ordering::Relaxed);
+        checkpointer
     }
 
     fn step(&self, shared: &Arc<Shared>) -> Result<Step, StoreError> {

@@ -9,7 +9,9 @@ use arc_swap::ArcSwap;
 use crossbeam::utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 
+use super::history::CheckpointHistory;
 use super::open::{EngineConfig, Interleave, Point};
+use super::restart::RestartBound;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
@@ -40,6 +42,14 @@ pub(crate) struct Shared {
     clients: Mutex<Vec<Weak<Client>>>,
     pub memory: MemoryGauge,
     pub counters: Counters,
+    /// How long the log may grow.
+    pub restart: RestartBound,
+    pub checkpoints: CheckpointHistory,
+    /// Entries the last checkpoint looked at, and rows there were at its end; 0 before the first.
+    pub checkpoint_entries: AtomicU64,
+    pub checkpoint_rows: AtomicU64,
+    /// Who waits for the checkpoint under way to end.
+    pub checkpoint_hurry: AtomicUsize,
     pub row_ids: Arc<Sequence>,
     pub executors: Vec<Arc<Executor>>,
     /// Moves with every publication of definitions or routing.
@@ -84,6 +94,7 @@ pub(crate) struct SharedParts {
     pub spawn: Arc<dyn Spawn>,
     pub interleave: Option<Arc<dyn Interleave>>,
     pub log: Arc<Log>,
+    pub restart: RestartBound,
     pub first_epoch: Epoch,
     pub references: References,
     pub row_ids: Arc<Sequence>,
@@ -122,6 +133,11 @@ impl Shared {
             clients: Mutex::default(),
             memory,
             counters: Counters::default(),
+            restart: parts.restart,
+            checkpoints: CheckpointHistory::default(),
+            checkpoint_entries: AtomicU64::new(0),
+            checkpoint_rows: AtomicU64::new(0),
+            checkpoint_hurry: AtomicUsize::new(0),
             row_ids: parts.row_ids,
             executors,
             definitions_version: CachePadded::new(AtomicU64::new(1)),
@@ -196,6 +212,11 @@ impl Shared {
         let partition = Partition::leak(id, group, home, data, true);
         partitions.push(partition);
         partition
+    }
+
+    /// Rows and index entries in all partitions, as of their last sampled looks.
+    pub fn rows(&self) -> u64 {
+        self.partitions.lock().iter().map(|partition| partition.rows.load(Ordering::Relaxed)).sum()
     }
 
     pub fn next_table_version(&self) -> u32 {

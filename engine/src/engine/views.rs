@@ -1,11 +1,17 @@
 //! What the system views show of the engine.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::Engine;
-use crate::id::{Epoch, ExecutorId, GroupId, PartitionId};
+use super::{CheckpointView, Engine, RecoverySpeed, SubmitOptions};
+use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId};
 use crate::log::writer::LogCounters;
+use crate::partition::{ClaimSet, RoutingTable};
+use crate::program::{Program, Stop};
 use crate::snapshot::SnapshotView;
+use crate::txn::Txn;
 
 /// A row of `archipel.partitions`. Counts are as of the last sampled look.
 #[derive(Clone, Debug)]
@@ -45,6 +51,14 @@ pub struct LogView {
     pub memory_used_bytes: i64,
     pub memory_max_bytes: i64,
     pub row_waits: u64,
+    /// The length the log should stay below.
+    pub log_bytes_max: u64,
+    /// The length at which the next checkpoint begins.
+    pub checkpoint_at_bytes: u64,
+    /// How long a restart would take now.
+    pub restart_estimate: Duration,
+    /// What the last large recovery showed, or a guess.
+    pub speed: RecoverySpeed,
 }
 
 impl Engine {
@@ -92,17 +106,67 @@ impl Engine {
         self.shared.snapshots.views()
     }
 
+    /// Rows of each table and entries of each index, exactly, as of one moment. Claims everything.
+    pub fn tree_rows(&self) -> BTreeMap<TreeId, u64> {
+        let program = CountRows { routing: self.shared.load_routing(), rows: BTreeMap::new() };
+        self.submit(program, SubmitOptions { read_only: true, ..SubmitOptions::default() })
+            .wait()
+            .program
+            .rows
+    }
+
+    /// The last checkpoints and the one under way, oldest first.
+    pub fn checkpoints(&self) -> Vec<CheckpointView> {
+        self.shared.checkpoints.views(self.shared.clock.monotonic_nanos())
+    }
+
     /// The log, the epochs and the memory.
     pub fn log(&self) -> LogView {
+        let (restart, rows) = (&self.shared.restart, self.shared.rows());
+        let counters = self.shared.log.counters();
         LogView {
+            log_bytes_max: restart.log_bytes_max(rows),
+            checkpoint_at_bytes: restart.begin_at(rows),
+            restart_estimate: restart.estimate(rows, counters.bytes_since_checkpoint),
+            speed: restart.speed,
             epoch: self.shared.epochs.current(),
             durable: self.shared.log.durable(),
-            counters: self.shared.log.counters(),
+            counters,
             snapshots: self.shared.snapshots.registered(),
             version_bytes: self.shared.snapshots.bytes(),
             memory_used_bytes: self.shared.memory.used(),
             memory_max_bytes: self.shared.memory.max(),
             row_waits: self.shared.counters.row_waits.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Counts what is in the trees.
+struct CountRows {
+    routing: Arc<RoutingTable>,
+    rows: BTreeMap<TreeId, u64>,
+}
+
+impl Program for CountRows {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        self.routing = Arc::new(routing.clone());
+        claims.everything();
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.rows.clear();
+        for (id, table) in &txn.published_references().tables {
+            *self.rows.entry(*id).or_default() += table.tree.len();
+        }
+        for group in self.routing.groups() {
+            for route in self.routing.routes(group) {
+                for root in &txn.partition_data(group, &route.low)?.roots {
+                    if let Some(id) = root.id {
+                        *self.rows.entry(id).or_default() += root.tree.len();
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::batch::{self, BatchNumber};
@@ -63,7 +64,7 @@ pub(super) struct CheckpointMark {
     pub(super) replay_from: BatchNumber,
     /// No tag in the checkpoint has a greater sequence.
     pub(super) sequence_max: u64,
-    /// The epoch before which everything is in the checkpoint.
+    /// Everything up to this epoch was whole when the checkpoint ended, log or no log.
     pub(super) epoch: Epoch,
 }
 
@@ -97,6 +98,15 @@ impl CheckpointMark {
 pub struct Slice {
     tag: Tag,
     changes: Vec<CheckpointChange>,
+    bytes: u64,
+    visited: u64,
+}
+
+impl Slice {
+    /// Entries looked at, changed or not: how far the slice brings its checkpoint.
+    pub fn visited(&self) -> u64 {
+        self.visited
+    }
 }
 
 /// Collects slices under a partition's claim.
@@ -110,7 +120,7 @@ impl SliceBuilder {
     /// A slice of a partition whose newest commit has this tag. `bytes_max` bounds the time
     /// the claim is held.
     pub fn new(tag: Tag, bytes_max: usize) -> SliceBuilder {
-        SliceBuilder { slice: Slice { tag, changes: Vec::new() }, bytes: 0, bytes_max }
+        SliceBuilder { slice: Slice { tag, changes: Vec::new(), bytes: 0, visited: 0 }, bytes: 0, bytes_max }
     }
 
     /// Adds the rows of leaves stamped above `since`, from `low` on (inclusive). Returns the key to go
@@ -133,9 +143,11 @@ impl SliceBuilder {
                 return ControlFlow::Break(());
             }
             self.bytes += SKIPPED_LEAF_BYTES;
+            self.slice.visited += leaf.len() as u64;
             if leaf.stamp() > since {
                 for (key, row) in leaf.entries() {
                     self.bytes += key.len() + row.len();
+                    self.slice.bytes += (key.len() + row.len()) as u64;
                     self.slice.changes.push(CheckpointChange {
                         tree: id,
                         key: key.into(),
@@ -167,17 +179,27 @@ pub struct Checkpointer {
     running: Option<Epoch>,
     /// Slices whose commits are not durable yet.
     waiting: VecDeque<Slice>,
+    waiting_bytes: u64,
     sequence_max: u64,
     rows: u64,
+    bytes: u64,
     /// A write has failed since the last finished checkpoint: slices may be lost.
     whole: bool,
 }
 
+/// Slices may wait for their commits up to this much; then the caller waits with them.
+const WAITING_BYTES_MAX: u64 = 8 << 20;
+
+/// Changes written at once when a checkpoint is settled.
+const SETTLED_AT_ONCE: usize = 1_000;
+
 /// What a checkpoint did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointDone {
     /// Rows written.
     pub rows: u64,
+    /// Bytes of keys and rows written.
+    pub bytes: u64,
     /// Rows removed because the log said so.
     pub rows_removed: u64,
     /// Bytes of log no longer needed.
@@ -194,8 +216,10 @@ impl Checkpointer {
             mark,
             running: None,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             sequence_max: mark.sequence_max,
             rows: 0,
+            bytes: 0,
             whole: false,
         })
     }
@@ -209,18 +233,29 @@ impl Checkpointer {
         self.running = Some(open);
         // Slices of a checkpoint that was given up stay: their partitions think them written.
         self.rows = 0;
+        self.bytes = 0;
         self.whole
     }
 
-    /// Takes a slice and writes those that have become durable. True if none waits: the caller
-    /// paces itself by that.
+    /// What the checkpoint under way has written so far.
+    pub fn so_far(&self) -> CheckpointDone {
+        CheckpointDone { rows: self.rows, bytes: self.bytes, ..CheckpointDone::default() }
+    }
+
+    /// Takes a slice and writes those that have become durable. False if so much waits for its
+    /// commits that the caller should wait too.
     pub fn write(&mut self, slice: Slice) -> Result<bool, StoreError> {
         self.sequence_max = self.sequence_max.max(slice.tag.sequence);
         if !slice.changes.is_empty() {
-            self.log.want(slice.tag.epoch);
+            self.waiting_bytes += slice.bytes;
+            // A sync for every slice would slow commits down: they are asked for when much waits.
+            if self.waiting_bytes > WAITING_BYTES_MAX / 2 {
+                self.log.want(slice.tag.epoch);
+            }
             self.waiting.push_back(slice);
         }
-        self.write_durable()
+        self.write_durable()?;
+        Ok(self.waiting_bytes <= WAITING_BYTES_MAX)
     }
 
     /// Writes the slices that have become durable since; true if none waits any more.
@@ -234,15 +269,26 @@ impl Checkpointer {
                 return Err(error);
             }
             self.rows += slice.changes.len() as u64;
+            self.bytes += slice.bytes;
+            self.waiting_bytes -= slice.bytes;
             self.waiting.pop_front();
         }
         Ok(true)
+    }
+
+    /// Copies log and checkpoint as they are now into a directory; see [`LogStore::copy_to`].
+    /// Nothing moves between the two copies that both must agree on: checkpoints run here.
+    pub fn copy_to(&mut self, directory: &Path) -> Result<(), StoreError> {
+        self.store.copy_to(directory)
     }
 
     /// Ends the checkpoint once every slice is written, and cuts the log. `Ok(None)` while
     /// slices wait for their commits. After an error the checkpoint must be begun anew.
     pub fn finish(&mut self) -> Result<Option<CheckpointDone>, StoreError> {
         let Some(open) = self.running else { return Ok(None) };
+        if let Some(last) = self.waiting.back() {
+            self.log.want(last.tag.epoch);
+        }
         if !self.write_durable()? {
             return Ok(None);
         }
@@ -257,7 +303,9 @@ impl Checkpointer {
         self.whole = true;
         let rows_removed = self.settle(cut)?;
         self.store.checkpoint_flush()?;
-        let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch: open };
+        // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
+        let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
+        let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };
         mark.write(&*self.store)?;
         self.whole = false;
         self.mark = mark;
@@ -271,7 +319,7 @@ impl Checkpointer {
             }
         }
         self.log.cut_bytes(log_bytes_cut);
-        Ok(Some(CheckpointDone { rows: self.rows, rows_removed, log_bytes_cut }))
+        Ok(Some(CheckpointDone { rows_removed, log_bytes_cut, ..self.so_far() }))
     }
 
     /// Brings into the checkpoint what no leaf shows of the log below `cut`: deletes, dropped
@@ -315,19 +363,36 @@ impl Checkpointer {
         }
         self.sequence_max = sequence_max;
         state.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        // Of each piece of state the last word only, so that what is read below is what stands.
+        state.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                std::mem::swap(next, kept);
+            }
+            same
+        });
+        let mut changes = Vec::new();
         for (key, tag, value) in state {
             if self.checkpoint_tag(META_TREE, &key)?.is_none_or(|there| there <= tag) {
-                let value = Some(encode_row(tag, &value));
-                self.store.checkpoint_write(&[CheckpointChange { tree: META_TREE, key, value }])?;
+                changes.push(CheckpointChange { tree: META_TREE, key, value: Some(encode_row(tag, &value)) });
             }
         }
+        self.store.checkpoint_write(&changes)?;
+        changes.clear();
         let mut removed = 0;
+        // In key order the store's blocks are read once each.
+        removals.sort_unstable();
         for (tree, key, tag) in removals {
             if self.checkpoint_tag(tree, &key)?.is_some_and(|there| there <= tag) {
-                self.store.checkpoint_write(&[CheckpointChange { tree, key, value: None }])?;
+                changes.push(CheckpointChange { tree, key, value: None });
                 removed += 1;
+                if changes.len() == SETTLED_AT_ONCE {
+                    self.store.checkpoint_write(&changes)?;
+                    changes.clear();
+                }
             }
         }
+        self.store.checkpoint_write(&changes)?;
         for tree in dropped {
             self.store.checkpoint_drop(tree)?;
         }

@@ -4,6 +4,7 @@
 //! every crash test that uses nothing else. This wrapper holds each write back in the process
 //! until a sync asks for it: what was not synced dies with the process, as in a power cut.
 
+use std::path::Path;
 use std::sync::Mutex;
 
 use super::batch::{self, BatchNumber};
@@ -72,6 +73,10 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
         Ok(())
     }
 
+    fn nearly_full(&self) -> bool {
+        self.store.nearly_full()
+    }
+
     fn sync(&self) -> Result<(), StoreError> {
         self.release()?;
         self.store.sync()
@@ -133,5 +138,10 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
         self.release()?;
         self.store.meta_put(key, value)
+    }
+
+    fn copy_to(&self, directory: &Path) -> Result<(), StoreError> {
+        self.release()?;
+        self.store.copy_to(directory)
     }
 }

@@ -22,6 +22,7 @@
 //! - [`writer`]     group commit
 //! - [`checkpoint`] rows of changed leaves, so that the log can be cut
 //! - [`recovery`]   checkpoint and log back into trees, in parallel
+//! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
 //! log, whole. A crash leaves a prefix of batches, so a prefix of epochs, so (epoch order is
@@ -49,6 +50,7 @@ pub mod memory;
 pub mod recovery;
 pub mod redo;
 pub mod store;
+pub mod verify;
 pub mod writer;
 
 #[cfg(test)]
@@ -56,9 +58,9 @@ mod tests;
 
 pub use batch::BatchNumber;
 pub use buffer::CommitBuffer;
-pub use checkpoint::{Checkpointer, SliceBuilder};
+pub use checkpoint::{CheckpointDone, Checkpointer, SliceBuilder};
 pub use memory::MemoryStore;
-pub use recovery::{Progress, Recovered, recover};
+pub use recovery::{Progress, Recovered, RecoveryCost, recover, recover_timed};
 pub use redo::{META_TREE, Tag};
 pub use store::{LogStore, StoreError};
 pub use writer::{Log, LogLimits, LogRefusal, LogWriter, Step, Wake};

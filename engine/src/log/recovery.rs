@@ -3,7 +3,8 @@
 //! ```text
 //! 1. read the log from the checkpoint's mark; every batch must check and follow the one
 //!    before; a bad one at the very end is a torn tail and is cut, anywhere else it is damage
-//! 2. cut the key space (table, key) into parts; deal the records out to them
+//! 2. decode the batches, in parallel; cut the key space (table, key) into parts; deal the
+//!    records out to them, in parallel
 //! 3. each part, in parallel: sort its records by (table, key, tag), walk them beside the
 //!    part's checkpoint rows, and build trees in ascending order
 //! 4. join the parts' trees, O(height) each
@@ -25,6 +26,7 @@ use super::checkpoint::{self, CheckpointMark};
 use super::redo::{self, META_TREE, Operation, Record, Tag};
 use super::store::{CheckpointKey, LogStore, StoreError};
 use super::writer::IndexEntry;
+use crate::clock::Clock;
 use crate::id::{Epoch, TreeId};
 use crate::storage::tree::Tree;
 
@@ -47,7 +49,24 @@ pub struct Recovered {
     pub log_records: u64,
     /// Bytes cut off as a torn tail.
     pub torn_bytes: u64,
+    /// What it cost; zeros without a clock.
+    pub cost: RecoveryCost,
     pub(super) index: VecDeque<IndexEntry>,
+}
+
+/// What a recovery read, and how long its two halves took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryCost {
+    /// Bytes of log read.
+    pub log_bytes: u64,
+    /// Records in them.
+    pub log_records: u64,
+    /// Rows taken from the checkpoint.
+    pub checkpoint_rows: u64,
+    /// Reading and decoding the log.
+    pub log_nanos: u64,
+    /// Building the trees from checkpoint rows and records.
+    pub build_nanos: u64,
 }
 
 /// How far recovery is.
@@ -62,6 +81,16 @@ pub enum Progress {
 /// Parts per thread: so that one long part does not keep the others waiting.
 const PARTS_PER_THREAD: usize = 4;
 const PROGRESS_ROWS: u64 = 1 << 16;
+
+/// A clock that may be missing.
+#[derive(Clone, Copy)]
+struct StopWatch<'c>(Option<&'c dyn Clock>);
+
+impl StopWatch<'_> {
+    fn nanos(self) -> u64 {
+        self.0.map_or(0, Clock::monotonic_nanos)
+    }
+}
 
 struct LogPart {
     batches: Vec<Vec<u8>>,
@@ -80,30 +109,32 @@ pub fn recover(
     threads: usize,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Recovered, StoreError> {
+    recover_timed(store, threads, None, progress)
+}
+
+/// As [`recover`], with a clock to measure what it costs.
+pub fn recover_timed(
+    store: &dyn LogStore,
+    threads: usize,
+    clock: Option<&dyn Clock>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Recovered, StoreError> {
+    let watch = StopWatch(clock);
+    let began = watch.nanos();
     let mark = CheckpointMark::read(store)?;
     let log = read_log(store, &mark, progress)?;
-    let mut records = Vec::new();
+    let decoded = decode(&log.batches, threads)?;
     let mut dropped = FxHashSet::default();
     let mut sequence_max = mark.sequence_max;
-    for bytes in &log.batches {
-        for segment in batch::segments(bytes) {
-            let (epoch, segment) =
-                segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
-            for record in redo::records(segment) {
-                let record =
-                    record.map_err(|error| StoreError::Damaged(format!("{error} in epoch {epoch}")))?;
-                sequence_max = sequence_max.max(record.sequence);
-                if record.operation == Operation::DropTree {
-                    dropped.insert(record.tree);
-                } else {
-                    records.push((Tag { epoch, sequence: record.sequence }, record));
-                }
-            }
-        }
+    let mut log_records = 0;
+    for stretch in &decoded {
+        dropped.extend(&stretch.dropped);
+        sequence_max = sequence_max.max(stretch.sequence_max);
+        log_records += stretch.records.len() as u64;
     }
-    let log_records = records.len() as u64;
-    let cuts = choose_cuts(store, &records, threads)?;
-    let parts = deal(records, &cuts);
+    let cuts = choose_cuts(store, &decoded, log_records as usize, threads)?;
+    let parts = deal(decoded, &cuts, threads);
+    let read = watch.nanos();
     let build =
         PartBuild { store, cuts: &cuts, dropped: &dropped, progress, log_records, rows: AtomicU64::new(0) };
     let built = build_parts(&build, parts, threads)?;
@@ -122,6 +153,13 @@ pub fn recover(
             meta.insert(key.to_vec(), value.to_vec());
         }
     }
+    let cost = RecoveryCost {
+        log_bytes: log.index.iter().map(|entry| entry.bytes).sum(),
+        log_records,
+        checkpoint_rows,
+        log_nanos: read.saturating_sub(began),
+        build_nanos: watch.nanos().saturating_sub(read),
+    };
     Ok(Recovered {
         trees,
         meta,
@@ -131,6 +169,7 @@ pub fn recover(
         checkpoint_rows,
         log_records,
         torn_bytes: log.torn_bytes,
+        cost,
         index: log.index,
     })
 }
@@ -185,10 +224,84 @@ fn read_log(
     Ok(part)
 }
 
+/// The records of a stretch of the log, in its order.
+#[derive(Default)]
+struct Decoded<'l> {
+    records: Vec<Tagged<'l>>,
+    dropped: Vec<TreeId>,
+    sequence_max: u64,
+}
+
+/// Runs `work` on each of `items`, up to `threads` at once; the results in the items' order.
+fn in_parallel<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let count = items.len();
+    let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let run = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number).and_then(|item| item.lock().take()) else { return };
+            *results[number].lock() = Some(work(item));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(count) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    results.into_iter().filter_map(Mutex::into_inner).collect()
+}
+
+/// Decodes the batches, a stretch of similar length for each thread.
+fn decode(batches: &[Vec<u8>], threads: usize) -> Result<Vec<Decoded<'_>>, StoreError> {
+    let bytes: usize = batches.iter().map(Vec::len).sum();
+    let share = bytes / threads.max(1) + 1;
+    let mut stretches = Vec::new();
+    let mut rest = batches;
+    while !rest.is_empty() {
+        let mut length = 0;
+        let end = rest
+            .iter()
+            .position(|batch| {
+                length += batch.len();
+                length >= share
+            })
+            .map_or(rest.len(), |at| at + 1);
+        let (stretch, after) = rest.split_at(end);
+        stretches.push(stretch);
+        rest = after;
+    }
+    in_parallel(stretches, threads, decode_stretch).into_iter().collect()
+}
+
+fn decode_stretch(batches: &[Vec<u8>]) -> Result<Decoded<'_>, StoreError> {
+    let mut decoded = Decoded::default();
+    for bytes in batches {
+        for segment in batch::segments(bytes) {
+            let (epoch, segment) =
+                segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
+            for record in redo::records(segment) {
+                let record =
+                    record.map_err(|error| StoreError::Damaged(format!("{error} in epoch {epoch}")))?;
+                decoded.sequence_max = decoded.sequence_max.max(record.sequence);
+                if record.operation == Operation::DropTree {
+                    decoded.dropped.push(record.tree);
+                } else {
+                    decoded.records.push((Tag { epoch, sequence: record.sequence }, record));
+                }
+            }
+        }
+    }
+    Ok(decoded)
+}
+
 /// Keys that cut the work into parts of similar size.
 fn choose_cuts(
     store: &dyn LogStore,
-    records: &[Tagged<'_>],
+    decoded: &[Decoded<'_>],
+    log_records: usize,
     threads: usize,
 ) -> Result<Vec<CheckpointKey>, StoreError> {
     if threads <= 1 {
@@ -197,8 +310,8 @@ fn choose_cuts(
     let parts = threads * PARTS_PER_THREAD;
     let mut keys = store.checkpoint_cuts()?;
     if keys.len() < parts {
-        let step = (records.len() / (parts * 64)).max(1);
-        let samples = records.iter().step_by(step);
+        let step = (log_records / (parts * 64)).max(1);
+        let samples = decoded.iter().flat_map(|stretch| stretch.records.iter().step_by(step));
         keys.extend(samples.map(|(_, record)| (record.tree, record.key.to_vec())));
     }
     keys.sort();
@@ -210,21 +323,65 @@ fn choose_cuts(
     Ok((1..parts).map(|part| keys[part * count / parts].clone()).collect())
 }
 
-fn deal<'l>(records: Vec<Tagged<'l>>, cuts: &[CheckpointKey]) -> Vec<Vec<Tagged<'l>>> {
-    let mut parts: Vec<Vec<Tagged<'l>>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
-    for tagged in records {
-        let place = (tagged.1.tree, tagged.1.key);
-        let part = cuts.partition_point(|(tree, key)| (*tree, key.as_slice()) <= place);
-        parts[part].push(tagged);
+/// A part's records: what each stretch of the log has for it, in the log's order.
+type Share<'l> = Vec<Vec<Tagged<'l>>>;
+
+fn deal<'l>(decoded: Vec<Decoded<'l>>, cuts: &[CheckpointKey], threads: usize) -> Vec<Share<'l>> {
+    let dealt = in_parallel(decoded, threads, |stretch| {
+        let mut parts: Vec<Vec<Tagged<'l>>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
+        for tagged in stretch.records {
+            let place = (tagged.1.tree, tagged.1.key);
+            let part = cuts.partition_point(|(tree, key)| (*tree, key.as_slice()) <= place);
+            parts[part].push(tagged);
+        }
+        parts
+    });
+    let mut shares: Vec<Share<'l>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
+    for parts in dealt {
+        for (share, part) in shares.iter_mut().zip(parts) {
+            share.push(part);
+        }
     }
-    parts
+    shares
+}
+
+/// Sorts records by (table, key, tag). Most comparisons are settled by the table and the key's
+/// first bytes, kept beside each other: following every key to its batch costs several times
+/// as much. Records of one transaction for one key stay in their order.
+fn sorted<'l>(share: Share<'l>) -> Vec<Tagged<'l>> {
+    let records: Vec<Tagged<'l>> = share.into_iter().flatten().collect();
+    let prefix = |record: &Record<'_>| {
+        let mut first = [0; 8];
+        let length = record.key.len().min(first.len());
+        first[..length].copy_from_slice(&record.key[..length]);
+        u128::from(record.tree.0) << 64 | u128::from(u64::from_be_bytes(first))
+    };
+    let mut order: Vec<(u128, usize)> =
+        records.iter().enumerate().map(|(at, (_, record))| (prefix(record), at)).collect();
+    order.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| {
+            let ((tag_a, record_a), (tag_b, record_b)) = (&records[a.1], &records[b.1]);
+            (record_a.key, tag_a, a.1).cmp(&(record_b.key, tag_b, b.1))
+        })
+    });
+    order.into_iter().map(|(_, at)| records[at]).collect()
 }
 
 #[derive(Default)]
 struct BuiltPart {
     trees: BTreeMap<TreeId, Tree>,
+    /// The tree that rows are being added to.
+    open: Option<(TreeId, Tree)>,
     checkpoint_rows: u64,
     rows: u64,
+}
+
+impl BuiltPart {
+    fn close(&mut self) {
+        if let Some((id, tree)) = self.open.take() {
+            self.trees.insert(id, tree);
+        }
+    }
 }
 
 struct PartBuild<'s> {
@@ -238,34 +395,11 @@ struct PartBuild<'s> {
 
 fn build_parts(
     build: &PartBuild<'_>,
-    parts: Vec<Vec<Tagged<'_>>>,
+    parts: Vec<Share<'_>>,
     threads: usize,
 ) -> Result<Vec<BuiltPart>, StoreError> {
-    let parts: Vec<Mutex<Option<Vec<Tagged<'_>>>>> =
-        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    let results: Vec<Mutex<Option<Result<BuiltPart, StoreError>>>> =
-        parts.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(part) = parts.get(number) else { return };
-            let records = part.lock().take().unwrap_or_default();
-            *results[number].lock() = Some(build.part(number, records));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(parts.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    results
-        .into_iter()
-        .map(|result| {
-            result.into_inner().unwrap_or_else(|| Err(StoreError::Failed("a part was not built".into())))
-        })
-        .collect()
+    let parts = parts.into_iter().enumerate().collect();
+    in_parallel(parts, threads, |(number, share)| build.part(number, share)).into_iter().collect()
 }
 
 /// A key while its records are applied.
@@ -277,9 +411,8 @@ enum State {
 }
 
 impl PartBuild<'_> {
-    fn part(&self, number: usize, mut records: Vec<Tagged<'_>>) -> Result<BuiltPart, StoreError> {
-        // Stable: records of one transaction for one key stay in their order.
-        records.sort_by(|(tag_a, a), (tag_b, b)| (a.tree, a.key, tag_a).cmp(&(b.tree, b.key, tag_b)));
+    fn part(&self, number: usize, share: Share<'_>) -> Result<BuiltPart, StoreError> {
+        let records = sorted(share);
         let low = number.checked_sub(1).map(|before| &self.cuts[before]);
         let high = self.cuts.get(number);
         let mut built = BuiltPart::default();
@@ -316,6 +449,7 @@ impl PartBuild<'_> {
         while !rest.is_empty() {
             rest = self.replay(rest, State::Absent, Tag::ZERO, &mut built)?;
         }
+        built.close();
         Ok(built)
     }
 
@@ -364,7 +498,14 @@ impl PartBuild<'_> {
     }
 
     fn add(&self, built: &mut BuiltPart, tree: TreeId, key: &[u8], row: Box<[u8]>, stamp: u64) {
-        built.trees.entry(tree).or_default().insert(key, row, stamp);
+        // Rows come in order, so mostly for the tree of the one before.
+        if built.open.as_ref().is_none_or(|(id, _)| *id != tree) {
+            built.close();
+            built.open = Some((tree, built.trees.remove(&tree).unwrap_or_default()));
+        }
+        if let Some((_, open)) = &mut built.open {
+            open.insert(key, row, stamp);
+        }
         built.rows += 1;
         if built.rows.is_multiple_of(PROGRESS_ROWS) {
             let rows = self.rows.fetch_add(PROGRESS_ROWS, Ordering::Relaxed) + PROGRESS_ROWS;

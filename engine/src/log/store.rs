@@ -1,7 +1,7 @@
 //! What the log needs of a disk.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::batch::BatchNumber;
 use crate::id::TreeId;
@@ -53,13 +53,20 @@ pub trait LogStore: Send + Sync {
     /// batch of a number that is there already replaces it (a retry after [`StoreError::Full`]).
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError>;
 
+    /// So little space is left that no new commits should be taken, while those on their way
+    /// still fit: nobody's reply then hangs on a batch that the disk has no room for.
+    fn nearly_full(&self) -> bool {
+        false
+    }
+
     /// Makes everything written so far durable.
     fn sync(&self) -> Result<(), StoreError>;
 
     /// Visits the batches from `from` on, ascending.
     fn read_log(&self, from: BatchNumber, visit: &mut BatchVisitor<'_>) -> Result<(), StoreError>;
 
-    /// Forgets the batches below `below`: a checkpoint has their rows.
+    /// The batches below `below` may go: a checkpoint has their rows. Some may stay for a while
+    /// and be visited by a [`Self::read_log`] from before them.
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError>;
 
     /// Forgets the batches from `from` on: a torn tail.
@@ -94,6 +101,13 @@ pub trait LogStore: Send + Sync {
 
     /// Writes such a word, durably.
     fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError>;
+
+    /// Copies the store, while it is in use, into a directory that does not exist yet; the copy
+    /// opens as a store of its own. It holds every batch appended before the call. The caller
+    /// sees to it that no checkpoint runs meanwhile.
+    fn copy_to(&self, _directory: &Path) -> Result<(), StoreError> {
+        Err(StoreError::Failed("a store in memory cannot be copied".into()))
+    }
 }
 
 /// The on-disk format this version writes.

@@ -402,3 +402,18 @@ fn after_a_failed_checkpoint_the_next_one_is_whole_and_loses_nothing() {
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     assert_eq!(recovered.trees[&TABLES[0]].len(), 5, "the slice that failed was written after all");
 }
+
+/// Found by the property above: a checkpoint that ends while its epoch is still open must not
+/// count that epoch as whole.
+#[test]
+fn a_checkpoint_does_not_close_the_epoch_it_began_in() {
+    let store = MemoryStore::new();
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store, recovered);
+    server.checkpointer.begin(Epoch(server.global));
+    assert!(server.checkpointer.finish().expect("no faults").is_some());
+    server.commit(0, 0, 0, &[Write::Put(1, vec![7; 9])]);
+    let store = server.store.crash(Survivors::Synced);
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    assert!(recovered.epoch < Epoch(server.global), "epoch {} was never written", server.global);
+}

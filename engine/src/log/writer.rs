@@ -9,8 +9,8 @@
 //!
 //! **When the disk fails.** After a failed write or sync the state of the disk is unknown:
 //! nothing more is acknowledged and the fatal hook ends the process. A full disk is different:
-//! the batch is kept and tried again, and meanwhile [`Log::admits`] refuses new writes, so the
-//! buffers stay bounded; when space returns, so do the writes.
+//! while what is on its way still fits, [`Log::admits`] refuses new writes; a batch that does
+//! not fit all the same is kept and tried again. When space returns, so do the writes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -358,6 +358,7 @@ impl LogWriter {
         let Some(pending) = &self.pending else { return Ok(0) };
         let result = self.store.append(pending.number, &pending.bytes, true);
         let state = match &result {
+            Ok(()) if self.store.nearly_full() => FULL,
             Ok(()) => OPEN,
             Err(StoreError::Full(_)) => FULL,
             Err(_) => FAILED,
@@ -390,6 +391,16 @@ impl LogWriter {
         Ok(bytes)
     }
 
+    /// Takes commits again once there is space; what is pending finds out by itself.
+    fn look_for_space(&self) {
+        if self.pending.is_none()
+            && self.log.state.load(Ordering::Relaxed) == FULL
+            && !self.store.nearly_full()
+        {
+            self.log.state.store(OPEN, Ordering::Relaxed);
+        }
+    }
+
     /// The loop of the writer's thread, until `stop`. `advance` closes the current epoch and
     /// returns it once every commit in it has left. The last commits are written before this
     /// returns.
@@ -399,6 +410,7 @@ impl LogWriter {
             if !stopping && !self.log.somebody_waits() {
                 self.log.wait_for_nudge(self.log.limits.asynchronous_delay);
             }
+            self.look_for_space();
             if self.log.somebody_waits() || self.log.has_pending() || self.pending.is_some() {
                 match self.step(advance()) {
                     Ok(_) => {}

@@ -33,8 +33,6 @@ pub(crate) struct PartitionData {
     marks: VecDeque<(u64, Epoch)>,
     /// The epoch of the newest commit.
     pub last_epoch: Epoch,
-    /// Leaves stamped up to here are in the last checkpoint.
-    pub checkpointed: u64,
     /// Row locks held in this partition, over all roots.
     pub locks: usize,
     /// Do not try to split again below this many rows: the last try found no key to split at.
@@ -52,6 +50,8 @@ pub(crate) struct Root {
     /// Somebody locks the table, or did, in a mode that one-shots must look at.
     pub locked: bool,
     pub tree: Tree,
+    /// Leaves stamped up to here are in the last checkpoint.
+    pub checkpointed: u64,
     /// Row locks and uncommitted images of interactive transactions.
     pub overlay: BTreeMap<Box<[u8]>, RowLock>,
     /// Before-images for registered snapshots.
@@ -94,6 +94,7 @@ impl Root {
             version: 0,
             locked: false,
             tree: Tree::new(),
+            checkpointed: 0,
             overlay: BTreeMap::new(),
             versions: TreeVersions::default(),
             since: Epoch(0),
@@ -122,6 +123,7 @@ impl Root {
             version: self.version,
             locked: self.locked,
             tree: self.tree.split_off(key),
+            checkpointed: self.checkpointed,
             overlay: self.overlay.split_off(key),
             versions: self.versions.split_off(key),
             since: self.since,
@@ -139,7 +141,6 @@ impl PartitionData {
             committed: 0,
             marks: VecDeque::new(),
             last_epoch: Epoch(0),
-            checkpointed: 0,
             locks: 0,
             split_again_rows: 0,
             bytes: 0,
@@ -235,7 +236,6 @@ impl PartitionData {
             committed: self.committed,
             marks: self.marks.clone(),
             last_epoch: self.last_epoch,
-            checkpointed: self.checkpointed,
             locks: roots.iter().map(Root::locks).sum(),
             split_again_rows: 0,
             bytes: 0,

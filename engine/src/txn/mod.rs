@@ -396,11 +396,6 @@ impl<'w> Txn<'w> {
         self.held.iter().map(|partition| partition.id).collect()
     }
 
-    /// The ids of all tables, for checkpoints: index entries are rebuilt at recovery.
-    pub(crate) fn table_ids(&self) -> rustc_hash::FxHashSet<TreeId> {
-        self.worker.schema.tables.keys().copied().collect()
-    }
-
     /// The reference tables as published now; current, if the reference partition is held.
     pub(crate) fn published_references(&self) -> Arc<ReferenceVector> {
         self.shared.references.load()

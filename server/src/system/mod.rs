@@ -2,6 +2,7 @@
 //!
 //! - [`views`] the system views that show the server: `archipel.*`, `pg_settings`
 //! - [`activity`] `pg_stat_activity`, and who waits for whom
+//! - [`durability`] `archipel.log` and `archipel.checkpoints`
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
 //! - [`facts`] the same for HTTP: metrics and the live page
@@ -10,6 +11,7 @@
 //! dialect.
 
 pub mod activity;
+mod durability;
 mod facts;
 mod groups;
 mod locks;

@@ -7,6 +7,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
+use super::durability;
 use super::groups::{GroupKeys, group_tables};
 use crate::session::host::Host;
 use crate::settings::table::{Context, SETTINGS, SettingId};
@@ -29,9 +30,9 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
-    View { schema: "archipel", name: "log", columns: &[("epoch", Type::INT8), ("durable_epoch", Type::INT8), ("batches", Type::INT8), ("bytes", Type::INT8), ("snapshots", Type::INT4), ("version_bytes", Type::INT8), ("row_waits", Type::INT8), ("memory_used_bytes", Type::INT8), ("memory_max_bytes", Type::INT8)], rows: log },
+    View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
-    View { schema: "archipel", name: "checkpoints", columns: &[("log_bytes_since", Type::INT8), ("durable_epoch", Type::INT8)], rows: checkpoints },
+    View { schema: "archipel", name: "checkpoints", columns: durability::CHECKPOINTS, rows: durability::checkpoints },
     View { schema: "pg_catalog", name: "pg_stat_activity", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("pid", Type::INT4), ("leader_pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("xact_start", Type::TIMESTAMPTZ), ("query_start", Type::TIMESTAMPTZ), ("state_change", Type::TIMESTAMPTZ), ("wait_event_type", Type::TEXT), ("wait_event", Type::TEXT), ("state", Type::TEXT), ("backend_xid", Type::XID), ("backend_xmin", Type::XID), ("query_id", Type::INT8), ("query", Type::TEXT), ("backend_type", Type::TEXT)], rows: super::activity::rows },
     View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
     View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("n_live_tup", Type::INT8)], rows: user_tables },
@@ -74,11 +75,11 @@ pub(super) fn optional(value: Option<impl AsRef<str>>) -> Datum {
     value.map_or(Datum::Null, text)
 }
 
-fn count(number: usize) -> Datum {
+pub(super) fn count(number: usize) -> Datum {
     Datum::Int4(i32::try_from(number).unwrap_or(i32::MAX))
 }
 
-fn big(number: u64) -> Datum {
+pub(super) fn big(number: u64) -> Datum {
     Datum::Int8(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
@@ -215,21 +216,6 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
         .collect()
 }
 
-fn log(host: &Host) -> Vec<Vec<Datum>> {
-    let log = host.server.engine.log();
-    vec![vec![
-        big(log.epoch.0),
-        big(log.durable.0),
-        big(log.counters.batches),
-        big(log.counters.bytes),
-        count(log.snapshots),
-        Datum::Int8(log.version_bytes),
-        big(log.row_waits),
-        Datum::Int8(log.memory_used_bytes),
-        Datum::Int8(log.memory_max_bytes),
-    ]]
-}
-
 fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
     let row = |snapshot: archipel_engine::SnapshotView| {
         vec![
@@ -240,11 +226,6 @@ fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
         ]
     };
     host.server.engine.snapshots().into_iter().map(row).collect()
-}
-
-fn checkpoints(host: &Host) -> Vec<Vec<Datum>> {
-    let log = host.server.engine.log();
-    vec![vec![big(log.counters.bytes_since_checkpoint), big(log.durable.0)]]
 }
 
 fn settings(host: &Host) -> Vec<Vec<Datum>> {
