@@ -109,16 +109,21 @@ pub enum CatalogError {
     Migration(SqlError),
 }
 
-/// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a
-/// new data directory needs them all.
-pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
+/// Reads the catalog of an engine as it is.
+pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
     let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
     let scan = engine.submit(CatalogScan::default(), options).wait();
     if let Err(stop) = scan.outcome.result {
         return Err(CatalogError::Damaged(error_of(scan.program.error, stop)));
     }
     let changes: Vec<CatalogChange> = scan.program.objects.into_iter().map(CatalogChange::Put).collect();
-    let mut catalog = Catalog::new(crate::system::tables()).apply(&changes);
+    Ok(Catalog::new(crate::system::tables()).apply(&changes))
+}
+
+/// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a
+/// new data directory needs them all.
+pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
+    let mut catalog = read(engine)?;
     for step in archipel_migrations::pending(catalog.migration())? {
         catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
         tracing::info!("system catalog: step {} ({})", step.version, step.name);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::backup::BackupError;
 use crate::config::{Config, Given, HTTP_DEFAULT, LISTEN_DEFAULT};
 use crate::listen::ListenError;
 use crate::server::StartError;
@@ -24,6 +25,12 @@ enum Command {
     Serve(Serve),
     /// Load, run and check the benchmark workloads against this server or PostgreSQL.
     Workload(crate::workload::WorkloadArgs),
+    /// Verify every checksum and structure of a data directory that no server uses.
+    Check(crate::check::CheckArgs),
+    /// Take a consistent backup of a running server.
+    Backup(crate::backup::take::BackupArgs),
+    /// Make a data directory from a backup.
+    Restore(crate::backup::restore::RestoreArgs),
     /// Show the islands, cores and executors this machine would be given.
     Topology(Topology),
 }
@@ -77,6 +84,22 @@ pub fn main() -> ExitCode {
             }
         }
         Command::Workload(args) => ExitCode::from(crate::workload::main(args).clamp(0, 255) as u8),
+        Command::Check(args) => match crate::check::run(&args) {
+            Ok(checked) if checked.problems.is_empty() => {
+                println!("{}the data directory is good", checked.report);
+                ExitCode::SUCCESS
+            }
+            Ok(checked) => {
+                print!("{}", checked.report);
+                for problem in &checked.problems {
+                    eprintln!("archipel: {problem}");
+                }
+                fail(DAMAGED, &"the data directory is damaged")
+            }
+            Err(error) => fail(exit_code(&error), &error),
+        },
+        Command::Backup(args) => done(crate::backup::take::run(&args)),
+        Command::Restore(args) => done(crate::backup::restore::run(&args)),
         Command::Topology(topology) => {
             match crate::server::describe_topology(&topology.topology, topology.executors) {
                 Ok(text) => {
@@ -89,11 +112,25 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Tells the end of a backup or a restore.
+fn done(result: Result<String, BackupError>) -> ExitCode {
+    match result {
+        Ok(told) => {
+            println!("{told}");
+            ExitCode::SUCCESS
+        }
+        Err(error @ BackupError::Damaged(_)) => fail(DAMAGED, &error),
+        Err(error) => fail(1, &error),
+    }
+}
+
+const DAMAGED: u8 = 5;
+
 fn exit_code(error: &StartError) -> u8 {
     match error {
         StartError::Listen(ListenError::AddressInUse { .. } | ListenError::SocketInUse { .. }) => 3,
         StartError::DirectoryInUse { .. } => 4,
-        StartError::Damaged(_) => 5,
+        StartError::Damaged(_) => DAMAGED,
         StartError::NewerFormat(_) => 6,
         StartError::Listen(_) | StartError::Other(_) => 1,
     }

@@ -14,10 +14,13 @@
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`http`]       health, metrics, the live page
 //! - [`workload`]   benchmark drivers, as a client
+//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
 
+pub mod backup;
 pub mod catalog;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod encode;

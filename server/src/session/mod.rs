@@ -18,6 +18,7 @@
 //! program, the host) owns its data.
 
 mod analytic;
+mod backup;
 pub mod connection;
 mod copy_in;
 mod copy_out;

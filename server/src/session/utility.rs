@@ -107,6 +107,10 @@ impl Session {
                 self.lock_tables(lock, alone).await?;
                 self.output.command_complete(prepared.tag);
             }
+            Statement::BaseBackup => {
+                self.base_backup().await?;
+                self.output.command_complete(prepared.tag);
+            }
             Statement::Checkpoint => {
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);

@@ -97,6 +97,8 @@ pub enum Statement {
         what: String,
         name: Option<QualifiedName>,
     },
+    /// The command of PostgreSQL's replication protocol.
+    BaseBackup,
     Checkpoint,
     /// A statement of PostgreSQL that Archipel does not have, by its name ("CREATE VIEW").
     /// Running it answers [`Statement::refusal`].
@@ -199,6 +201,7 @@ impl Statement {
             Statement::Vacuum(_) => "VACUUM",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Reindex { .. } => "REINDEX",
+            Statement::BaseBackup => "BASE_BACKUP",
             Statement::Checkpoint => "CHECKPOINT",
             Statement::Unsupported { .. } => "???",
         }

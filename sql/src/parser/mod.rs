@@ -163,6 +163,10 @@ impl Cursor<'_> {
             "vacuum" => self.vacuum(),
             "analyze" | "analyse" => self.analyze(),
             "reindex" => self.reindex(),
+            "base_backup" => {
+                self.skip(1);
+                Ok(Statement::BaseBackup)
+            }
             "checkpoint" => {
                 self.skip(1);
                 Ok(Statement::Checkpoint)

@@ -406,6 +406,7 @@ fn every_utility_statement_has_its_node() {
         ("reindex (concurrently) table t", "REINDEX"),
         ("insert into t (a) table u", "INSERT"),
         ("checkpoint", "CHECKPOINT"),
+        ("base_backup", "BASE_BACKUP"),
         ("alter system set max_connections = 5", "ALTER SYSTEM"),
         ("alter sequence s restart with 7", "ALTER SEQUENCE"),
         ("alter function f(int) rename to g", "ALTER FUNCTION"),
