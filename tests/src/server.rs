@@ -14,6 +14,8 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// A data directory and the process that serves it, if one does.
 pub struct Server {
     directory: tempfile::TempDir,
+    /// Another data directory than the one below `directory`.
+    elsewhere: Option<PathBuf>,
     settings: Vec<String>,
     port: u16,
     page_port: Option<u16>,
@@ -34,7 +36,7 @@ impl Server {
     fn begin(settings: &[&str], page_port: Option<u16>) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Server { directory, settings, port: 0, page_port, child: None };
+        let mut server = Server { directory, elsewhere: None, settings, port: 0, page_port, child: None };
         server.restart();
         server
     }
@@ -88,7 +90,13 @@ impl Server {
     }
 
     pub fn data_directory(&self) -> PathBuf {
-        self.directory.path().join("data")
+        self.elsewhere.clone().unwrap_or_else(|| self.directory.path().join("data"))
+    }
+
+    /// Serves another data directory from the next start on.
+    pub fn move_to(&mut self, data_directory: &Path) {
+        assert!(self.child.is_none(), "it is running");
+        self.elsewhere = Some(data_directory.to_owned());
     }
 
     fn log_path(&self) -> PathBuf {

@@ -1,19 +1,149 @@
-//! kill -9 in the middle of TPC-C, start again, and look for every acknowledged order and all
-//! twelve consistency conditions; on the real store, and on one that discards what was not
-//! synced, because a killed process leaves its page cache behind and so proves no sync.
+//! kill -9 in the middle of TPC-C, bank transfers and DDL, start again, and look for every
+//! acknowledged order, transfer and table, and all twelve consistency conditions; on the real
+//! store, and on one that discards what was not synced, because a killed process leaves its
+//! page cache behind and so proves no sync. Checkpoints run all the time: their length of log
+//! is set small.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use archipel_tests::server::{Server, spawn_workload, workload};
+use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use tokio_postgres::Client;
 
 fn rounds() -> usize {
-    if archipel_tests::long() { 20 } else { 3 }
+    if archipel_tests::long() { 100 } else { 5 }
 }
 
-fn acknowledged_orders_survive(settings: &[&str]) {
-    let mut server = Server::start(settings);
+const ACCOUNTS: i32 = 20;
+const BALANCE: i64 = 1_000;
+
+const BANK: &str = "
+CREATE TABLE account (id int PRIMARY KEY, balance int8 NOT NULL);
+CREATE TABLE entry (id int PRIMARY KEY, source int NOT NULL, target int NOT NULL, amount int NOT NULL);
+CREATE PROCEDURE transfer(entry int, source int, target int, amount int) LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE account SET balance = balance - amount WHERE id = source;
+  INSERT INTO entry VALUES (entry, source, target, amount);
+  UPDATE account SET balance = balance + amount WHERE id = target;
+END $$;";
+
+/// What the server has acknowledged beside TPC-C.
+#[derive(Default)]
+struct Acknowledged {
+    entries: BTreeSet<i32>,
+    tables: BTreeSet<i32>,
+    dropped: BTreeSet<i32>,
+    next: i32,
+}
+
+/// Transfers, by procedure and by transaction, until the server is gone.
+async fn transfer(client: Client, acknowledged: Arc<Mutex<Acknowledged>>) {
+    loop {
+        let entry = {
+            let mut acknowledged = acknowledged.lock().expect("no test thread panicked");
+            acknowledged.next += 1;
+            acknowledged.next
+        };
+        let (source, target, amount) = (entry % ACCOUNTS, (entry * 7 + 1) % ACCOUNTS, 1 + entry % 5);
+        let done = if entry % 2 == 0 {
+            client.batch_execute(&format!("CALL transfer({entry}, {source}, {target}, {amount})")).await
+        } else {
+            client
+                .batch_execute(&format!(
+                    "BEGIN; INSERT INTO entry VALUES ({entry}, {source}, {target}, {amount});
+                     UPDATE account SET balance = balance - {amount} WHERE id = {source};
+                     UPDATE account SET balance = balance + {amount} WHERE id = {target}; COMMIT"
+                ))
+                .await
+        };
+        match done {
+            Ok(()) => {
+                acknowledged.lock().expect("no test thread panicked").entries.insert(entry);
+            }
+            Err(error) if error.as_db_error().is_none() => return,
+            Err(error) => panic!("a transfer was refused: {error:?}"),
+        }
+    }
+}
+
+/// Creates tables with rows and an index and drops every other one, until the server is gone.
+async fn define(client: Client, acknowledged: Arc<Mutex<Acknowledged>>, from: i32) {
+    for number in from.. {
+        let made = client
+            .batch_execute(&format!(
+                "CREATE TABLE made_{number} (id int PRIMARY KEY, kind int);
+                 INSERT INTO made_{number} SELECT g, g % 3 FROM generate_series(1, 50) AS g;
+                 CREATE INDEX ON made_{number} (kind)"
+            ))
+            .await;
+        match made {
+            Ok(()) => {
+                acknowledged.lock().expect("no test thread panicked").tables.insert(number);
+            }
+            Err(error) if error.as_db_error().is_none() => return,
+            Err(error) => panic!("a table was refused: {error:?}"),
+        }
+        if number % 2 == 0 {
+            acknowledged.lock().expect("no test thread panicked").tables.remove(&number);
+            if client.batch_execute(&format!("DROP TABLE made_{number}")).await.is_err() {
+                return;
+            }
+            acknowledged.lock().expect("no test thread panicked").dropped.insert(number);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Everything acknowledged is there, and nothing else is half there.
+async fn verify(client: &Client, acknowledged: &Acknowledged) {
+    let rows = client.query("SELECT id FROM entry", &[]).await.expect("answered");
+    let there: BTreeSet<i32> = rows.iter().map(|row| row.get(0)).collect();
+    let lost: Vec<_> = acknowledged.entries.difference(&there).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    let query = "SELECT a.id FROM account AS a
+                 WHERE a.balance <> 1000 - (SELECT coalesce(sum(amount), 0) FROM entry WHERE source = a.id)
+                                         + (SELECT coalesce(sum(amount), 0) FROM entry WHERE target = a.id)";
+    let torn = client.query(query, &[]).await.expect("answered");
+    assert!(torn.is_empty(), "{} balances do not fit their entries", torn.len());
+    let total = client.query_one("SELECT sum(balance)::int8 FROM account", &[]).await.expect("answered");
+    assert_eq!(total.get::<_, i64>(0), i64::from(ACCOUNTS) * BALANCE);
+    let rows = client
+        .query("SELECT relname::text FROM pg_class WHERE relname LIKE 'made\\_%' AND relkind = 'r'", &[])
+        .await
+        .expect("answered");
+    let made: BTreeSet<i32> = rows
+        .iter()
+        .filter_map(|row| {
+            row.get::<_, String>(0).strip_prefix("made_").and_then(|number| number.parse().ok())
+        })
+        .collect();
+    let lost: Vec<_> = acknowledged.tables.difference(&made).collect();
+    assert!(lost.is_empty(), "tables acknowledged and lost: {lost:?}");
+    let back: Vec<_> = acknowledged.dropped.intersection(&made).collect();
+    assert!(back.is_empty(), "tables dropped and back: {back:?}");
+    for number in acknowledged.tables.iter().rev().take(3) {
+        let query = format!("SELECT count(*) FROM made_{number} WHERE kind = 1");
+        let count = client.query_one(&query, &[]).await.expect("answered");
+        assert_eq!(count.get::<_, i64>(0), 17, "rows of table made_{number}");
+    }
+}
+
+fn acknowledged_survives(settings: &[&str]) {
+    let settings = [settings, &["archipel.checkpoint_bytes=4MB"]].concat();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let mut server = Server::start(&settings);
     workload(&["load", "tpcc", "--url", &server.url()], false);
+    runtime.block_on(async {
+        let client = server.connect().await;
+        client.batch_execute(BANK).await.expect("the bank opens");
+        let fill =
+            format!("INSERT INTO account SELECT g, {BALANCE} FROM generate_series(0, {}) AS g", ACCOUNTS - 1);
+        client.batch_execute(&fill).await.expect("the bank has accounts");
+    });
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let beside = Arc::new(Mutex::new(Acknowledged::default()));
+    let mut checkpoints = 0;
     for round in 0..rounds() {
         let acknowledged = directory.path().join(format!("acknowledged-{round}"));
         let path = acknowledged.to_str().expect("temporary paths are UTF-8").to_owned();
@@ -22,26 +152,51 @@ fn acknowledged_orders_survive(settings: &[&str]) {
             ["run", "tpcc", "--url", &url, "--duration", "60", "--quiet", "--acknowledged", &path];
         let log = directory.path().join("driver");
         let mut driver = spawn_workload(&arguments, &log);
+        let before = beside.lock().expect("no test thread panicked").entries.len();
+        let others = runtime.block_on(async {
+            let first_table = i32::try_from(round).expect("few rounds") * 1_000 + 1;
+            [
+                tokio::spawn(transfer(connect(&url).await, Arc::clone(&beside))),
+                tokio::spawn(transfer(connect(&url).await, Arc::clone(&beside))),
+                tokio::spawn(define(connect(&url).await, Arc::clone(&beside), first_table)),
+            ]
+        });
         // Long enough for orders in every round, and never at the same moment of the epoch.
-        std::thread::sleep(Duration::from_millis(1500 + 37 * round as u64));
+        std::thread::sleep(Duration::from_millis(1400 + 37 * (round % 50) as u64));
+        checkpoints += runtime.block_on(async {
+            let query = "SELECT count(*) FROM archipel.checkpoints WHERE state = 'done'";
+            connect(&url).await.query_one(query, &[]).await.expect("answered").get::<_, i64>(0)
+        });
         server.kill();
+        for other in others {
+            runtime.block_on(other).expect("nothing was refused");
+        }
         let status = driver.wait().expect("the driver ends when its connections are lost");
         let told = std::fs::read_to_string(&log).unwrap_or_default();
         assert_eq!(status.code(), Some(3), "the driver should report lost connections:\n{told}");
         let orders =
             std::fs::read_to_string(&acknowledged).expect("the driver wrote its file").lines().count();
         assert!(orders > 0, "round {round} acknowledged nothing:\n{told}");
+        let acknowledged = beside.lock().expect("no test thread panicked");
+        assert!(acknowledged.entries.len() > before, "round {round} acknowledged no transfer");
         server.restart();
         workload(&["check", "tpcc", "--url", &server.url(), "--acknowledged", &path], false);
+        runtime.block_on(async { verify(&server.connect().await, &acknowledged).await });
     }
+    assert!(checkpoints > 0, "no checkpoint ended in any round");
+    server.kill();
+    let data = server.data_directory();
+    let output =
+        Server::archipel(&["check", "--data-dir", data.to_str().expect("temporary paths are UTF-8")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn every_acknowledged_order_survives_kill_9() {
-    acknowledged_orders_survive(&[]);
+fn everything_acknowledged_survives_kill_9() {
+    acknowledged_survives(&[]);
 }
 
 #[test]
-fn every_acknowledged_order_survives_kill_9_on_a_store_that_discards_unsynced_bytes() {
-    acknowledged_orders_survive(&["archipel.log_store=discard-unsynced"]);
+fn everything_acknowledged_survives_kill_9_on_a_store_that_discards_unsynced_bytes() {
+    acknowledged_survives(&["archipel.log_store=discard-unsynced"]);
 }

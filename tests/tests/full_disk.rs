@@ -1,0 +1,166 @@
+//! A full disk under the real server, over the wire: writes are refused with 53100, reads go
+//! on, writes go on when space returns, and nothing acknowledged is lost, kill -9 included.
+//!
+//! The disk is a small tmpfs in a mount namespace of the test's own, so nothing outside sees it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use archipel_tests::server::connect;
+use archipel_tests::{archipel_binary, port};
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+/// A mount namespace with a small disk, held open by a process that sleeps.
+struct SmallDisk {
+    holder: Child,
+    place: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new(megabytes: u32) -> SmallDisk {
+        let place = tempfile::tempdir().expect("a temporary directory can be made");
+        let script = format!(
+            "mount -t tmpfs -o size={megabytes}m tmpfs \"$0\" && touch \"$0/here\" && exec sleep 600"
+        );
+        let holder = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", &script])
+            .arg(place.path())
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("util-linux is there");
+        let disk = SmallDisk { holder, place };
+        let begin = Instant::now();
+        while !disk.inside("here").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "a user may mount a tmpfs for itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        disk
+    }
+
+    /// A file of the disk, as seen from here.
+    fn inside(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        root.join(self.place.path().strip_prefix("/").expect("temporary paths are absolute")).join(name)
+    }
+
+    /// A command that runs inside.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["--user", "--mount", "--preserve-credentials", "--target"])
+            .arg(self.holder.id().to_string())
+            .arg(program)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+struct Served {
+    child: Child,
+    port: u16,
+}
+
+impl Served {
+    async fn start(disk: &SmallDisk) -> Served {
+        let port = port::free();
+        let data = disk.place.path().join("data");
+        let child = disk
+            .command(&archipel_binary())
+            .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
+            .arg(data)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary can be run");
+        let served = Served { child, port };
+        let begin = Instant::now();
+        while tokio_postgres::connect(&served.url(), tokio_postgres::NoTls).await.is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "the server does not answer");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        served
+    }
+
+    fn url(&self) -> String {
+        format!("postgresql://archipel@127.0.0.1:{}/archipel", self.port)
+    }
+
+    fn kill(&mut self) {
+        // nsenter has become the server itself: there is no process between.
+        self.child.kill().expect("a child can be killed");
+        self.child.wait().expect("a killed child ends");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Inserts until an error; the rows acknowledged and the error's code.
+async fn insert_until_refused(client: &Client, next: &mut i32) -> SqlState {
+    let begin = Instant::now();
+    loop {
+        match client.execute("INSERT INTO t VALUES ($1, repeat('x', 100000))", &[&*next]).await {
+            Ok(_) => *next += 1,
+            Err(error) => {
+                return error.code().cloned().unwrap_or_else(|| panic!("the connection was lost: {error}"));
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "the disk never fills up");
+    }
+}
+
+async fn count(client: &Client) -> i64 {
+    client.query_one("SELECT count(*) FROM t", &[]).await.expect("reads go on").get(0)
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_loses_nothing() {
+    let disk = SmallDisk::new(160);
+    let ballast = disk.inside("ballast");
+    std::fs::write(&ballast, vec![0; 40 << 20]).expect("there is room for it");
+    let mut server = Served::start(&disk).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
+    let mut next = 0;
+    assert_eq!(insert_until_refused(&client, &mut next).await, SqlState::DISK_FULL);
+    assert!(next > 20, "{next} rows fitted");
+    // What was refused left nothing.
+    let seen = count(&client).await;
+    assert_eq!(seen, i64::from(next));
+    let refused = client.execute("UPDATE t SET note = 'y' WHERE id = 1", &[]).await.expect_err("still full");
+    assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused}");
+
+    std::fs::remove_file(&ballast).expect("it can be removed");
+    let begin = Instant::now();
+    let mut after = 1_000_000;
+    while client.execute("INSERT INTO t VALUES ($1, 'after')", &[&after]).await.is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "writes do not go on with {next} rows there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for _ in 0..50 {
+        after += 1;
+        client.execute("INSERT INTO t VALUES ($1, 'after')", &[&after]).await.expect("there is space");
+    }
+    drop(client);
+    server.kill();
+
+    let server = Served::start(&disk).await;
+    let client = connect(&server.url()).await;
+    let before = client.query_one("SELECT count(*) FROM t WHERE id < $1", &[&next]).await.expect("answered");
+    assert_eq!(before.get::<_, i64>(0), i64::from(next), "acknowledged before the disk was full");
+    let later = client.query_one("SELECT count(*) FROM t WHERE note = 'after'", &[]).await.expect("answered");
+    assert_eq!(later.get::<_, i64>(0), 51, "acknowledged after space returned");
+}
