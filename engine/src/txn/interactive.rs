@@ -250,7 +250,12 @@ impl Interactive {
 
     /// Says that it made these trees: its own reads and writes of them need no snapshot.
     pub fn own(&self, trees: &[TreeId]) {
-        self.state.own_trees.lock().extend_from_slice(trees);
+        let mut own = self.state.own_trees.lock();
+        for tree in trees {
+            if !own.contains(tree) {
+                own.push(*tree);
+            }
+        }
     }
 
     /// Where it began: going back there undoes all of it, and it stays open.

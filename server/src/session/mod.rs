@@ -6,6 +6,7 @@
 //! - [`portal`]      a bound statement and how far its rows have been sent
 //! - [`execute`]     one prepared statement, whatever it is
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
+//! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
@@ -30,6 +31,7 @@ mod explain;
 mod extended;
 pub mod host;
 mod lock;
+mod modes;
 mod portal;
 mod simple;
 mod staging;

@@ -8,8 +8,8 @@
 
 use std::sync::atomic::Ordering;
 
-use archipel_engine::txn::{Interactive, InteractiveSavepoint, Isolation};
-use archipel_sql::ast::{IsolationLevel, TransactionModes, TransactionStatement};
+use archipel_engine::txn::{Interactive, InteractiveSavepoint};
+use archipel_sql::ast::{TransactionModes, TransactionStatement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
@@ -73,6 +73,16 @@ impl Transaction {
         self.kind == Kind::Block
     }
 
+    /// Whether a statement of the transaction has seen the database.
+    pub(super) fn has_queried(&self) -> bool {
+        self.queried
+    }
+
+    /// Whether it stands inside a savepoint.
+    pub(super) fn is_inside_savepoint(&self) -> bool {
+        !self.savepoints.is_empty()
+    }
+
     pub(super) fn is_failed(&self) -> bool {
         self.failed
     }
@@ -134,31 +144,6 @@ impl Session {
             ));
         }
         Ok(())
-    }
-
-    /// Whether the current transaction, or the one a lone statement is, must not write.
-    pub(super) fn is_read_only(&self) -> bool {
-        self.settings.effective().transaction_read_only
-    }
-
-    /// Refuses a command that writes in a READ ONLY transaction.
-    pub(super) fn require_writable(&self, command: &str) -> Result<()> {
-        if !self.is_read_only() {
-            return Ok(());
-        }
-        Err(SqlError::new(
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-            format!("cannot execute {command} in a read-only transaction"),
-        ))
-    }
-
-    /// How a transaction of this session sees others' work.
-    pub(super) fn isolation(&self) -> Isolation {
-        match self.settings.effective().isolation {
-            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
-            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-            IsolationLevel::Serializable => Isolation::Serializable,
-        }
     }
 
     /// A transaction of the engine, as the session's settings say.
@@ -309,88 +294,9 @@ impl Session {
         self.set_transaction_modes(modes)
     }
 
-    /// The modes of BEGIN and SET TRANSACTION.
-    pub(super) fn set_transaction_modes(&mut self, modes: &TransactionModes) -> Result<()> {
-        let refused = |message: &str| Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
-        let (queried, inside) = (self.transaction.queried, !self.transaction.savepoints.is_empty());
-        let now = self.current_modes();
-        if let Some(isolation) = modes.isolation.filter(|isolation| Some(*isolation) != now.isolation) {
-            if queried {
-                return refused("SET TRANSACTION ISOLATION LEVEL must be called before any query");
-            }
-            if inside {
-                return refused("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction");
-            }
-            self.set_mode("transaction_isolation", isolation.as_str())?;
-        }
-        if let Some(read_only) = modes.read_only.filter(|read_only| Some(*read_only) != now.read_only) {
-            if !read_only && inside {
-                return refused("cannot set transaction read-write mode inside a read-only transaction");
-            }
-            if !read_only && queried {
-                return refused("transaction read-write mode must be set before any query");
-            }
-            self.set_mode("transaction_read_only", if read_only { "on" } else { "off" })?;
-        }
-        if let Some(deferrable) = modes.deferrable {
-            if inside {
-                return refused("SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction");
-            }
-            if queried {
-                return refused("SET TRANSACTION [NOT] DEFERRABLE must be called before any query");
-            }
-            if Some(deferrable) != now.deferrable {
-                self.set_mode("transaction_deferrable", if deferrable { "on" } else { "off" })?;
-            }
-        }
-        Ok(())
-    }
-
     /// From now on no savepoint made so far can be gone back to.
     pub(super) fn freeze_savepoints(&mut self) {
         self.transaction.savepoints.iter_mut().for_each(|savepoint| savepoint.frozen = true);
-    }
-
-    fn set_mode(&mut self, name: &str, value: &str) -> Result<()> {
-        self.change_settings(|all| all.set(name, Some(value), true))
-    }
-
-    /// The modes of the current transaction.
-    fn current_modes(&self) -> TransactionModes {
-        let effective = self.settings.effective();
-        TransactionModes {
-            isolation: Some(effective.isolation),
-            read_only: Some(effective.transaction_read_only),
-            deferrable: Some(effective.show("transaction_deferrable").as_deref() == Some("on")),
-        }
-    }
-
-    /// `SET transaction_isolation` and its like: what SET TRANSACTION does, for a transaction
-    /// that goes on after this statement.
-    pub(super) fn set_transaction_setting(&mut self, name: &str, text: &str) -> Result<()> {
-        let mut modes = TransactionModes::default();
-        match name {
-            "transaction_isolation" => modes.isolation = IsolationLevel::parse(text),
-            "transaction_read_only" => modes.read_only = archipel_sql::io::parse_bool(text),
-            _ => modes.deferrable = archipel_sql::io::parse_bool(text),
-        }
-        if modes == TransactionModes::default() {
-            // Not a value: the setting says so.
-            return self.set_mode(name, text);
-        }
-        if self.transaction.is_open() { self.set_transaction_modes(&modes) } else { Ok(()) }
-    }
-
-    /// Before the defaults change inside a transaction: it stays as it is.
-    pub(super) fn pin_transaction_modes(&mut self) -> Result<()> {
-        if !self.transaction.is_open() {
-            return Ok(());
-        }
-        for (name, _) in crate::settings::session::TRANSACTION_MODES {
-            let value = self.settings.effective().show(name).unwrap_or_default();
-            self.set_mode(name, &value)?;
-        }
-        Ok(())
     }
 
     async fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
