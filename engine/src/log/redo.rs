@@ -118,6 +118,11 @@ pub fn update(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8], before
 
 fn first_difference(a: &[u8], b: &[u8], from: usize) -> usize {
     let mut at = from;
+    while let (Some(left), Some(right)) = (a[at..].first_chunk::<32>(), b[at..].first_chunk::<32>())
+        && left == right
+    {
+        at += 32;
+    }
     while let (Some(left), Some(right)) = (a[at..].first_chunk::<8>(), b[at..].first_chunk::<8>()) {
         let different = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
         if different != 0 {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::id::{Epoch, TreeId, TxnId};
 use crate::log::Tag;
 use crate::storage::versions::TreeVersions;
-use crate::storage::{KeyBuf, Row, Tree};
+use crate::storage::{Finger, KeyBuf, Row, Tree};
 use crate::txn::{LockMode, RowWaiter};
 
 /// Where a collection of old versions goes on: a tree and a key.
@@ -52,6 +52,8 @@ pub(crate) struct Root {
     pub tree: Tree,
     /// Leaves stamped up to here are in the last checkpoint.
     pub checkpointed: u64,
+    /// Where the tree was last entered.
+    pub finger: Finger,
     /// Row locks and uncommitted images of interactive transactions.
     pub overlay: BTreeMap<Box<[u8]>, RowLock>,
     /// Before-images for registered snapshots.
@@ -95,6 +97,7 @@ impl Root {
             locked: false,
             tree: Tree::new(),
             checkpointed: 0,
+            finger: Finger::default(),
             overlay: BTreeMap::new(),
             versions: TreeVersions::default(),
             since: Epoch(0),
@@ -124,6 +127,7 @@ impl Root {
             locked: self.locked,
             tree: self.tree.split_off(key),
             checkpointed: self.checkpointed,
+            finger: Finger::default(),
             overlay: self.overlay.split_off(key),
             versions: self.versions.split_off(key),
             since: self.since,
@@ -148,6 +152,7 @@ impl PartitionData {
     }
 
     /// Whether `key` belongs here.
+    #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
         self.low[..] <= *key && self.high.as_ref().is_none_or(|high| *key < high[..])
     }
@@ -159,6 +164,7 @@ impl PartitionData {
     }
 
     /// The root at `position`, if it still is what the caller's plan was compiled for.
+    #[inline]
     pub fn root(&mut self, position: u16, id: TreeId, version: u32) -> Option<&mut Root> {
         self.roots
             .get_mut(usize::from(position))

@@ -25,6 +25,7 @@ const ESCAPE: u8 = 0x01;
 ///
 /// # Panics
 /// On a cell of another kind, or NULL for a column that cannot be NULL: a bug above.
+#[inline]
 pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: ColumnKind) {
     if column.nullable {
         let null_marker = if column.nulls_first { NULL_FIRST } else { NULL_LAST };
@@ -43,6 +44,7 @@ pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: C
     }
 }
 
+#[inline]
 fn encode_value(out: &mut KeyBuf, cell: Cell<'_>, kind: ColumnKind) {
     match (cell, kind) {
         (Cell::Bool(value), ColumnKind::Bool) => out.push(u8::from(value)),

@@ -15,5 +15,5 @@ pub mod tree;
 pub mod versions;
 
 pub use key::KeyBuf;
-pub use row::{Row, RowLayout};
-pub use tree::Tree;
+pub use row::{ColumnPlace, Row, RowLayout};
+pub use tree::{Finger, Tree};

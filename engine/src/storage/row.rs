@@ -20,22 +20,66 @@ const WIDE: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowLayout {
     columns: Vec<ColumnKind>,
-    places: Vec<Place>,
+    places: Vec<ColumnPlace>,
     variable_count: usize,
     bitmap_at: usize,
     /// Start of the end offsets, which is the end of the fixed area.
     offsets_at: usize,
 }
 
+/// Where one column lies inside the rows of a layout: all it takes to read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Fixed {
-        at: u32,
-    },
-    /// The n-th `Bytes` column.
-    Variable {
-        nth: u32,
-    },
+pub struct ColumnPlace {
+    kind: ColumnKind,
+    null_mask: u8,
+    null_at: u32,
+    /// Of a fixed column, its bytes; of a `Bytes` column, its number among them.
+    at: u32,
+    offsets_at: u32,
+    variable_count: u32,
+}
+
+impl ColumnPlace {
+    /// The column's cell in an encoded row.
+    #[inline]
+    pub fn get<'r>(&self, row: &'r [u8]) -> Cell<'r> {
+        if row[self.null_at as usize] & self.null_mask != 0 {
+            return Cell::Null;
+        }
+        if self.kind == ColumnKind::Bytes {
+            let (from, to) = self.bytes(row);
+            return Cell::Bytes(&row[from..to]);
+        }
+        read_fixed(&row[self.at as usize..], self.kind)
+    }
+
+    /// Where the bytes of a `Bytes` column start and end.
+    #[inline]
+    fn bytes(&self, row: &[u8]) -> (usize, usize) {
+        let (nth, offsets_at) = (self.at as usize, self.offsets_at as usize);
+        if row[0] & WIDE != 0 {
+            return self.wide_bytes(row);
+        }
+        let heap_at = offsets_at + 2 * self.variable_count as usize;
+        let at = offsets_at + 2 * nth;
+        if nth == 0 {
+            let to = u16::from_le_bytes([row[at], row[at + 1]]);
+            return (heap_at, heap_at + usize::from(to));
+        }
+        let ends = &row[at - 2..at + 2];
+        let from = u16::from_le_bytes([ends[0], ends[1]]);
+        let to = u16::from_le_bytes([ends[2], ends[3]]);
+        (heap_at + usize::from(from), heap_at + usize::from(to))
+    }
+
+    #[cold]
+    fn wide_bytes(&self, row: &[u8]) -> (usize, usize) {
+        let (nth, offsets_at) = (self.at as usize, self.offsets_at as usize);
+        let heap_at = offsets_at + 4 * self.variable_count as usize;
+        let end = |nth: usize| u32::from_le_bytes(take(&row[offsets_at + 4 * nth..])) as usize;
+        let from = if nth == 0 { 0 } else { end(nth - 1) };
+        (heap_at + from, heap_at + end(nth))
+    }
 }
 
 fn width(kind: ColumnKind) -> usize {
@@ -56,19 +100,27 @@ impl RowLayout {
         let fixed_at = bitmap_at + columns.len().div_ceil(8);
         let mut at = fixed_at;
         let mut variable_count = 0;
-        let places = columns
+        let mut places: Vec<ColumnPlace> = columns
             .iter()
-            .map(|&kind| {
-                if kind == ColumnKind::Bytes {
-                    variable_count += 1;
-                    Place::Variable { nth: variable_count as u32 - 1 }
-                } else {
-                    let place = Place::Fixed { at: at as u32 };
-                    at += width(kind);
-                    place
-                }
+            .enumerate()
+            .map(|(column, &kind)| {
+                let place = ColumnPlace {
+                    kind,
+                    null_mask: 1 << (column % 8),
+                    null_at: (bitmap_at + column / 8) as u32,
+                    at: if kind == ColumnKind::Bytes { variable_count as u32 } else { at as u32 },
+                    offsets_at: 0,
+                    variable_count: 0,
+                };
+                variable_count += usize::from(kind == ColumnKind::Bytes);
+                at += width(kind);
+                place
             })
             .collect();
+        for place in &mut places {
+            place.offsets_at = at as u32;
+            place.variable_count = variable_count as u32;
+        }
         RowLayout { columns: columns.to_vec(), places, variable_count, bitmap_at, offsets_at: at }
     }
 
@@ -84,42 +136,64 @@ impl RowLayout {
     /// On a cell of another kind or a wrong number of cells: a bug above the engine.
     pub fn encode(&self, cells: &[Cell<'_>], out: &mut Vec<u8>) {
         assert_eq!(cells.len(), self.columns.len(), "one cell per column");
+        let _ = self.encode_each(out, |column| cells.get(column).copied());
+    }
+
+    /// As [`RowLayout::encode`], asking for the cells; false, with an unusable `out`, if one is
+    /// not to be had. May ask twice.
+    #[inline]
+    pub fn encode_each<'c>(&self, out: &mut Vec<u8>, cell: impl Fn(usize) -> Option<Cell<'c>>) -> bool {
         let start = out.len();
-        let bytes_total: usize =
-            cells.iter().map(|cell| if let Cell::Bytes(bytes) = cell { bytes.len() } else { 0 }).sum();
-        let wide = bytes_total > usize::from(u16::MAX);
+        match self.encode_as(false, out, &cell) {
+            Some(bytes_total) if bytes_total <= usize::from(u16::MAX) => true,
+            Some(_) => {
+                out.truncate(start);
+                self.encode_as(true, out, &cell).is_some()
+            }
+            None => false,
+        }
+    }
+
+    /// Encodes with offsets of one width; answers the length of all `Bytes` columns.
+    #[inline]
+    fn encode_as<'c>(
+        &self,
+        wide: bool,
+        out: &mut Vec<u8>,
+        cell: &impl Fn(usize) -> Option<Cell<'c>>,
+    ) -> Option<usize> {
+        let start = out.len();
         let offset_width = if wide { 4 } else { 2 };
         let heap_at = self.offsets_at + offset_width * self.variable_count;
-        out.reserve(heap_at + bytes_total);
         out.resize(start + heap_at, 0);
         out[start] = if wide { WIDE } else { 0 };
         let mut end = 0usize;
-        for (column, cell) in cells.iter().enumerate() {
+        for (column, place) in self.places.iter().enumerate() {
+            let cell = cell(column)?;
             if matches!(cell, Cell::Null) {
-                out[start + self.bitmap_at + column / 8] |= 1 << (column % 8);
+                out[start + place.null_at as usize] |= place.null_mask;
             }
-            match self.places[column] {
-                Place::Fixed { at } => {
-                    write_fixed(&mut out[start + at as usize..], *cell, self.columns[column]);
+            if place.kind != ColumnKind::Bytes {
+                write_fixed(&mut out[start + place.at as usize..], cell, place.kind);
+                continue;
+            }
+            match cell {
+                Cell::Bytes(bytes) => {
+                    end += bytes.len();
+                    out.extend_from_slice(bytes);
                 }
-                Place::Variable { nth } => {
-                    match cell {
-                        Cell::Bytes(bytes) => {
-                            end += bytes.len();
-                            out.extend_from_slice(bytes);
-                        }
-                        Cell::Null => {}
-                        other => panic!("column {column} is Bytes, the cell is {other:?}"),
-                    }
-                    let slot = start + self.offsets_at + offset_width * nth as usize;
-                    if wide {
-                        out[slot..slot + 4].copy_from_slice(&(end as u32).to_le_bytes());
-                    } else {
-                        out[slot..slot + 2].copy_from_slice(&(end as u16).to_le_bytes());
-                    }
-                }
+                Cell::Null => {}
+                other => panic!("column {column} is Bytes, the cell is {other:?}"),
+            }
+            let slot = start + self.offsets_at + offset_width * place.at as usize;
+            if wide {
+                out[slot..slot + 4].copy_from_slice(&(end as u32).to_le_bytes());
+            } else {
+                // Wraps if the bytes do not fit; the caller then begins again.
+                out[slot..slot + 2].copy_from_slice(&(end as u16).to_le_bytes());
             }
         }
+        Some(end)
     }
 
     /// Encodes into a new row.
@@ -132,16 +206,12 @@ impl RowLayout {
     /// One column of an encoded row.
     #[inline]
     pub fn get<'r>(&self, row: &'r [u8], column: usize) -> Cell<'r> {
-        if self.is_null(row, column) {
-            return Cell::Null;
-        }
-        match self.places[column] {
-            Place::Fixed { at } => read_fixed(&row[at as usize..], self.columns[column]),
-            Place::Variable { nth } => {
-                let (from, to) = self.variable(row, nth as usize);
-                Cell::Bytes(&row[from..to])
-            }
-        }
+        self.places[column].get(row)
+    }
+
+    /// Where the columns lie, in row order.
+    pub fn places(&self) -> &[ColumnPlace] {
+        &self.places
     }
 
     /// Whether a column of an encoded row is NULL.
@@ -161,23 +231,21 @@ impl RowLayout {
         let mut rebuild = false;
         for &(column, cell) in changes {
             let column = usize::from(column);
-            match self.places[column] {
-                Place::Fixed { at } => {
-                    self.set_null(row, column, matches!(cell, Cell::Null));
-                    write_fixed(&mut row[at as usize..], cell, self.columns[column]);
+            let place = &self.places[column];
+            if place.kind != ColumnKind::Bytes {
+                self.set_null(row, column, matches!(cell, Cell::Null));
+                write_fixed(&mut row[place.at as usize..], cell, place.kind);
+                continue;
+            }
+            let (from, to) = place.bytes(row);
+            match cell {
+                Cell::Null if from == to => self.set_null(row, column, true),
+                Cell::Bytes(bytes) if bytes.len() == to - from => {
+                    row[from..to].copy_from_slice(bytes);
+                    self.set_null(row, column, false);
                 }
-                Place::Variable { nth } => {
-                    let (from, to) = self.variable(row, nth as usize);
-                    match cell {
-                        Cell::Null if from == to => self.set_null(row, column, true),
-                        Cell::Bytes(bytes) if bytes.len() == to - from => {
-                            row[from..to].copy_from_slice(bytes);
-                            self.set_null(row, column, false);
-                        }
-                        Cell::Null | Cell::Bytes(_) => rebuild = true,
-                        other => panic!("column {column} is Bytes, the cell is {other:?}"),
-                    }
-                }
+                Cell::Null | Cell::Bytes(_) => rebuild = true,
+                other => panic!("column {column} is Bytes, the cell is {other:?}"),
             }
         }
         if rebuild {
@@ -227,7 +295,6 @@ impl RowLayout {
         self.offsets_at + if row[0] & WIDE != 0 { 4 } else { 2 } * self.variable_count
     }
 
-    #[inline]
     fn end_offset(&self, row: &[u8], nth: usize) -> usize {
         if row[0] & WIDE == 0 {
             let at = self.offsets_at + 2 * nth;
@@ -236,13 +303,6 @@ impl RowLayout {
             let at = self.offsets_at + 4 * nth;
             u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]) as usize
         }
-    }
-
-    #[inline]
-    fn variable(&self, row: &[u8], nth: usize) -> (usize, usize) {
-        let heap_at = self.heap_at(row);
-        let from = if nth == 0 { 0 } else { self.end_offset(row, nth - 1) };
-        (heap_at + from, heap_at + self.end_offset(row, nth))
     }
 }
 

@@ -134,10 +134,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    #[inline]
     pub fn of(table: &TableMeta) -> Self {
         Self { group: table.group, root: table.root, id: table.def.id, version: table.version }
     }
 
+    #[inline]
     pub fn of_index(table: &TableMeta, index: &IndexMeta) -> Self {
         Self { group: index.group, root: index.root, id: index.def.id, version: table.version }
     }

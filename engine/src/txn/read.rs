@@ -61,7 +61,7 @@ impl Txn<'_> {
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
-        let found = root.tree.lookup(key);
+        let found = root.tree.lookup_with(key, &mut root.finger);
         // SAFETY: held by this transaction; `found` is only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
         self.depend(epoch);

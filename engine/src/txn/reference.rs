@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Place, Txn};
 use crate::id::{Epoch, TreeId};
-use crate::partition::PartitionRef;
+use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::storage::tree::Shared as SharedNodes;
 use crate::storage::{Row, Tree};
@@ -138,7 +138,7 @@ impl References {
 
 /// A tree to write to: a partition's own, or a reference table's next version.
 pub(super) enum WriteTree<'t> {
-    Own(&'t mut Tree),
+    Own(&'t mut Root),
     Reference(&'t mut SharedTree),
 }
 
@@ -146,7 +146,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn insert(&mut self, key: &[u8], row: Row, stamp: u64) -> Option<Row> {
         match self {
-            Self::Own(tree) => tree.insert(key, row, stamp),
+            Self::Own(root) => root.tree.insert(key, row, stamp),
             Self::Reference(tree) => tree.insert(key, row, stamp),
         }
     }
@@ -154,7 +154,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn insert_new(&mut self, key: &[u8], row: Row, stamp: u64) -> Result<(), Row> {
         match self {
-            Self::Own(tree) => tree.insert_new(key, row, stamp),
+            Self::Own(root) => root.tree.insert_new_with(key, row, stamp, &mut root.finger),
             Self::Reference(tree) => tree.insert_new(key, row, stamp),
         }
     }
@@ -162,7 +162,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn update<R>(&mut self, key: &[u8], stamp: u64, change: impl FnOnce(&mut Row) -> R) -> Option<R> {
         match self {
-            Self::Own(tree) => tree.update(key, stamp, change),
+            Self::Own(root) => root.tree.update_with(key, stamp, &mut root.finger, change),
             Self::Reference(tree) => tree.update(key, stamp, change),
         }
     }
@@ -170,7 +170,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn remove(&mut self, key: &[u8], stamp: u64) -> Option<Row> {
         match self {
-            Self::Own(tree) => tree.remove(key, stamp),
+            Self::Own(root) => root.tree.remove(key, stamp),
             Self::Reference(tree) => tree.remove(key, stamp),
         }
     }
@@ -249,7 +249,7 @@ impl Txn<'_> {
         place: Place,
     ) -> Result<WriteTree<'_>, Stop> {
         if !place.is_reference() {
-            return Ok(WriteTree::Own(&mut self.root(partition, place)?.tree));
+            return Ok(WriteTree::Own(self.root(partition, place)?));
         }
         let at = match self.reference_writes.iter().position(|(id, ..)| *id == place.id) {
             Some(at) => at,

@@ -24,6 +24,7 @@
 
 mod cursor;
 mod cut;
+mod finger;
 mod node;
 mod pointer;
 mod slots;
@@ -35,6 +36,7 @@ use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
 pub use self::cursor::{Cursor, LeafView};
+pub use self::finger::Finger;
 pub use self::pointer::{Exclusive, Pointer, Shared};
 
 /// An ordered map from key bytes to rows.

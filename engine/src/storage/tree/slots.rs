@@ -6,9 +6,10 @@
 //! one it looks for, and looks at whole keys only where heads are equal. Keys up to 22 bytes
 //! lie in the node itself: no pointer is followed to compare them.
 //!
-//! Counting all heads beats bisecting them: it has no branch to mispredict and compiles to
-//! vector instructions, and its cache lines are fetched together instead of one after the
-//! other. The heads beyond the last key are the greatest integer, so the count needs no length.
+//! Counting heads beats bisecting them: it has no branch to mispredict and compiles to vector
+//! instructions. The last head of each cache line is counted first, which fetches all lines
+//! together instead of one after the other and says which line to count in full. The heads
+//! beyond the last key are the greatest integer, so the count needs no length.
 
 use std::cmp::Ordering;
 
@@ -19,6 +20,9 @@ pub(super) const CAPACITY: usize = 31;
 /// Heads are compared two at a time or more: an even number of them.
 const HEADS: usize = CAPACITY + 1;
 const NO_HEAD: i64 = i64::MAX;
+/// Heads that are counted together.
+const LINE: usize = 8;
+const _: () = assert!(HEADS.is_multiple_of(LINE));
 
 const PREFIX_MAX: usize = 21;
 const INLINE_MAX: usize = 22;
@@ -162,6 +166,26 @@ impl Slots {
         }
     }
 
+    /// Whether the key at `index` is `key`.
+    #[inline]
+    pub(super) fn is_at(&self, index: usize, key: &[u8]) -> bool {
+        index < self.len() && self.keys[index].as_slice() == key
+    }
+
+    /// Whether `key` has the keys' common prefix and lies at or above the first of them, and at
+    /// or below the last or at least below `fence`.
+    #[inline]
+    pub(super) fn surround(&self, key: &[u8], fence: Option<&[u8]>) -> bool {
+        let Some(last) = self.len().checked_sub(1) else { return false };
+        let prefix_len = usize::from(self.prefix_len);
+        if prefix_len > 0 && !self.has_prefix(key) {
+            return false;
+        }
+        let head = head_at(key, prefix_len);
+        let from = head > self.heads[0] || (head == self.heads[0] && key >= self.key(0));
+        from && (head < self.heads[last] || key <= self.key(last) || fence.is_none_or(|fence| key < fence))
+    }
+
     /// The number of keys at or below `key`.
     #[inline]
     pub(super) fn upper(&self, key: &[u8]) -> usize {
@@ -171,7 +195,11 @@ impl Slots {
 
     #[inline]
     fn heads_below(&self, head: i64) -> usize {
-        self.heads.iter().map(|&other| i64::from(other < head)).sum::<i64>() as usize
+        let (lines, []) = self.heads.as_chunks::<LINE>() else { unreachable!("HEADS is whole lines") };
+        let full: usize = lines.iter().map(|line| usize::from(line[LINE - 1] < head)).sum();
+        // The last line ends in a head above every key, so it is never full.
+        let Some(line) = lines.get(full) else { return HEADS };
+        full * LINE + line.iter().map(|&other| usize::from(other < head)).sum::<usize>()
     }
 
     #[cold]

@@ -154,6 +154,8 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
     let mut parts: Vec<(Tree<P>, Model)> = vec![(Tree::new(), Model::new())];
     let mut bounds: Vec<Vec<u8>> = Vec::new();
     let mut probes: Vec<Vec<u8>> = vec![vec![]];
+    // One for all trees: a finger is a guess, and may have been pointed at another tree.
+    let mut finger = Finger::default();
     let stamp = 1;
     for step in steps {
         for (tree, _) in &parts {
@@ -172,7 +174,7 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
                 for n in 0..count {
                     let key = [&prefix[..], &n.to_be_bytes()].concat();
                     let (tree, model) = &mut parts[at(&bounds, &key)];
-                    let fresh = tree.insert_new(&key, row(b"run"), stamp).is_ok();
+                    let fresh = tree.insert_new_with(&key, row(b"run"), stamp, &mut finger).is_ok();
                     assert_eq!(fresh, !model.contains_key(&key));
                     model.entry(key).or_insert_with(|| b"run".to_vec());
                 }
@@ -187,7 +189,16 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
             }
             Step::Update(key, value) => {
                 let (tree, model) = &mut parts[at(&bounds, &key)];
-                let found = tree.update(&key, stamp, |row| *row = value.clone().into()).is_some();
+                let change = |row: &mut Row| *row = value.clone().into();
+                let found = match value.len() % 3 {
+                    0 => tree.update(&key, stamp, change).is_some(),
+                    1 => tree.update_with(&key, stamp, &mut finger, change).is_some(),
+                    _ => {
+                        let seen = tree.lookup_with(&key, &mut finger).row.map(|row| row.to_vec());
+                        assert_eq!(seen.as_ref(), model.get(&key));
+                        tree.update_with(&key, stamp, &mut finger, change).is_some()
+                    }
+                };
                 assert_eq!(found, model.contains_key(&key));
                 if found {
                     model.insert(key, value);
