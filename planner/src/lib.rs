@@ -14,3 +14,4 @@ pub mod explain;
 pub mod native;
 pub mod route;
 pub mod row;
+mod text;

@@ -22,7 +22,8 @@ use archipel_sql::datum::{Array, Datum, Dimension, Interval};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::types::{Oid, Type};
-use compact_str::CompactString;
+
+use crate::text::text_of;
 use smallvec::SmallVec;
 
 /// How values of one SQL type are stored.
@@ -98,6 +99,7 @@ impl Codec {
     }
 
     /// The physical kind the engine stores.
+    #[inline]
     pub fn kind(self) -> ColumnKind {
         match self {
             Codec::Bool => ColumnKind::Bool,
@@ -123,6 +125,7 @@ impl Codec {
     }
 
     /// The value a stored cell stands for.
+    #[inline]
     pub fn decode(self, cell: Cell<'_>) -> Datum {
         match (self, cell) {
             (_, Cell::Null) => Datum::Null,
@@ -223,14 +226,6 @@ fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
     Some((packed >> 16, scale))
 }
 
-/// Text from stored bytes, which only ever came from text.
-fn text_of(bytes: &[u8]) -> CompactString {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => CompactString::new(text),
-        Err(_) => CompactString::from_utf8_lossy(bytes),
-    }
-}
-
 // -0.0 equals 0.0 in SQL, so it is stored as 0.0.
 fn zero_unsigned_8(v: f64) -> f64 {
     if v == 0.0 { 0.0 } else { v }
@@ -240,6 +235,7 @@ fn zero_unsigned_4(v: f32) -> f32 {
 }
 
 /// An integer of any width.
+#[inline]
 pub fn integer(datum: &Datum) -> Option<i64> {
     match datum {
         Datum::Int2(v) => Some(i64::from(*v)),

@@ -8,7 +8,7 @@ use crate::types::Oid;
 
 /// A value. Which SQL type it has is known to the plan, not to the value: `text`, `varchar`,
 /// `bpchar` and `name` are all [`Datum::Text`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Datum {
     Null,
     Bool(bool),
@@ -63,13 +63,88 @@ pub struct Dimension {
 }
 
 impl Datum {
+    #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)
+    }
+
+    /// Whether the value is all in place: nothing is owned elsewhere.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        use Datum::*;
+        matches!(
+            self,
+            Null | Bool(_)
+                | Int2(_)
+                | Int4(_)
+                | Int8(_)
+                | Float4(_)
+                | Float8(_)
+                | Date(_)
+                | Time(_)
+                | Timestamp(_)
+                | TimestampTz(_)
+                | Oid(_)
+        )
+    }
+
+    /// Assigns a value; where the old one owns nothing, without a call.
+    #[inline]
+    pub fn set(&mut self, value: Datum) {
+        let old = std::mem::replace(self, value);
+        if old.is_plain() {
+            std::mem::forget(old);
+        }
+    }
+
+    /// The value, leaving NULL.
+    #[inline]
+    pub fn take(&mut self) -> Datum {
+        std::mem::replace(self, Datum::Null)
+    }
+
+    #[inline(never)]
+    fn clone_other(&self) -> Datum {
+        use Datum::*;
+        match self {
+            Null => Null,
+            Bool(v) => Bool(*v),
+            Int2(v) => Int2(*v),
+            Int4(v) => Int4(*v),
+            Int8(v) => Int8(*v),
+            Float4(v) => Float4(*v),
+            Float8(v) => Float8(*v),
+            Numeric(v) => Numeric(v.clone()),
+            Text(v) => Text(v.clone()),
+            Bytea(v) => Bytea(v.clone()),
+            Date(v) => Date(*v),
+            Time(v) => Time(*v),
+            Timestamp(v) => Timestamp(*v),
+            TimestampTz(v) => TimestampTz(*v),
+            Interval(v) => Interval(v.clone()),
+            Uuid(v) => Uuid(v.clone()),
+            Oid(v) => Oid(*v),
+            Array(v) => Array(v.clone()),
+            Record(v) => Record(v.clone()),
+        }
     }
 
     /// A text value.
     pub fn text(s: &str) -> Datum {
         Datum::Text(CompactString::new(s))
+    }
+}
+
+impl Clone for Datum {
+    /// The commonest values are copied without a call.
+    #[inline]
+    fn clone(&self) -> Datum {
+        match self {
+            Datum::Null => Datum::Null,
+            Datum::Int4(v) => Datum::Int4(*v),
+            Datum::Int8(v) => Datum::Int8(*v),
+            other => other.clone_other(),
+        }
     }
 }
 

@@ -239,7 +239,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
                     _ => return Ok(Datum::Null),
                 }
             }
-            element(&array, &indexes)
+            element(&array, &indexes).clone()
         }
         ExprKind::Field { record, index } => match eval(record)? {
             Datum::Record(fields) => fields.get(usize::from(*index)).cloned().unwrap_or(Datum::Null),

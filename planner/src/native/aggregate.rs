@@ -159,9 +159,16 @@ impl Call {
             && !self.distinct
             && running.waiting.is_none()
         {
-            let arg = [arg.eval(ctx)?];
-            if !(self.function.strict && arg[0].is_null()) {
-                running.state.update(&ctx.functions, &arg)?;
+            let computed;
+            let arg = match arg {
+                Source::Operand(operand) => operand.get(ctx),
+                Source::Code(code) => {
+                    computed = code(ctx)?;
+                    &computed
+                }
+            };
+            if !(self.function.strict && arg.is_null()) {
+                running.state.update(&ctx.functions, std::slice::from_ref(arg))?;
             }
             return Ok(());
         }

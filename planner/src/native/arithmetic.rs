@@ -1,8 +1,11 @@
-//! Fast paths for integer arithmetic: operands read in place, checked, no argument slice.
+//! Fast paths for calls: operands read in place, checked, no argument slice.
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
+use archipel_sql::numeric::Numeric;
+use archipel_sql::types::{Oid, Type};
+use archipel_sql::typmod::coerce_typmod;
 
 use super::CompiledExpr;
 use super::context::{ExecContext, ExecResult};
@@ -14,6 +17,10 @@ pub(crate) fn specialise(
     function: &'static ScalarFunction,
     args: Vec<Source>,
 ) -> Result<CompiledExpr, Vec<Source>> {
+    let args = match coercion(function, args) {
+        Ok(code) => return Ok(code),
+        Err(args) => args,
+    };
     let args = <[Source; 2]>::try_from(args)?;
     type Checked<T> = fn(T, T) -> Option<T>;
     let narrow: Option<Checked<i32>> = match function.name {
@@ -46,7 +53,41 @@ pub(crate) fn specialise(
             _ => Ok(Datum::Null),
         }));
     }
+    type Exact = fn(&Numeric, &Numeric) -> Result<Numeric, SqlError>;
+    let exact: Option<Exact> = match function.name {
+        "numeric_add" => Some(Numeric::add),
+        "numeric_sub" => Some(Numeric::sub),
+        "numeric_mul" => Some(Numeric::mul),
+        _ => None,
+    };
+    if let Some(operate) = exact {
+        return Ok(binary(args, move |a, b| match (a, b) {
+            (Datum::Numeric(a), Datum::Numeric(b)) => operate(a, b).map(Datum::Numeric),
+            _ => Ok(Datum::Null),
+        }));
+    }
     Err(args.into())
+}
+
+/// A length coercion with a constant modifier, as an assignment makes it: `numeric(12,2)`,
+/// `varchar(20)`, `char(2)`.
+fn coercion(function: &'static ScalarFunction, args: Vec<Source>) -> Result<CompiledExpr, Vec<Source>> {
+    let oid = match function.name {
+        "numeric" => Oid::NUMERIC,
+        "varchar" => Oid::VARCHAR,
+        "bpchar" => Oid::BPCHAR,
+        _ => return Err(args),
+    };
+    let explicit = match args.get(2).map(Source::constant) {
+        None => false,
+        Some(Some(Datum::Bool(explicit))) => *explicit,
+        Some(_) => return Err(args),
+    };
+    let Some(Some(Datum::Int4(typmod))) = args.get(1).map(Source::constant) else { return Err(args) };
+    let ty = Type { oid, typmod: *typmod };
+    let mut args = args;
+    let value = args.swap_remove(0);
+    Ok(Box::new(move |ctx| Ok(coerce_typmod(value.eval(ctx)?, ty, explicit)?)))
 }
 
 fn out_of_range(ty: &str) -> SqlError {

@@ -15,6 +15,8 @@ use rustc_hash::FxHashMap;
 
 use super::CompileEnv;
 use super::context::FrameShape;
+use super::expression::Source;
+use super::scan::ScanColumn;
 use crate::bound::{BoundExpr, ExprKind, Rel, SetItem};
 use crate::route::Access;
 
@@ -32,6 +34,11 @@ impl<T> Clone for Pruned<T> {
 }
 
 impl<T> Pruned<T> {
+    /// A list of nothing.
+    pub fn none() -> Pruned<T> {
+        Pruned(Arc::new(OnceLock::new()))
+    }
+
     #[inline]
     pub fn get(&self) -> &[T] {
         self.0.get().map_or(&[], Vec::as_slice)
@@ -52,6 +59,16 @@ pub(crate) struct Compiler<'e> {
     pub env: &'e CompileEnv<'e>,
     scopes: Vec<Layout>,
     used: Vec<bool>,
+    /// Slots that nobody fills unless they are used.
+    prunable: Vec<u32>,
+    /// Columns of the row at hand that need not be read before an arm of CASE needs them.
+    deferrable: Vec<ScanColumn>,
+    /// While an arm of CASE is compiled: the deferrable columns it reads.
+    met: Option<Vec<ScanColumn>>,
+    /// What arms of CASE read, all told.
+    deferred: Vec<ScanColumn>,
+    /// Slots that arms of CASE fill.
+    late: Vec<u32>,
     caches: usize,
     keys: usize,
     pending: Vec<Pending>,
@@ -87,6 +104,11 @@ impl<'e> Compiler<'e> {
             env,
             scopes: Vec::new(),
             used: Vec::new(),
+            prunable: Vec::new(),
+            deferrable: Vec::new(),
+            met: None,
+            deferred: Vec::new(),
+            late: Vec::new(),
             caches: 0,
             keys: 0,
             pending: Vec::new(),
@@ -231,8 +253,36 @@ impl<'e> Compiler<'e> {
             .and_then(|scope| self.scopes[scope].get(usize::from(index)))
             .copied()
             .ok_or_else(|| SqlError::internal(format!("column {index} at depth {depth} is not in scope")))?;
-        self.mark(slot);
+        let column = self.deferrable.iter().find(|column| column.slot == slot).copied();
+        match (&mut self.met, column) {
+            (Some(met), Some(column)) => met.push(column),
+            _ => self.mark(slot),
+        }
         Ok(slot)
+    }
+
+    /// Lets arms of CASE in `body` read these columns of the row at hand themselves, which the
+    /// frame keeps for them; the second result are the columns they then read.
+    pub fn deferring<T>(
+        &mut self,
+        columns: Vec<ScanColumn>,
+        body: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Pruned<ScanColumn>)> {
+        self.deferrable = columns;
+        let result = body(self);
+        self.deferrable.clear();
+        let deferred = std::mem::take(&mut self.deferred);
+        Ok((result?, self.unused(deferred)))
+    }
+
+    /// Compiles the value of an arm of CASE, and tells the columns to read before it.
+    pub fn arm(&mut self, value: &BoundExpr) -> Result<(Pruned<ScanColumn>, Source)> {
+        let outer = self.met.replace(Vec::new());
+        let source = self.source(value);
+        let met = std::mem::replace(&mut self.met, outer).unwrap_or_default();
+        self.deferred.extend(&met);
+        self.late.extend(met.iter().map(|column| column.slot));
+        Ok((self.unused(met), source?))
     }
 
     /// As [`Compiler::resolve`], without marking; `None` when out of scope.
@@ -247,13 +297,21 @@ impl<'e> Compiler<'e> {
         candidates: Vec<T>,
         slot_of: impl Fn(&T) -> u32 + 'static,
     ) -> Pruned<T> {
+        self.prunable.extend(candidates.iter().map(&slot_of));
+        self.settled(move |used| candidates.into_iter().filter(|c| used[slot_of(c) as usize]).collect())
+    }
+
+    /// A list that will hold those of `columns` that nobody reads but arms of CASE.
+    fn unused(&mut self, columns: Vec<ScanColumn>) -> Pruned<ScanColumn> {
+        self.settled(move |used| columns.into_iter().filter(|c| !used[c.slot as usize]).collect())
+    }
+
+    /// A list made when it is known which slots are used.
+    fn settled<T: 'static>(&mut self, make: impl FnOnce(&[bool]) -> Vec<T> + 'static) -> Pruned<T> {
         let list = Arc::new(OnceLock::new());
         let target = list.clone();
-        self.pending.push(Box::new(move |used| {
-            let kept: Vec<T> = candidates.into_iter().filter(|c| used[slot_of(c) as usize]).collect();
-            // Set once: each list has one pending entry.
-            let _ = target.set(kept);
-        }));
+        // Set once: each list has one pending entry.
+        self.pending.push(Box::new(move |used| drop(target.set(make(used)))));
         Pruned(list)
     }
 
@@ -270,7 +328,15 @@ impl<'e> Compiler<'e> {
         for pending in self.pending.drain(..) {
             pending(&self.used);
         }
-        FrameShape { slots: self.used.len(), caches: self.caches, keys: self.keys }
+        let mut filled = vec![true; self.used.len()];
+        for slot in self.prunable.drain(..) {
+            filled[slot as usize] = self.used[slot as usize];
+        }
+        for slot in self.late.drain(..) {
+            filled[slot as usize] = true;
+        }
+        let filled = (0..).zip(filled).filter_map(|(slot, filled)| filled.then_some(slot)).collect();
+        FrameShape { slots: self.used.len(), filled, caches: self.caches, keys: self.keys }
     }
 
     /// The engine's view of a table, noting that the plan depends on it.

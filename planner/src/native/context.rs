@@ -20,7 +20,7 @@ use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use crate::native::rows::RowBuffer;
-use crate::native::scan::Batch;
+use crate::native::scan::{Batch, ScanColumn};
 
 /// Why a statement did not finish.
 #[derive(Debug)]
@@ -92,7 +92,9 @@ pub struct ExecContext<'a, 'e> {
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
     pub(crate) frame: Frame,
-    spare: Vec<Frame>,
+    frames: Vec<Frame>,
+    /// How many statements are running, one inside the other.
+    nested: usize,
     batches: Vec<Batch>,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
@@ -125,7 +127,7 @@ impl Drop for ExecContext<'_, '_> {
                 *pool = spare;
             }
         }
-        let _ = FRAMES.try_with(|pool| give(pool, std::mem::take(&mut self.spare)));
+        let _ = FRAMES.try_with(|pool| give(pool, std::mem::take(&mut self.frames)));
         let _ = BATCHES.try_with(|pool| give(pool, std::mem::take(&mut self.batches)));
     }
 }
@@ -143,7 +145,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             sequences: Vec::new(),
             depth: 0,
             frame: Frame::default(),
-            spare: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
+            frames: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
+            nested: 0,
             batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),
             ticks: 0,
             budgeted: true,
@@ -194,26 +197,34 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         shape: &FrameShape,
         body: impl FnOnce(&mut Self) -> ExecResult<T>,
     ) -> ExecResult<T> {
-        let mut frame = self.spare.pop().unwrap_or_default();
-        frame.take_shape(shape);
-        let outer = std::mem::replace(&mut self.frame, frame);
+        // The frames of the statements around this one lie below `nested`, the spare ones above.
+        let outer = self.nested;
+        if self.frames.len() == outer {
+            self.frames.push(Frame::default());
+        }
+        std::mem::swap(&mut self.frame, &mut self.frames[outer]);
+        self.nested += 1;
+        self.frame.take_shape(shape);
         let result = body(self);
-        let mut frame = std::mem::replace(&mut self.frame, outer);
-        frame.clear();
-        self.spare.push(frame);
+        self.frame.clear(shape);
+        self.nested = outer;
+        std::mem::swap(&mut self.frame, &mut self.frames[outer]);
         result
     }
 }
 
 /// How many slots and caches a statement needs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FrameShape {
     pub slots: usize,
+    /// The slots that are ever filled: emptied after each run.
+    pub filled: Vec<u32>,
     pub caches: usize,
     pub keys: usize,
 }
 
-/// The working storage of one running statement.
+/// The working storage of one running statement. In the pool its slots are NULL; there may be
+/// more of them than the statement has.
 #[derive(Default)]
 pub(crate) struct Frame {
     pub slots: Vec<Datum>,
@@ -221,17 +232,36 @@ pub(crate) struct Frame {
     pub caches: Vec<Cache>,
     /// The storage key of the row a scan stands on, where somebody needs it.
     pub keys: Vec<Vec<u8>>,
+    /// Where INSERT encodes a row, and where a scan keeps the one it stands on for columns that
+    /// are read only if an arm of CASE needs them.
+    pub row: Vec<u8>,
 }
 
 impl Frame {
     fn take_shape(&mut self, shape: &FrameShape) {
-        self.slots.resize(shape.slots, Datum::Null);
-        self.caches.resize_with(shape.caches, Cache::default);
-        self.keys.resize_with(shape.keys, Vec::new);
+        if self.slots.len() < shape.slots {
+            self.slots.resize(shape.slots, Datum::Null);
+        }
+        if shape.caches > 0 {
+            self.caches.resize_with(shape.caches, Cache::default);
+        }
+        if self.keys.len() < shape.keys {
+            self.keys.resize_with(shape.keys, Vec::new);
+        }
     }
 
-    fn clear(&mut self) {
-        self.slots.clear();
+    /// Reads columns of the row a scan kept.
+    #[inline]
+    pub fn read_kept(&mut self, columns: &[ScanColumn]) {
+        for column in columns {
+            self.slots[column.slot as usize].set(column.codec.decode(column.place.get(&self.row)));
+        }
+    }
+
+    fn clear(&mut self, shape: &FrameShape) {
+        for slot in &shape.filled {
+            self.slots[*slot as usize].set(Datum::Null);
+        }
         self.caches.clear();
     }
 }

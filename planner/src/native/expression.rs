@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
-use super::operand::Operand;
+use super::operand::{Operand, element};
 use super::{CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, sequence};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
@@ -153,16 +153,22 @@ impl Compiler<'_> {
             ExprKind::Case { arms, otherwise } => {
                 let arms = arms
                     .iter()
-                    .map(|(condition, value)| Ok((self.predicate(condition)?, self.source(value)?)))
+                    .map(|(condition, value)| Ok((self.predicate(condition)?, self.arm(value)?)))
                     .collect::<Result<Vec<_>>>()?;
-                let otherwise = otherwise.as_ref().map(|expr| self.source(expr)).transpose()?;
+                let otherwise = otherwise.as_ref().map(|expr| self.arm(expr)).transpose()?;
                 Box::new(move |ctx| {
-                    for (condition, value) in &arms {
-                        if condition(ctx)? == Some(true) {
-                            return value.eval(ctx);
+                    let reached = arms.iter().find_map(|(condition, arm)| match condition(ctx) {
+                        Ok(Some(true)) => Some(Ok(arm)),
+                        Ok(_) => None,
+                        Err(error) => Some(Err(error)),
+                    });
+                    match reached.transpose()?.or(otherwise.as_ref()) {
+                        Some((columns, value)) => {
+                            ctx.frame.read_kept(columns.get());
+                            value.eval(ctx)
                         }
+                        None => Ok(Datum::Null),
                     }
-                    otherwise.as_ref().map_or(Ok(Datum::Null), |value| value.eval(ctx))
                 })
             }
             ExprKind::Coalesce(args) => {
@@ -227,7 +233,7 @@ impl Compiler<'_> {
                 let fields = self.exprs(fields)?;
                 Box::new(move |ctx| Ok(Datum::Record(eval_all(&fields, ctx)?.into_vec().into())))
             }
-            ExprKind::Subscript { array, subscripts } => self.subscript(array, subscripts)?,
+            ExprKind::Subscript { array, subscripts } => return self.subscript(array, subscripts),
             ExprKind::Field { record, index } => {
                 let record = self.source(record)?;
                 let index = usize::from(*index);
@@ -287,21 +293,27 @@ impl Compiler<'_> {
         Ok(compiled)
     }
 
-    fn subscript(&mut self, array: &BoundExpr, subscripts: &[Subscript]) -> Result<CompiledExpr> {
+    fn subscript(&mut self, array: &BoundExpr, subscripts: &[Subscript]) -> Result<Source> {
         let array = self.source(array)?;
         if let [Subscript::Index(index)] = subscripts {
             let index = self.source(index)?;
-            return Ok(Box::new(move |ctx| {
-                let Some(index) = crate::row::integer(&index.eval(ctx)?) else { return Ok(Datum::Null) };
+            let (of, at) = match (array, index) {
+                (Source::Operand(array), Source::Operand(index)) => {
+                    return Ok(Source::Operand(Operand::Element(Box::new((array, index)))));
+                }
+                parts => parts,
+            };
+            return Ok(Source::Code(Box::new(move |ctx| {
+                let Some(index) = crate::row::integer(&at.eval(ctx)?) else { return Ok(Datum::Null) };
                 let read = |value: &Datum| match value {
-                    Datum::Array(array) => element(array, &[index]),
+                    Datum::Array(array) => element(array, &[index]).clone(),
                     _ => Datum::Null,
                 };
-                match &array {
+                match &of {
                     Source::Operand(operand) => Ok(read(operand.get(ctx))),
                     Source::Code(code) => Ok(read(&code(ctx)?)),
                 }
-            }));
+            })));
         }
         let slices = subscripts.iter().any(|s| matches!(s, Subscript::Slice { .. }));
         let bounds = subscripts
@@ -317,7 +329,7 @@ impl Compiler<'_> {
                 })
             })
             .collect::<Result<Vec<(Option<Source>, Option<Source>, bool)>>>()?;
-        Ok(Box::new(move |ctx| {
+        Ok(Source::Code(Box::new(move |ctx| {
             let Datum::Array(array) = array.eval(ctx)? else { return Ok(Datum::Null) };
             let mut lows: SmallVec<[Option<i64>; 4]> = SmallVec::new();
             let mut highs: SmallVec<[Option<i64>; 4]> = SmallVec::new();
@@ -335,10 +347,10 @@ impl Compiler<'_> {
             }
             if !slices {
                 let indexes: SmallVec<[i64; 4]> = highs.iter().map(|high| high.unwrap_or(0)).collect();
-                return Ok(element(&array, &indexes));
+                return Ok(element(&array, &indexes).clone());
             }
             Ok(slice(&array, &lows, &highs))
-        }))
+        })))
     }
 }
 
@@ -390,8 +402,15 @@ fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
     };
     let (eval, strict) = (resolved.function.eval, resolved.function.strict);
     match <[Source; 1]>::try_from(args).map_err(<[Source; 2]>::try_from) {
-        Ok([a]) => Box::new(move |ctx| {
-            let args = [a.eval(ctx)?];
+        Ok([Source::Operand(a)]) => Box::new(move |ctx| {
+            let arg = a.get(ctx);
+            if strict && arg.is_null() {
+                return Ok(Datum::Null);
+            }
+            Ok(eval(&ctx.functions, std::slice::from_ref(arg))?)
+        }),
+        Ok([Source::Code(a)]) => Box::new(move |ctx| {
+            let args = [a(ctx)?];
             if strict && args[0].is_null() {
                 return Ok(Datum::Null);
             }
@@ -448,22 +467,6 @@ pub fn array_of(element: Oid, values: Values) -> Result<Datum> {
         _ => dimensions.clear(),
     }
     Ok(Datum::Array(Arc::new(Array { element, dimensions, values: flat })))
-}
-
-/// One element; NULL outside the bounds or with the wrong number of subscripts.
-pub fn element(array: &Array, indexes: &[i64]) -> Datum {
-    if array.dimensions.len() != indexes.len() {
-        return Datum::Null;
-    }
-    let mut at = 0usize;
-    for (dimension, index) in array.dimensions.iter().zip(indexes) {
-        let offset = index - i64::from(dimension.lower_bound);
-        if offset < 0 || offset >= dimension.length as i64 {
-            return Datum::Null;
-        }
-        at = at * dimension.length + offset as usize;
-    }
-    array.values.get(at).cloned().unwrap_or(Datum::Null)
 }
 
 /// A slice, its lower bounds 1; the empty array when nothing is left.

@@ -21,12 +21,11 @@ use super::expression::{Source, eval_all};
 use super::modify::Change;
 use super::node::{Node, collect};
 use super::rows::RowBuffer;
-use super::scan::{ScanColumn, decode};
-use super::statement::Emit;
+use super::scan::{ScanColumn, decode, scan_columns};
+use super::statement::{Answer, Emit};
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bound::{BoundInsert, ExprKind, Rel};
-use crate::row::Codec;
 
 pub(crate) struct Insert {
     target: Target,
@@ -109,16 +108,7 @@ impl Compiler<'_> {
                             .transpose()?;
                         let change =
                             self.change(table, &target.meta, &existing, &scope, set, &insert.checks)?;
-                        let columns = existing
-                            .iter()
-                            .zip(&table.columns)
-                            .enumerate()
-                            .map(|(position, (slot, column))| ScanColumn {
-                                column: position as u16,
-                                slot: *slot,
-                                codec: Codec::of(column.ty),
-                            })
-                            .collect();
+                        let columns = scan_columns(table, &target.meta, &existing);
                         let columns = self.pruned(columns, |column| column.slot);
                         shown = Some(self.slots(table.columns.len()));
                         Some(ConflictUpdate { existing, columns, filter, change })
@@ -185,7 +175,7 @@ impl Insert {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         let mut count = 0;
         let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
-        let mut row = Vec::new();
+        let mut row = std::mem::take(&mut ctx.frame.row);
         if self.collected {
             let rows = collect(&self.source, &self.slots, ctx)?;
             for index in 0..rows.len() {
@@ -198,6 +188,7 @@ impl Insert {
                 Ok(ControlFlow::Continue(()))
             })?;
         }
+        ctx.frame.row = row;
         Ok(count)
     }
 
@@ -272,8 +263,8 @@ impl Insert {
             Written::Updated => {}
         }
         if let Some(returning) = &self.returning {
-            let row = eval_all(returning, ctx)?;
-            let _ = emit(&row)?;
+            let mut row = eval_all(returning, ctx)?;
+            let _ = emit(Answer::Given(&mut row))?;
         }
         Ok(1)
     }
@@ -330,7 +321,7 @@ impl Insert {
         // Whoever changes the row now is waited for: the condition is about what comes of it.
         ctx.txn.lock_row(&self.target.meta, &existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
         let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(Written::Skipped) };
-        decode(&self.target.meta, update.columns.get(), stored, &mut ctx.frame);
+        decode(update.columns.get(), stored, &mut ctx.frame);
         if let Some(filter) = &update.filter
             && filter(ctx)? != Some(true)
         {

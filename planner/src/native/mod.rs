@@ -11,7 +11,8 @@
 //! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order
 //! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
 //!   [`window`], [`sort`], [`setop`], [`with`]
-//! - [`modify`]    INSERT, UPDATE, DELETE; [`constraint`] what they check
+//! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
+//!   what they check
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
@@ -52,6 +53,7 @@ mod setop;
 mod sort;
 mod span;
 mod subquery;
+mod target;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -69,8 +71,9 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 pub use context::{ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
-pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression, element};
+pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of, convert_io};
+pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use statement::{CompiledStatement, columns_of, compile_statement};
 pub use walk::{visit_expressions, visit_relations};
@@ -86,6 +89,11 @@ pub type CompiledPredicate = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<
 /// Where result rows go. `Break` asks for no more of them.
 pub trait RowSink {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>>;
+
+    /// A row nobody reads afterwards: its values may be taken out of it.
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        self.row(row)
+    }
 }
 
 /// Collects everything.

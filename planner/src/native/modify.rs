@@ -12,7 +12,6 @@ use archipel_engine::cell::Cell;
 use archipel_engine::storage::KeyBuf;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::compile::{Compiler, Layout};
@@ -22,8 +21,9 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 use super::node::Node;
 use super::path::Meta;
-use super::rows::RowBuffer;
-use super::statement::Emit;
+use super::scan::scan_columns;
+use super::statement::{Answer, Emit};
+use super::target::{Found, Targets};
 use super::write::{Cells, Target};
 use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::row::Codec;
@@ -46,23 +46,14 @@ pub(crate) struct Change {
 
 pub(crate) struct Update {
     target: Target,
-    targets: Node,
-    key: usize,
+    targets: Targets,
     change: Change,
-    returning: Option<Vec<Source>>,
-    single: bool,
-    /// Slots the second half needs: changed values, moved rows, foreign keys.
-    kept: Vec<u32>,
 }
 
 pub(crate) struct Delete {
     target: Target,
-    targets: Node,
-    key: usize,
+    targets: Targets,
     children: Vec<ReferenceCheck>,
-    returning: Option<Vec<Source>>,
-    single: bool,
-    kept: Vec<u32>,
 }
 
 impl Compiler<'_> {
@@ -156,16 +147,25 @@ impl Compiler<'_> {
         self.open(format!("Update on {}", table.name));
         let planned = self.targets(table, &scan, update.from.as_ref(), update.filter.as_ref());
         self.close();
-        let (targets, old, scope, key) = planned?;
-        let change = self.change(table, &meta, &old, &scope, &update.set, &update.checks)?;
-        let mut shown = change.row.clone();
-        shown.extend(&scope[old.len()..]);
-        let returning = update
-            .returning
-            .as_ref()
-            .map(|returning| self.scoped(&shown, |c| c.exprs(&returning.exprs)))
-            .transpose()?;
-        let single = is_single(&targets);
+        let (mut node, old, scope, key) = planned?;
+        let deferrable = match &node {
+            Node::Scan(scan) if scan.path.unique => scan_columns(table, &meta, &old),
+            _ => Vec::new(),
+        };
+        let ((change, returning), deferred) = self.deferring(deferrable, |c| {
+            let change = c.change(table, &meta, &old, &scope, &update.set, &update.checks)?;
+            let mut shown = change.row.clone();
+            shown.extend(&scope[old.len()..]);
+            let returning = update
+                .returning
+                .as_ref()
+                .map(|returning| c.scoped(&shown, |c| c.exprs(&returning.exprs)))
+                .transpose()?;
+            Ok((change, returning))
+        })?;
+        if let Node::Scan(scan) = &mut node {
+            scan.deferred = deferred;
+        }
         let mut kept: Vec<u32> = change.set.iter().map(|(_, slot, ..)| *slot).collect();
         if change.moves {
             kept.extend(&old);
@@ -176,7 +176,7 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Update { target, targets, key, change, returning, single, kept })
+        Ok(Update { target, targets: Targets { node, key, kept, returning }, change })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -186,7 +186,7 @@ impl Compiler<'_> {
         self.open(format!("Delete on {}", table.name));
         let planned = self.targets(table, &scan, delete.using.as_ref(), delete.filter.as_ref());
         self.close();
-        let (targets, old, scope, key) = planned?;
+        let (node, old, scope, key) = planned?;
         for index in &meta.def.indexes {
             if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
                 && let Some(first) = index.key.first()
@@ -208,15 +208,9 @@ impl Compiler<'_> {
             .as_ref()
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
-        let single = is_single(&targets);
         let target = Target::new(table, meta);
-        Ok(Delete { target, targets, key, children, returning, single, kept })
+        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children })
     }
-}
-
-/// Whether the targets are at most one row of one table.
-fn is_single(node: &Node) -> bool {
-    matches!(node, Node::Scan(scan) if scan.path.unique)
 }
 
 impl Change {
@@ -224,7 +218,7 @@ impl Change {
     pub fn evaluate(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
         for (_, slot, _, source) in &self.set {
             let value = source.eval(ctx)?;
-            ctx.frame.slots[*slot as usize] = value;
+            ctx.frame.slots[*slot as usize].set(value);
         }
         self.checks.check(ctx, &|ctx| {
             let mut row = target.stored(ctx, key)?;
@@ -255,22 +249,28 @@ impl Change {
 
     fn write(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
         let ExecContext { txn, frame, .. } = ctx;
-        let values = |(_, slot, codec, _): &(u16, u32, Codec, Source)| (*codec, &frame.slots[*slot as usize]);
-        let prepared = Cells::prepare(self.set.iter().map(values))?;
-        let changes: SmallVec<[(u16, Cell<'_>); 8]> = self
-            .set
-            .iter()
-            .enumerate()
-            .map(|(position, (column, slot, codec, _))| {
-                (*column, prepared.cell(position, *codec, &frame.slots[*slot as usize]))
-            })
-            .collect();
+        let value = |slot: &u32| &frame.slots[*slot as usize];
+        let prepared;
+        let mut changes: SmallVec<[(u16, Cell<'_>); 8]> = SmallVec::new();
+        for (column, slot, codec, _) in &self.set {
+            match codec.encode_plain(value(slot)) {
+                Some(cell) => changes.push((*column, cell)),
+                None => break,
+            }
+        }
+        if changes.len() < self.set.len() {
+            // Some value needs bytes of its own.
+            prepared = Cells::prepare(self.set.iter().map(|(_, slot, codec, _)| (*codec, value(slot))))?;
+            changes.clear();
+            changes.extend(self.set.iter().enumerate().map(|(position, (column, slot, codec, _))| {
+                (*column, prepared.cell(position, *codec, value(slot)))
+            }));
+        }
         match txn.update(&target.meta, key, &changes)? {
             Inserted::Ok => Ok(true),
             Inserted::Missing => Ok(false),
             refused => {
                 drop(changes);
-                drop(prepared);
                 let mut row = target.stored(ctx, key)?;
                 self.overlay(ctx, &mut row);
                 target.accept(refused, ctx, &row)
@@ -344,46 +344,31 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        let mut count = 0;
-        if self.single {
-            let _ = self.targets.run(ctx, &mut |ctx| {
-                let key = std::mem::take(&mut ctx.frame.keys[self.key]);
-                self.change.evaluate(ctx, &self.target, &key)?;
-                let written = self.change.apply(ctx, &self.target, &key)?;
-                ctx.frame.keys[self.key] = key;
-                if written {
-                    count += 1;
-                    if let Some(returning) = &self.returning {
-                        let row = eval_all(returning, ctx)?;
-                        let _ = emit(&row)?;
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
-            return Ok(count);
+        if !self.targets.is_single() {
+            let found = self.find(ctx)?;
+            return self.write(ctx, &found, Some(emit));
         }
-        let found = self.find(ctx)?;
-        self.write(ctx, &found, Some(emit))
+        let mut count = 0;
+        let _ = self.targets.node.run(ctx, &mut |ctx| {
+            let key = std::mem::take(&mut ctx.frame.keys[self.targets.key]);
+            self.change.evaluate(ctx, &self.target, &key)?;
+            let written = self.change.apply(ctx, &self.target, &key)?;
+            ctx.frame.keys[self.targets.key] = key;
+            if written {
+                count += 1;
+                if let Some(returning) = &self.targets.returning {
+                    let mut row = eval_all(returning, ctx)?;
+                    let _ = emit(Answer::Given(&mut row))?;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(count)
     }
 
     /// Finds the targets and computes their new values.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
-        let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
-        let _ = self.targets.run(ctx, &mut |ctx| {
-            let key = ctx.frame.keys[self.key].clone();
-            if !found.seen.insert(key.clone()) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            self.change.evaluate(ctx, &self.target, &key)?;
-            found.values.push_slots(&ctx.frame, &self.kept);
-            if let Some(returning) = &self.returning {
-                let row = eval_all(returning, ctx)?;
-                found.returning.push(row);
-            }
-            found.keys.push(key);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
+        self.targets.find(ctx, &|ctx, key| self.change.evaluate(ctx, &self.target, key))
     }
 
     /// Writes what was found, and answers it.
@@ -393,30 +378,37 @@ impl Update {
         found: &Found,
         mut emit: Option<&mut Emit<'_>>,
     ) -> ExecResult<u64> {
-        let mut count = 0;
-        // Rows that move leave first, so that they may take each other's places.
-        let mut moved = Vec::new();
-        for (index, key) in found.keys.iter().enumerate() {
-            found.values.restore(index, &mut ctx.frame, &self.kept);
-            if self.change.moves {
+        let kept = &self.targets.kept;
+        let mut written = Vec::with_capacity(found.keys.len());
+        if self.change.moves {
+            // Rows that move leave first, so that they may take each other's places.
+            let mut moved = Vec::with_capacity(found.keys.len());
+            for (index, key) in found.keys.iter().enumerate() {
+                found.values.restore(index, &mut ctx.frame, kept);
                 moved.push(self.change.take(ctx, &self.target, key)?);
-            } else {
-                moved.push(self.change.write(ctx, &self.target, key)?.then(Default::default));
+            }
+            for moved in moved {
+                written.push(moved.is_some());
+                if let Some(moved) = moved {
+                    self.change.put(ctx, &self.target, moved)?;
+                }
+            }
+        } else {
+            for (index, key) in found.keys.iter().enumerate() {
+                found.values.restore(index, &mut ctx.frame, kept);
+                written.push(self.change.write(ctx, &self.target, key)?);
             }
         }
-        for (index, moved) in moved.into_iter().enumerate() {
-            let Some(moved) = moved else { continue };
-            if self.change.moves {
-                self.change.put(ctx, &self.target, moved)?;
-            }
+        let mut count = 0;
+        for (index, _) in written.iter().enumerate().filter(|(_, written)| **written) {
             count += 1;
-            if let (Some(emit), Some(_)) = (&mut emit, &self.returning) {
-                let _ = emit(found.returning.row(index))?;
+            if let (Some(emit), Some(_)) = (&mut emit, &self.targets.returning) {
+                let _ = emit(Answer::Lent(found.returning.row(index)))?;
             }
         }
         if !self.change.parents.is_empty() || !self.change.children.is_empty() {
             for index in 0..found.keys.len() {
-                found.values.restore(index, &mut ctx.frame, &self.kept);
+                found.values.restore(index, &mut ctx.frame, kept);
                 self.change.check_references(ctx)?;
             }
         }
@@ -424,48 +416,38 @@ impl Update {
     }
 }
 
-/// Targets found before anything is written.
-pub(crate) struct Found {
-    seen: FxHashSet<Vec<u8>>,
-    keys: Vec<Vec<u8>>,
-    values: RowBuffer,
-    pub returning: RowBuffer,
-}
-
-impl Found {
-    fn new(values: usize, returning: usize) -> Found {
-        Found {
-            seen: FxHashSet::default(),
-            keys: Vec::new(),
-            values: RowBuffer::new(values),
-            returning: RowBuffer::new(returning),
-        }
-    }
-}
-
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        let found = self.find(ctx)?;
-        self.write(ctx, &found, Some(emit))
+        if !self.targets.is_single() {
+            let found = self.find(ctx)?;
+            return self.write(ctx, &found, Some(emit));
+        }
+        let mut count = 0;
+        let _ = self.targets.node.run(ctx, &mut |ctx| {
+            let key = std::mem::take(&mut ctx.frame.keys[self.targets.key]);
+            let mut row = match &self.targets.returning {
+                Some(returning) => Some(eval_all(returning, ctx)?),
+                None => None,
+            };
+            let deleted = ctx.txn.delete(&self.target.meta, &key)?;
+            ctx.frame.keys[self.targets.key] = key;
+            if deleted {
+                count += 1;
+                if let Some(row) = &mut row {
+                    let _ = emit(Answer::Given(row))?;
+                }
+            }
+            for child in &self.children {
+                child.check(ctx)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(count)
     }
 
     /// Finds the targets.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
-        let mut found = Found::new(self.kept.len(), self.returning.as_ref().map_or(0, Vec::len));
-        let _ = self.targets.run(ctx, &mut |ctx| {
-            let key = ctx.frame.keys[self.key].clone();
-            if !self.single && !found.seen.insert(key.clone()) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            found.values.push_slots(&ctx.frame, &self.kept);
-            if let Some(returning) = &self.returning {
-                let row = eval_all(returning, ctx)?;
-                found.returning.push(row);
-            }
-            found.keys.push(key);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
+        self.targets.find(ctx, &|_, _| Ok(()))
     }
 
     /// Deletes what was found, and answers it.
@@ -479,14 +461,14 @@ impl Delete {
         for (index, key) in found.keys.iter().enumerate() {
             if ctx.txn.delete(&self.target.meta, key)? {
                 count += 1;
-                if let (Some(emit), Some(_)) = (&mut emit, &self.returning) {
-                    let _ = emit(found.returning.row(index))?;
+                if let (Some(emit), Some(_)) = (&mut emit, &self.targets.returning) {
+                    let _ = emit(Answer::Lent(found.returning.row(index)))?;
                 }
             }
         }
         for child in &self.children {
             for index in 0..found.keys.len() {
-                found.values.restore(index, &mut ctx.frame, &self.kept);
+                found.values.restore(index, &mut ctx.frame, &self.targets.kept);
                 child.check(ctx)?;
             }
         }

@@ -148,7 +148,7 @@ impl Node {
                 for row in rows {
                     for (source, slot) in row.iter().zip(slots) {
                         let value = source.eval(ctx)?;
-                        ctx.frame.slots[*slot as usize] = value;
+                        ctx.frame.slots[*slot as usize].set(value);
                     }
                     if out(ctx)?.is_break() {
                         return Ok(ControlFlow::Break(()));
@@ -180,7 +180,7 @@ impl Node {
             Node::Compute { input, columns } => input.run(ctx, &mut |ctx| {
                 for (slot, source) in columns {
                     let value = source.eval(ctx)?;
-                    ctx.frame.slots[*slot as usize] = value;
+                    ctx.frame.slots[*slot as usize].set(value);
                 }
                 out(ctx)
             }),

@@ -216,6 +216,9 @@ pub(crate) fn truth(value: &Datum) -> Option<bool> {
 fn compare(comparison: Comparison, left: Source, right: Source) -> CompiledPredicate {
     #[inline(always)]
     fn holds(comparison: Comparison, a: &Datum, b: &Datum) -> Option<bool> {
+        if let (Datum::Int4(a), Datum::Int4(b)) = (a, b) {
+            return Some(comparison.holds(a.cmp(b)));
+        }
         if a.is_null() || b.is_null() {
             return None;
         }

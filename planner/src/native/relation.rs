@@ -13,16 +13,15 @@ use archipel_sql::error::Result;
 use archipel_sql::function::SetFunction;
 use rustc_hash::FxHashMap;
 
-use super::compile::{Compiler, Layout, passed_through};
+use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::Conjunct;
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, Values, eval_all};
 use super::node::{Limit, Node, Out};
 use super::path::{OrderKey, Restrictions};
-use super::scan::{Scan, ScanColumn};
+use super::scan::{Scan, scan_columns};
 use super::{CompiledRoutine, walk};
 use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
-use crate::row::Codec;
 use archipel_sql::catalog::{TableKind, TableRef};
 
 /// A relation, planned.
@@ -340,17 +339,7 @@ impl Compiler<'_> {
             .map(|(_, conjunct)| conjunct.clone())
             .collect();
         let filter = self.all_of(&residual)?;
-        let columns = table
-            .columns
-            .iter()
-            .zip(layout)
-            .enumerate()
-            .map(|(position, (column, slot))| ScanColumn {
-                column: position as u16,
-                slot: *slot,
-                codec: Codec::of(column.ty),
-            })
-            .collect();
+        let columns = scan_columns(table, &meta, layout);
         let columns = self.pruned(columns, |column| column.slot);
         let key_slot = match usage.lock {
             Some(lock) if !usage.reference => self.lock_slot(&meta, lock),
@@ -367,6 +356,7 @@ impl Compiler<'_> {
             constraint: usage.reference,
             key: usage.key,
             first_batch: super::scan::BATCH_ROWS,
+            deferred: Pruned::none(),
         });
         Ok(Planned { node, ordered: choice.ordered })
     }

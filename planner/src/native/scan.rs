@@ -8,8 +8,9 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_engine::txn::{Direction, KeyRange};
+use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
 
 use super::CompiledPredicate;
@@ -25,9 +26,20 @@ use crate::row::Codec;
 /// A column of a scan: where it is stored, where it goes.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanColumn {
-    pub column: u16,
+    pub place: ColumnPlace,
     pub slot: u32,
     pub codec: Codec,
+}
+
+/// All columns of a table, going to these slots.
+pub(crate) fn scan_columns(table: &Table, meta: &Meta, slots: &[u32]) -> Vec<ScanColumn> {
+    table
+        .columns
+        .iter()
+        .zip(slots)
+        .zip(meta.layout.places())
+        .map(|((column, slot), place)| ScanColumn { place: *place, slot: *slot, codec: Codec::of(column.ty) })
+        .collect()
 }
 
 /// A scan of one table along one path.
@@ -46,6 +58,9 @@ pub(crate) struct Scan {
     pub key: Option<usize>,
     /// How many rows the first batch of a range takes.
     pub first_batch: usize,
+    /// Columns that are read later, from the row kept in the frame. Only a scan of one row by
+    /// its key keeps it.
+    pub deferred: Pruned<ScanColumn>,
 }
 
 /// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
@@ -107,10 +122,9 @@ fn may_skip_lock(ctx: &ExecContext<'_, '_>) -> bool {
 
 /// Decodes the used columns of a row into their slots.
 #[inline]
-pub(crate) fn decode(meta: &Meta, columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
+pub(crate) fn decode(columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
     for column in columns {
-        frame.slots[column.slot as usize] =
-            column.codec.decode(meta.layout.get(row, usize::from(column.column)));
+        frame.slots[column.slot as usize].set(column.codec.decode(column.place.get(row)));
     }
 }
 
@@ -151,7 +165,11 @@ impl Scan {
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         let Some(row) = ctx.txn.get(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
-        decode(&self.meta, self.columns.get(), row, &mut ctx.frame);
+        decode(self.columns.get(), row, &mut ctx.frame);
+        if !self.deferred.get().is_empty() {
+            ctx.frame.row.clear();
+            ctx.frame.row.extend_from_slice(row);
+        }
         self.emit(ctx, key, out)
     }
 
@@ -231,8 +249,7 @@ impl Scan {
             match &self.path.tree {
                 Tree::Storage => ctx.txn.scan(&self.meta, part, direction, &mut |key, row| {
                     for column in columns {
-                        let cell = self.meta.layout.get(row, usize::from(column.column));
-                        batch.values.push(column.codec.decode(cell));
+                        batch.values.push(column.codec.decode(column.place.get(row)));
                     }
                     if keep_keys {
                         batch.push_key(key);
@@ -251,7 +268,7 @@ impl Scan {
                     Tree::Storage => {
                         let values = &mut batch.values[row * columns.len()..(row + 1) * columns.len()];
                         for (column, value) in columns.iter().zip(values) {
-                            ctx.frame.slots[column.slot as usize] = std::mem::replace(value, Datum::Null);
+                            ctx.frame.slots[column.slot as usize].set(value.take());
                         }
                         self.emit(ctx, batch.key(row), out)?
                     }

@@ -11,16 +11,41 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
 use super::insert::Insert;
-use super::modify::{Delete, Found, Update};
+use super::modify::{Delete, Update};
 use super::node::Node;
 use super::rows::RowBuffer;
+use super::target::Found;
 use super::with::Cte;
 use super::{CompileEnv, CompiledRoutine, RowSink};
 use crate::bound::{BoundStatement, CteBody, LockStrength, OutputColumn, Rel};
 use crate::route::Access;
 
 /// Receives a result row.
-pub(crate) type Emit<'o> = dyn FnMut(&[Datum]) -> ExecResult<ControlFlow<()>> + 'o;
+pub(crate) type Emit<'o> = dyn FnMut(Answer<'_>) -> ExecResult<ControlFlow<()>> + 'o;
+
+/// A result row on its way out.
+pub(crate) enum Answer<'r> {
+    /// Still needed where it lies.
+    Lent(&'r [Datum]),
+    /// Needed no more: its values may be taken.
+    Given(&'r mut [Datum]),
+}
+
+impl Answer<'_> {
+    pub fn values(&self) -> &[Datum] {
+        match self {
+            Answer::Lent(row) => row,
+            Answer::Given(row) => row,
+        }
+    }
+
+    fn to(self, sink: &mut dyn RowSink) -> ExecResult<ControlFlow<()>> {
+        match self {
+            Answer::Lent(row) => sink.row(row),
+            Answer::Given(row) => sink.given(row),
+        }
+    }
+}
 
 /// A statement that reads or writes rows, ready to run any number of times.
 pub struct CompiledStatement {
@@ -60,27 +85,74 @@ pub(crate) enum Deferred {
 }
 
 /// Where the columns of a result row are.
-pub(crate) enum Output {
-    /// Next to each other: rows are lent out without a copy.
+pub(crate) struct Output {
+    place: OutputPlace,
+    /// Whether the slots are filled anew for every row and none of them is read after it.
+    given: bool,
+}
+
+enum OutputPlace {
+    /// Next to each other: rows are handed out without a copy.
     Together(usize, usize),
     Scattered(Vec<u32>),
 }
 
 impl Output {
-    fn of(slots: Vec<u32>) -> Output {
+    fn of(node: &Node, slots: Vec<u32>) -> Output {
         let together = slots.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        match slots.first() {
-            Some(first) if together => Output::Together(*first as usize, slots.len()),
-            None => Output::Together(0, 0),
-            _ => Output::Scattered(slots),
-        }
+        let mut distinct = slots.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let given = distinct.len() == slots.len() && fills_every_slot(node);
+        let place = match slots.first() {
+            Some(first) if together => OutputPlace::Together(*first as usize, slots.len()),
+            None => OutputPlace::Together(0, 0),
+            _ => OutputPlace::Scattered(slots),
+        };
+        Output { place, given }
     }
 
     fn width(&self) -> usize {
-        match self {
-            Output::Together(_, width) => *width,
-            Output::Scattered(slots) => slots.len(),
+        match &self.place {
+            OutputPlace::Together(_, width) => *width,
+            OutputPlace::Scattered(slots) => slots.len(),
         }
+    }
+
+    /// Hands out the row in the frame's slots; `row` is working space.
+    #[inline]
+    fn answer(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &mut Values,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let slots = &mut ctx.frame.slots;
+        match &self.place {
+            OutputPlace::Together(first, width) => {
+                let row = &mut slots[*first..*first + *width];
+                emit(if self.given { Answer::Given(row) } else { Answer::Lent(row) })
+            }
+            OutputPlace::Scattered(places) => {
+                row.clear();
+                if self.given {
+                    row.extend(places.iter().map(|at| slots[*at as usize].take()));
+                } else {
+                    row.extend(places.iter().map(|at| slots[*at as usize].clone()));
+                }
+                emit(Answer::Given(row))
+            }
+        }
+    }
+}
+
+/// Whether a node fills its slots for each row, and reads none of them for the next: a join's
+/// outer row, by contrast, stands while the inner side runs.
+fn fills_every_slot(node: &Node) -> bool {
+    match node {
+        Node::Scan(_) => true,
+        Node::Compute { input, .. } | Node::Filter { input, .. } => fills_every_slot(input),
+        _ => false,
     }
 }
 
@@ -182,7 +254,8 @@ impl Compiler<'_> {
                 let slots = self.declare(&query.rel);
                 let node = self.relation(&query.rel)?;
                 self.mark_all(&slots);
-                Body::Query { node: Box::new(node), output: Output::of(slots) }
+                let output = Output::of(&node, slots);
+                Body::Query { node: Box::new(node), output }
             }
             BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
             BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),
@@ -252,14 +325,7 @@ impl Body {
                 let mut row = Values::new();
                 let _ = node.run(ctx, &mut |ctx| {
                     count += 1;
-                    match output {
-                        Output::Together(first, width) => emit(&ctx.frame.slots[*first..*first + *width]),
-                        Output::Scattered(slots) => {
-                            row.clear();
-                            row.extend(slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()));
-                            emit(&row)
-                        }
-                    }
+                    output.answer(ctx, &mut row, emit)
                 })?;
                 Ok(count)
             }
@@ -291,7 +357,12 @@ struct Forward<'f, 'o> {
 impl RowSink for Forward<'_, '_> {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
         *self.count += 1;
-        (self.emit)(row)
+        (self.emit)(Answer::Lent(row))
+    }
+
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        *self.count += 1;
+        (self.emit)(Answer::Given(row))
     }
 }
 
@@ -302,6 +373,6 @@ impl CompiledStatement {
         if let Some(command) = self.refused_read_only {
             ctx.require_writable(command)?;
         }
-        ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| sink.row(row)))
+        ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| row.to(sink)))
     }
 }

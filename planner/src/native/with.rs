@@ -158,7 +158,7 @@ impl Cte {
             CteNode::Modify(body) => {
                 let mut rows = RowBuffer::new(body.width());
                 body.run(ctx, &mut |row| {
-                    rows.push(row.iter().cloned());
+                    rows.push(row.values().iter().cloned());
                     Ok(ControlFlow::Continue(()))
                 })?;
                 rows

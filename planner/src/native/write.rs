@@ -83,20 +83,36 @@ impl Target {
         row: &mut Vec<u8>,
         key: &mut KeyBuf,
     ) -> Result<()> {
-        let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
-        let mut cells: SmallVec<[Cell<'_>; 24]> =
-            self.codecs.iter().enumerate().map(|(i, codec)| prepared.cell(i, *codec, value(i))).collect();
-        if let Some(hidden) = hidden {
-            cells.push(Cell::Int8(hidden));
-        }
         row.clear();
-        self.meta.layout.encode(&cells, row);
+        let plain = |position: usize| match self.codecs.get(position) {
+            Some(codec) => codec.encode_plain(value(position)),
+            None => hidden.map(Cell::Int8),
+        };
+        if self.meta.layout.encode_each(row, plain) {
+            self.encode_key(plain, key);
+            return Ok(());
+        }
+        // Some value needs bytes of its own.
+        let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
+        let made = |position: usize| match self.codecs.get(position) {
+            Some(codec) => Some(prepared.cell(position, *codec, value(position))),
+            None => hidden.map(Cell::Int8),
+        };
+        row.clear();
+        self.meta.layout.encode_each(row, made);
+        self.encode_key(made, key);
+        Ok(())
+    }
+
+    /// The storage key of a row of these cells.
+    #[inline]
+    fn encode_key<'d>(&self, cell: impl Fn(usize) -> Option<Cell<'d>>, key: &mut KeyBuf) {
         key.clear();
         for column in &self.meta.def.key {
             let position = usize::from(column.column);
-            encode_cell(key, cells[position], column, self.meta.def.columns[position]);
+            let cell = cell(position).unwrap_or(Cell::Null);
+            encode_cell(key, cell, column, self.meta.def.columns[position]);
         }
-        Ok(())
     }
 
     /// All visible columns of a stored row.

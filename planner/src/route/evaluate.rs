@@ -125,7 +125,7 @@ pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
                     Subscript::Slice { .. } => None,
                 })
                 .collect::<Option<Vec<_>>>()?;
-            Some(element(&array, &indexes))
+            Some(element(&array, &indexes).clone())
         }
         ExprKind::Field { record, index } => match evaluate(record, inputs)? {
             Datum::Record(fields) => fields.get(usize::from(*index)).cloned(),

@@ -92,7 +92,7 @@ impl Invocation<'_, '_> {
                 let mut end = Flow::Next;
                 while if *reverse { at >= upper } else { at <= upper } {
                     found = 1;
-                    ctx.variables[*register as usize] = Datum::Int4(at);
+                    ctx.variables[*register as usize].set(Datum::Int4(at));
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                         end = flow;
                         break;

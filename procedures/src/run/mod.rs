@@ -169,7 +169,7 @@ impl Invocation<'_, '_> {
         match &operation.kind {
             OperationKind::Assign { register, value } => {
                 let value = value(ctx).map_err(|e| self.at(e, site))?;
-                ctx.variables[*register as usize] = value;
+                ctx.variables[*register as usize].set(value);
             }
             OperationKind::AssignChecked { register, value, name } => {
                 let value = value(ctx).map_err(|e| self.at(e, site))?;
@@ -353,7 +353,7 @@ impl Invocation<'_, '_> {
 
     pub(crate) fn set_found(&mut self, ctx: &mut ExecContext<'_, '_>, rows: u64) {
         self.row_count = rows;
-        ctx.variables[self.program.found as usize] = Datum::Bool(rows > 0);
+        ctx.variables[self.program.found as usize].set(Datum::Bool(rows > 0));
     }
 }
 

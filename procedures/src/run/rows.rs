@@ -37,6 +37,15 @@ impl RowSink for FirstRow {
         self.count += 1;
         Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
+
+    #[inline]
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        if self.count == 0 {
+            self.row.extend(row.iter_mut().map(Datum::take));
+        }
+        self.count += 1;
+        Ok(if self.count >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
 }
 
 /// Counts rows.

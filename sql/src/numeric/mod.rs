@@ -108,11 +108,13 @@ impl Numeric {
     pub const NEGATIVE_INFINITY: Numeric = Numeric(Repr::NegativeInfinity);
 
     /// `mantissa · 10^-scale`; scales beyond [`SCALE_MAX`] are the caller's error.
+    #[inline]
     pub const fn from_scaled(mantissa: i64, scale: u16) -> Numeric {
         Numeric(Repr::Small { mantissa, scale })
     }
 
     /// `mantissa · 10^-scale` of any size.
+    #[inline]
     pub fn from_scaled_i128(mantissa: i128, scale: u16) -> Numeric {
         match i64::try_from(mantissa) {
             Ok(mantissa) => Numeric::from_scaled(mantissa, scale),
@@ -141,6 +143,7 @@ impl Numeric {
     }
 
     /// The value as `mantissa · 10^-scale` with an inline mantissa, if it is small.
+    #[inline]
     pub fn as_small(&self) -> Option<(i64, u16)> {
         match self.0 {
             Repr::Small { mantissa, scale } => Some((mantissa, scale)),
@@ -150,6 +153,7 @@ impl Numeric {
 
     /// The mantissa at exactly this scale, if the value has no digits beyond it and fits:
     /// how a `numeric(p,s)` column of up to 18 digits is stored.
+    #[inline]
     pub fn to_scaled(&self, scale: u16) -> Option<i64> {
         let (mantissa, own) = self.as_small()?;
         if own == scale {
@@ -171,6 +175,7 @@ impl Numeric {
         }
     }
 
+    #[inline]
     pub fn is_nan(&self) -> bool {
         matches!(self.0, Repr::NaN)
     }
