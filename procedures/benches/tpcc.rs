@@ -1,47 +1,24 @@
-//! The TPC-C mix in-process, on one thread: no wire, no sync. Prints transactions a second.
+//! The TPC-C mix in-process, on one executor and on two: no wire, no sync.
+//!
+//! Each executor's thread has half of the warehouses as its own and goes to others as the
+//! specification says: one order line in a hundred, 15 payments in a hundred.
 //!
 //! `cargo bench -p archipel-procedures --bench tpcc -- [warehouses] [seconds] [only=new_order]`
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use std::sync::Arc;
+mod executors;
+
 use std::time::{Duration, Instant};
 
-use archipel_engine::{Stop, SubmitOptions};
-use archipel_procedures::{CallProgram, Program};
 use archipel_sql::datum::Datum;
 use archipel_sql::numeric::Numeric;
-use common::{Database, Host, integers};
+use common::{Database, integers};
+use executors::{Mix, Random};
 
 const LAST_NAMES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
-
-/// A small generator: the mix must be the same each time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Uniform in `low ..= high`.
-    fn between(&mut self, low: i32, high: i32) -> i32 {
-        low + (self.next() % (high - low + 1) as u64) as i32
-    }
-
-    /// NURand of clause 2.1.6, with C = 0.
-    fn skewed(&mut self, a: i32, low: i32, high: i32) -> i32 {
-        ((self.between(0, a) | self.between(low, high)) % (high - low + 1)) + low
-    }
-
-    fn chance(&mut self, percent: i32) -> bool {
-        self.between(1, 100) <= percent
-    }
-}
 
 fn last_name(number: i32) -> String {
     [number / 100, number / 10 % 10, number % 10].iter().map(|d| LAST_NAMES[*d as usize]).collect()
@@ -50,9 +27,11 @@ fn last_name(number: i32) -> String {
 fn load(warehouses: i32) -> Database {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/tpcc/");
     let read = |file: &str| std::fs::read_to_string(format!("{root}{file}.sql")).expect("the workload");
-    let mut db = Database::with(&read("schema"));
+    let mut db = Database::on(2);
+    db.script(&read("schema"));
     db.distribute(&read("distribution"));
     db.script(&read("procedures"));
+    db.split("warehouse", &(2..=warehouses).collect::<Vec<_>>());
     let began = Instant::now();
     db.script(
         "INSERT INTO item SELECT i, i % 1000, 'item-' || i, (1 + i % 99)::numeric, 'data of item ' || i FROM generate_series(1, 100000) i",
@@ -80,121 +59,99 @@ fn load(warehouses: i32) -> Database {
     db
 }
 
-struct Routines {
-    all: Vec<(&'static str, Arc<Program>)>,
+/// The mix over warehouses `1 ..= warehouses`, of which each of two threads has every second
+/// one as its own.
+#[derive(Clone, Copy)]
+struct TpcC {
+    warehouses: i32,
 }
 
-fn arguments(random: &mut Random, which: usize, warehouses: i32) -> Vec<Datum> {
-    let int = Datum::Int4;
-    let w = random.between(1, warehouses);
-    let d = random.between(1, 10);
-    let by_name = |random: &mut Random| {
-        if random.chance(60) {
-            (Datum::Null, Datum::text(&last_name(random.skewed(255, 0, 999))))
-        } else {
-            (Datum::Int4(random.skewed(1023, 1, 3000)), Datum::Null)
+/// NURand of clause 2.1.6, with C = 0.
+fn skewed(random: &mut Random, a: i32, low: i32, high: i32) -> i32 {
+    ((random.between(0, a) | random.between(low, high)) % (high - low + 1)) + low
+}
+
+fn chance(random: &mut Random, percent: i32) -> bool {
+    random.between(1, 100) <= percent
+}
+
+impl TpcC {
+    /// Another warehouse than `home`, if there is one.
+    fn remote(&self, random: &mut Random, home: i32) -> i32 {
+        match random.between(1, (self.warehouses - 1).max(1)) {
+            _ if self.warehouses == 1 => home,
+            other if other >= home => other + 1,
+            other => other,
         }
-    };
-    match which {
-        0 => {
-            let lines = random.between(5, 15);
-            let mut items: Vec<i32> = (0..lines).map(|_| random.skewed(8191, 1, 100_000)).collect();
-            if random.chance(1)
-                && let Some(last) = items.last_mut()
-            {
-                *last = 200_000;
-            }
-            let supply: Vec<i32> = (0..lines)
-                .map(|_| if random.chance(1) { random.between(1, warehouses) } else { w })
-                .collect();
-            let quantities: Vec<i32> = (0..lines).map(|_| random.between(1, 10)).collect();
-            let customer = int(random.skewed(1023, 1, 3000));
-            vec![
-                int(w),
-                int(d),
-                customer,
-                integers(&items),
-                integers(&supply),
-                integers(&quantities),
-                Datum::Null,
-                Datum::Null,
-            ]
-        }
-        1 => {
-            let (c, last) = by_name(random);
-            let amount = Numeric::from_scaled(i64::from(random.between(100, 500_000)), 2);
-            let cw = if random.chance(15) { random.between(1, warehouses) } else { w };
-            vec![int(w), int(d), int(cw), int(d), c, last, Datum::Numeric(amount), Datum::Null]
-        }
-        2 => {
-            let (c, last) = by_name(random);
-            let mut args = vec![int(w), int(d), c, last];
-            args.resize(10, Datum::Null);
-            args
-        }
-        3 => vec![int(w), int(random.between(1, 10)), Datum::Null],
-        _ => vec![int(w), int(d), int(random.between(10, 20)), Datum::Null],
     }
 }
 
-/// Seconds of processor time of this thread, to a hundredth.
-fn cpu_time() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
+impl Mix for TpcC {
+    const CALLS: &'static [(&'static str, i32)] =
+        &[("new_order", 45), ("payment", 43), ("order_status", 4), ("delivery", 4), ("stock_level", 4)];
+
+    fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum> {
+        let int = Datum::Int4;
+        let w = random.between(0, self.warehouses / 2 - 1) * 2 + 1 + i32::from(thread);
+        let d = random.between(1, 10);
+        let by_name = |random: &mut Random| {
+            if chance(random, 60) {
+                (Datum::Null, Datum::text(&last_name(skewed(random, 255, 0, 999))))
+            } else {
+                (Datum::Int4(skewed(random, 1023, 1, 3000)), Datum::Null)
+            }
+        };
+        match which {
+            0 => {
+                let lines = random.between(5, 15);
+                let mut items: Vec<i32> = (0..lines).map(|_| skewed(random, 8191, 1, 100_000)).collect();
+                if chance(random, 1)
+                    && let Some(last) = items.last_mut()
+                {
+                    *last = 200_000;
+                }
+                let supply: Vec<i32> =
+                    (0..lines).map(|_| if chance(random, 1) { self.remote(random, w) } else { w }).collect();
+                let quantities: Vec<i32> = (0..lines).map(|_| random.between(1, 10)).collect();
+                let customer = int(skewed(random, 1023, 1, 3000));
+                vec![
+                    int(w),
+                    int(d),
+                    customer,
+                    integers(&items),
+                    integers(&supply),
+                    integers(&quantities),
+                    Datum::Null,
+                    Datum::Null,
+                ]
+            }
+            1 => {
+                let (c, last) = by_name(random);
+                let amount = Numeric::from_scaled(i64::from(random.between(100, 500_000)), 2);
+                let cw = if chance(random, 15) { self.remote(random, w) } else { w };
+                vec![int(w), int(d), int(cw), int(d), c, last, Datum::Numeric(amount), Datum::Null]
+            }
+            2 => {
+                let (c, last) = by_name(random);
+                let mut args = vec![int(w), int(d), c, last];
+                args.resize(10, Datum::Null);
+                args
+            }
+            3 => vec![int(w), int(random.between(1, 10)), Datum::Null],
+            _ => vec![int(w), int(d), int(random.between(10, 20)), Datum::Null],
+        }
+    }
+
+    fn expects(&self, _state: &str, message: &str) -> bool {
+        message == "Item number is not valid"
+    }
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let (warehouses, seconds) = (number(0, 1) as i32, number(1, 3));
-    let only = args.iter().find_map(|a| a.strip_prefix("only="));
+    let args: Vec<u64> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let warehouses = args.first().copied().unwrap_or(2).next_multiple_of(2) as i32;
+    let seconds = args.get(1).copied().unwrap_or(3);
     let db = load(warehouses);
-    let names = ["new_order", "payment", "order_status", "delivery", "stock_level"];
-    let routines = Routines { all: names.iter().map(|n| (*n, db.program(n))).collect() };
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let mut call = CallProgram::new(routines.all[0].1.clone(), Vec::new(), Arc::new(Host), db.engine.clone());
-    let mut done = [0u64; 5];
-    let mut spent = [Duration::ZERO; 5];
-    let (mut failed, mut restarts, mut slow) = (0u64, 0u64, 0u64);
-    let (began, cpu_began) = (Instant::now(), cpu_time());
-    while began.elapsed() < Duration::from_secs(seconds) {
-        let which = match random.between(1, 100) {
-            1..=45 => 0,
-            46..=88 => 1,
-            89..=92 => 2,
-            93..=96 => 3,
-            _ => 4,
-        };
-        let which = only.and_then(|o| names.iter().position(|n| *n == o)).unwrap_or(which);
-        call.routine = routines.all[which].1.clone();
-        call.args = arguments(&mut random, which, warehouses);
-        let start = Instant::now();
-        let completed = db.engine.submit(call, SubmitOptions::default()).wait();
-        spent[which] += start.elapsed();
-        call = completed.program;
-        restarts += u64::from(completed.outcome.restarts);
-        match (completed.outcome.result, &call.error) {
-            (Ok(()), _) => done[which] += 1,
-            (Err(_), Some(error)) if error.message() == "Item number is not valid" => failed += 1,
-            // The budget is wall-clock time: a busy machine uses it up.
-            (Err(Stop::Interactive), None) => slow += 1,
-            (Err(stop), error) => panic!("{}: {stop:?} {error:?}", names[which]),
-        }
-    }
-    let total: u64 = done.iter().sum();
-    let elapsed: Duration = spent.iter().sum();
-    let cpu = cpu_time() - cpu_began;
-    println!(
-        "{total} committed, {failed} rolled back, {restarts} restarts, {slow} beyond the budget: {:.0} tx/s of time in calls, {:.0} tx/s of processor time",
-        total as f64 / elapsed.as_secs_f64(),
-        total as f64 / cpu
-    );
-    for ((name, done), spent) in names.iter().zip(done).zip(spent) {
-        if done > 0 {
-            println!("  {name:14} {done:8}  {:7.2} us", spent.as_secs_f64() * 1e6 / done as f64);
-        }
-    }
+    executors::measure(TpcC { warehouses }, &db, Duration::from_secs(seconds));
     std::process::exit(0);
 }

@@ -77,13 +77,18 @@ pub struct Database {
 
 impl Database {
     pub fn new() -> Database {
+        Database::on(1)
+    }
+
+    /// A database for this many executors.
+    pub fn on(executors: u16) -> Database {
         let config = EngineConfig {
             pin_threads: false,
             abort_on_log_failure: false,
             background: false,
             // Nothing here can go on as an interactive transaction.
             one_shot_budget_micros: 60_000_000,
-            ..EngineConfig::with_executors(1)
+            ..EngineConfig::with_executors(executors.into())
         };
         let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("an empty store opens");
         Database {
@@ -260,6 +265,21 @@ impl Database {
             let column = &meta.def.key[0];
             let kind = meta.def.columns[usize::from(column.column)];
             archipel_engine::storage::key::encode_cell(&mut key, cell, column, kind);
+            let split = self.engine.split(group, &key, 0).wait();
+            split.outcome.result.expect("a split");
+        }
+    }
+
+    /// Splits the groups of a table's global indexes with a text key at this value.
+    pub fn split_indexes(&self, table: &str, at: &str) {
+        let table = self.catalog.table(None, table, &self.search_path).expect("the table");
+        let meta = self.engine.table(archipel_engine::id::TreeId(table.tree)).expect("its rows");
+        for index in &meta.def.indexes {
+            let archipel_engine::schema::IndexPlacement::Global { group } = index.placement else { continue };
+            let mut key = archipel_engine::storage::KeyBuf::new();
+            let cell = archipel_engine::cell::Cell::Bytes(at.as_bytes());
+            let kind = archipel_engine::cell::ColumnKind::Bytes;
+            archipel_engine::storage::key::encode_cell(&mut key, cell, &index.key[0], kind);
             let split = self.engine.split(group, &key, 0).wait();
             split.outcome.result.expect("a split");
         }
