@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use archipel_tests::server::{Server, connect, spawn_workload, workload};
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 fn rounds() -> usize {
     if archipel_tests::long() { 100 } else { 5 }
@@ -49,11 +50,15 @@ async fn transfer(client: Client, acknowledged: Arc<Mutex<Acknowledged>>) {
         let done = if entry % 2 == 0 {
             client.batch_execute(&format!("CALL transfer({entry}, {source}, {target}, {amount})")).await
         } else {
+            // In the order of ids, so that most transactions wait for each other in no circle.
+            let mut changes = [(source, -amount), (target, amount)];
+            changes.sort_unstable();
+            let [(first, less), (second, more)] = changes;
             client
                 .batch_execute(&format!(
                     "BEGIN; INSERT INTO entry VALUES ({entry}, {source}, {target}, {amount});
-                     UPDATE account SET balance = balance - {amount} WHERE id = {source};
-                     UPDATE account SET balance = balance + {amount} WHERE id = {target}; COMMIT"
+                     UPDATE account SET balance = balance + {less} WHERE id = {first};
+                     UPDATE account SET balance = balance + {more} WHERE id = {second}; COMMIT"
                 ))
                 .await
         };
@@ -62,6 +67,10 @@ async fn transfer(client: Client, acknowledged: Arc<Mutex<Acknowledged>>) {
                 acknowledged.lock().expect("no test thread panicked").entries.insert(entry);
             }
             Err(error) if error.as_db_error().is_none() => return,
+            Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+                // If it fails the server is gone, as the next round of the loop will see.
+                let _ = client.batch_execute("ROLLBACK").await;
+            }
             Err(error) => panic!("a transfer was refused: {error:?}"),
         }
     }

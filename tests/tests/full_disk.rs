@@ -128,9 +128,9 @@ async fn count(client: &Client) -> i64 {
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_loses_nothing() {
-    let disk = SmallDisk::new(160);
+    let disk = SmallDisk::new(320);
     let ballast = disk.inside("ballast");
-    std::fs::write(&ballast, vec![0; 40 << 20]).expect("there is room for it");
+    std::fs::write(&ballast, vec![0; 100 << 20]).expect("there is room for it");
     let mut server = Served::start(&disk).await;
     let client = connect(&server.url()).await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
