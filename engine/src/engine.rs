@@ -19,6 +19,7 @@ mod views;
 pub use history::{CheckpointReason, CheckpointState, CheckpointView};
 pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
 pub use restart::RecoverySpeed;
+pub use shared::PARTITIONS_PER_EXECUTOR;
 pub(crate) use shared::Shared;
 pub use views::{LogView, PartitionView, RouteView};
 
@@ -35,7 +36,7 @@ use crate::table::TableMeta;
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
     Commit, Interactive, InteractiveSavepoint, InteractiveState, Isolation, LockWait, NextValue, PreSplit,
-    Rollback, RollbackTo, Sequence, SplitPartition, WaitGraph,
+    Repartition, RepartitionView, Repartitioning, Rollback, RollbackTo, Sequence, SplitPartition, WaitGraph,
 };
 
 /// The engine. Cheap to clone; the last clone's end stops its threads.
@@ -214,8 +215,20 @@ impl Engine {
     /// Splits the partition of a key in two, if it has at least `rows_min` rows and its keys
     /// allow.
     pub fn split(&self, group: GroupId, key: &[u8], rows_min: u64) -> Submission<SplitPartition> {
-        let program = SplitPartition { group, key: KeyBuf::from_slice(key), rows_min, split_at: None };
+        let key = KeyBuf::from_slice(key);
+        let program = SplitPartition { group, key, rows_min, reason: "asked for", split_at: None };
         self.submit(program, SubmitOptions::default())
+    }
+
+    /// Splits, merges or moves partitions; `reason` is for [`Engine::repartitions`]. A change
+    /// that contradicts what there is is refused, and changes nothing.
+    pub fn repartition(&self, change: Repartition, reason: &'static str) -> Submission<Repartitioning> {
+        self.submit(Repartitioning::new(change, reason), SubmitOptions::default())
+    }
+
+    /// The last repartitionings, oldest first.
+    pub fn repartitions(&self) -> Vec<RepartitionView> {
+        self.shared.repartitions.list()
     }
 
     /// The executors.

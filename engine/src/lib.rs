@@ -13,7 +13,7 @@
 //! - [`partition`]  the routing table, the state word, claims, queues and lending
 //! - [`executor`]   one pinned thread per core; drains the queues of its partitions
 //! - [`txn`]        what a claimed program may do: read, scan, write, undo, commit point;
-//!   interactive transactions, sequences, definitions, splits
+//!   interactive transactions, sequences, definitions, splits, merges and moves
 //! - [`locks`]      LOCK TABLE and advisory locks
 //! - [`snapshot`]   the past, read in pages
 //! - [`table`]      definitions as the running engine knows them
@@ -48,7 +48,8 @@ pub mod txn;
 pub use client::{Client, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
-    Interleave, LogView, OpenError, PartitionView, Point, RecoverySpeed, RouteView, Seams, SubmitOptions,
+    Interleave, LogView, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point, RecoverySpeed, RouteView,
+    Seams, SubmitOptions,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
@@ -60,5 +61,6 @@ pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{
     ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation, KeyRange,
-    LockMode, LockWait, NextValue, OwnedCell, PartRows, Savepoint, Sequence, Txn, Visit, WaitEdge, WaitGraph,
+    LockMode, LockWait, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind, RepartitionRefused,
+    RepartitionView, Repartitioning, Savepoint, Sequence, Txn, Visit, WaitEdge, WaitGraph,
 };

@@ -2,7 +2,8 @@
 //!
 //! Catalog functions (`pg_get_indexdef`, `regclassin`, …) are answered by the dialect from the
 //! catalog; what is left asks the session: who and where it is, its sequences, its settings.
-//! Distribution functions are definitions: they are kept and run when the statement is over.
+//! Distribution functions are definitions, and repartitioning functions are actions: both are
+//! kept and run when the statement is over.
 
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ use crate::system::Source;
 pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
     if let Some(call) = distribution_call(name, args) {
         host.pending_definitions.lock().push(call?);
+        return Ok(Datum::Null);
+    }
+    if let Some(change) = crate::system::repartition::from_function(host, name, args) {
+        host.pending_repartitions.lock().push(change?);
         return Ok(Datum::Null);
     }
     Ok(match name {

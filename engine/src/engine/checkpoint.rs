@@ -127,6 +127,7 @@ impl Walk<'_> {
     ) -> Result<Option<KeyBuf>, StoreError> {
         let mut from = None;
         let mut upto = None;
+        let mut range = None;
         loop {
             let program = TakeSlice {
                 group,
@@ -136,14 +137,15 @@ impl Walk<'_> {
                 bytes_max: self.shared.config.checkpoint_slice_bytes,
                 from: from.take(),
                 upto,
+                range: range.take(),
                 slice: None,
                 resume: None,
                 next: None,
             };
             let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
             let completed = submit_on(self.shared, program, options).wait();
-            let TakeSlice { slice, resume, next, upto: seen, .. } = completed.program;
-            upto = seen;
+            let TakeSlice { slice, resume, next, upto: seen, range: now, .. } = completed.program;
+            (upto, range) = (seen, now);
             let Some(slice) = slice else {
                 // Dropped since; anything else must not pass for written.
                 return match self.shared.load_schema().tables.contains_key(&tree) {
@@ -211,6 +213,9 @@ struct TakeSlice {
     /// The sequence as of the first slice: leaves changed later belong to the next checkpoint
     /// too.
     upto: Option<u64>,
+    /// The partition's range as of the first slice. If it has grown since, by a merge, its new
+    /// part has not been seen, and stamps mean something else: the partition starts again.
+    range: Option<(KeyBuf, Option<KeyBuf>)>,
     /// `None` if the group has gone.
     slice: Option<Slice>,
     resume: Option<Vec<u8>>,
@@ -227,6 +232,10 @@ impl Program for TakeSlice {
         let references = (self.group == REFERENCE_GROUP).then(|| txn.published_references());
         let data = txn.partition_data(self.group, &self.low)?;
         self.next = data.high.clone();
+        if self.range.as_ref().is_some_and(|range| !data.lies_in(range)) {
+            (self.from, self.upto) = (None, None);
+        }
+        self.range = Some((data.low.clone(), data.high.clone()));
         let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max);
         let upto = *self.upto.get_or_insert(data.sequence);
         // A table that has gone since has no root here.

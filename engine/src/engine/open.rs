@@ -15,7 +15,7 @@ use super::indexing::BuiltTable;
 use super::restart::{RecoverySpeed, RestartBound};
 use super::shared::{Shared, SharedParts, fewest_homes};
 use crate::clock::{Clock, SystemClock};
-use crate::id::{Epoch, GroupId, IslandId, PartitionId, SequenceId};
+use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId};
 use crate::log::store::check_format;
 use crate::log::{
     Checkpointer, Log, LogLimits, LogStore, LogWriter, Progress, Recovered, RecoveryCost, Step, StoreError,
@@ -311,25 +311,25 @@ fn rebuild(
     debug_assert_eq!(sequence_key(ROW_ID_SEQUENCE.id), format!("value/{}", u32::MAX));
     let row_ids = Sequence::new(ROW_ID_SEQUENCE, values.get(&u32::MAX).map(|record| record.next));
 
-    let mut groups: BTreeMap<GroupId, Vec<KeyBuf>> = BTreeMap::new();
-    groups.insert(REFERENCE_GROUP, vec![KeyBuf::new()]);
+    // The first keys of each group's partitions, with the home that was logged, if any.
+    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, Option<u16>>> = BTreeMap::new();
+    groups.entry(REFERENCE_GROUP).or_default();
     for record in parse::<GroupRecord>(&recovered.meta, "group/") {
         let (id, record) = record?;
-        groups.insert(GroupId(id), record.lows.iter().map(|low| KeyBuf::from_slice(low)).collect());
+        let homes = record.homes.iter().map(|home| Some(*home)).chain(std::iter::repeat(None));
+        let lows = record.lows.iter().map(|low| KeyBuf::from_slice(low));
+        groups.insert(GroupId(id), lows.zip(homes).collect());
     }
     for group in schema.groups.keys() {
-        groups.entry(*group).or_insert_with(|| vec![KeyBuf::new()]);
+        groups.entry(*group).or_default();
     }
 
     let mut build = Build { executors: config.executors.len(), partitions: Vec::new(), memory_used: 0 };
     let mut routing = RoutingTable::default();
     routing.version = 1;
     for (group, mut lows) in groups {
-        lows.sort();
-        lows.dedup();
-        if lows.first().is_none_or(|low| !low.is_empty()) {
-            lows.insert(0, KeyBuf::new());
-        }
+        lows.entry(KeyBuf::new()).or_default();
+        let lows: Vec<_> = lows.into_iter().collect();
         let routes = build.group(group, &lows, recovered);
         routing.put_group(group, routes);
     }
@@ -380,13 +380,16 @@ struct Build {
 
 impl Build {
     /// The partitions of a group, idle; nobody else knows them yet.
-    fn group(&mut self, group: GroupId, lows: &[KeyBuf], recovered: &Recovered) -> Vec<Route> {
+    fn group(&mut self, group: GroupId, lows: &[(KeyBuf, Option<u16>)], recovered: &Recovered) -> Vec<Route> {
         let mut routes = Vec::new();
-        for (at, low) in lows.iter().enumerate() {
-            let mut data = PartitionData::new(low.clone(), lows.get(at + 1).cloned());
+        for (at, (low, home)) in lows.iter().enumerate() {
+            let mut data = PartitionData::new(low.clone(), lows.get(at + 1).map(|(next, _)| next.clone()));
             data.start_at(recovered.sequence_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
-            let home = fewest_homes(&self.partitions, self.executors, group);
+            // There may be fewer executors than there were.
+            let home = home
+                .filter(|home| usize::from(*home) < self.executors)
+                .map_or_else(|| fewest_homes(&self.partitions, self.executors, group), ExecutorId);
             let partition = Partition::leak(id, group, home, data, false);
             self.partitions.push(partition);
             routes.push(Route { low: low.clone(), partition });

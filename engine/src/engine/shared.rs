@@ -1,6 +1,6 @@
 //! The state every thread of the engine sees.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::random::Entropy;
 use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
 use crate::table::{REFERENCE_GROUP, Schema};
-use crate::txn::{EpochClock, References, Sequence, SplitPartition, WaitGraph};
+use crate::txn::{EpochClock, History, References, Sequence, SplitPartition, WaitGraph};
 
 /// See the module.
 pub(crate) struct Shared {
@@ -50,6 +50,7 @@ pub(crate) struct Shared {
     pub checkpoint_rows: AtomicU64,
     /// Who waits for the checkpoint under way to end.
     pub checkpoint_hurry: AtomicUsize,
+    pub repartitions: History,
     pub row_ids: Arc<Sequence>,
     pub executors: Vec<Arc<Executor>>,
     /// Moves with every publication of definitions or routing.
@@ -75,8 +76,14 @@ pub(crate) struct Shared {
     /// The one starved one-shot that locks rows; zero: none.
     pub starved: AtomicU64,
     pub failed: AtomicBool,
-    splits_wanted: AtomicUsize,
 }
+
+/// So many partitions a group gets for each executor, where its keys allow: enough to level
+/// the load by moving whole partitions, few enough for statements over all of them.
+pub const PARTITIONS_PER_EXECUTOR: usize = 4;
+/// A partition with fewer rows is not split for the sake of spreading: a small group is
+/// cheaper in one piece.
+const SPREAD_ROWS_MIN: u64 = 2_000;
 
 /// Rare events, for the views.
 #[derive(Default)]
@@ -138,6 +145,7 @@ impl Shared {
             checkpoint_entries: AtomicU64::new(0),
             checkpoint_rows: AtomicU64::new(0),
             checkpoint_hurry: AtomicUsize::new(0),
+            repartitions: History::default(),
             row_ids: parts.row_ids,
             executors,
             definitions_version: CachePadded::new(AtomicU64::new(1)),
@@ -156,7 +164,6 @@ impl Shared {
             reference_keys_locked: AtomicUsize::new(0),
             starved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            splits_wanted: AtomicUsize::new(0),
         });
         for executor in &shared.executors {
             shared.log.subscribe(executor.clone());
@@ -217,6 +224,11 @@ impl Shared {
     /// Rows and index entries in all partitions, as of their last sampled looks.
     pub fn rows(&self) -> u64 {
         self.partitions.lock().iter().map(|partition| partition.rows.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Forgets a partition that was merged into its neighbour.
+    pub fn retire(&self, partition: PartitionRef) {
+        self.partitions.lock().retain(|other| other.id != partition.id);
     }
 
     pub fn next_table_version(&self) -> u32 {
@@ -300,12 +312,12 @@ impl Shared {
         job: Box<dyn Job>,
         note: &dyn Fn(&Arc<Ticket>),
     ) {
-        let ticket = Ticket::new(held, job);
+        let ticket = Ticket::new(held.clone(), job);
         note(&ticket);
-        let gained = Partition::enqueue_all(&ticket);
+        let gained = Partition::enqueue_all(&ticket, &held);
         self.point(Point::Enqueued);
         for partition in gained {
-            if worker.nesting == 0 && self.may_run_here(worker, ticket.partitions()) {
+            if worker.nesting == 0 && self.may_run_here(worker, &held) {
                 serve(self, worker, partition);
             } else {
                 self.home_of(partition).push(partition);
@@ -353,22 +365,38 @@ impl Shared {
         // SAFETY: the caller holds the partition; the reference ends with this function.
         let data = unsafe { partition.data_mut() };
         let rows = data.rows();
-        partition.rows.store(rows, Ordering::Relaxed);
-        partition.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
-        let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
-        if largest < self.config.split_rows || partition.group == REFERENCE_GROUP {
-            return;
-        }
+        partition.note_size(data);
         // One key cannot be split: do not try again before the partition has doubled.
-        if rows < data.split_again_rows {
+        if partition.group == REFERENCE_GROUP || rows < data.split_again_rows {
             return;
         }
+        let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
+        let reason = if largest >= self.config.split_rows {
+            "size"
+        } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group, rows) {
+            "spread over executors"
+        } else {
+            return;
+        };
         data.split_again_rows = rows * 2;
         let key = data.low.clone();
-        self.splits_wanted.fetch_add(1, Ordering::Relaxed);
         let split =
-            SplitPartition { group: partition.group, key, rows_min: self.config.split_rows, split_at: None };
+            SplitPartition { group: partition.group, key, rows_min: rows / 2, reason, split_at: None };
         drop(super::submit_on(self, split, super::SubmitOptions::default()));
+    }
+
+    /// Whether a partition of so many rows should be split so that its group can be served by
+    /// all executors: the group has less than [`PARTITIONS_PER_EXECUTOR`] for each of them, and
+    /// this one at least four thirds of its fair share of the rows: two thirds in each half.
+    fn spreads(&self, group: GroupId, rows: u64) -> bool {
+        let wanted = PARTITIONS_PER_EXECUTOR * self.executors.len();
+        let routing = self.routing.load();
+        let routes = routing.routes(group);
+        if routes.len() >= wanted {
+            return false;
+        }
+        let all: u64 = routes.iter().map(|route| route.partition.rows.load(Ordering::Relaxed)).sum();
+        rows * wanted as u64 * 3 >= all * 4
     }
 
     /// Registers a reply that waits for an epoch: with the executor of this thread, whose

@@ -81,6 +81,21 @@ impl ClaimSet {
         self.entries.clear();
     }
 
+    /// Whether the prediction means the partition `[low, high)` of `group`: as
+    /// [`super::RoutingTable::resolve`] would answer.
+    pub(crate) fn means(&self, of: GroupId, from: &[u8], to: Option<&[u8]>) -> bool {
+        let inside = |key: &[u8]| from <= key && to.is_none_or(|to| key < to);
+        self.everything
+            || self.entries.iter().any(|entry| match entry {
+                ClaimEntry::Point { group, key } => *group == of && inside(key),
+                ClaimEntry::Range { group, low, high } => {
+                    let reaches = || low[..] < *from && high.as_ref().is_none_or(|high| from < &high[..]);
+                    *group == of && (inside(low) || reaches())
+                }
+                ClaimEntry::Group { group } => *group == of,
+            })
+    }
+
     /// Takes over what `other` predicts.
     pub(crate) fn merge(&mut self, other: &ClaimSet) {
         if other.everything {

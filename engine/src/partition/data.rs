@@ -133,6 +133,38 @@ impl Root {
             since: self.since,
         }
     }
+
+    /// Takes in the same tree's part of the partition to the right.
+    fn append(&mut self, mut right: Self) {
+        if self.id.is_none() && self.tree.is_empty() {
+            *self = right;
+            return;
+        }
+        assert!(right.id == self.id && right.version == self.version, "parts of one tree have one layout");
+        self.tree.append(std::mem::take(&mut right.tree));
+        self.overlay.append(&mut right.overlay);
+        self.versions.append(right.versions);
+        self.locked |= right.locked;
+        self.since = self.since.max(right.since);
+        self.checkpointed = self.checkpointed.min(right.checkpointed);
+    }
+}
+
+/// For every stamp the greater of the two epochs.
+fn greater_marks(left: &VecDeque<(u64, Epoch)>, right: &VecDeque<(u64, Epoch)>) -> VecDeque<(u64, Epoch)> {
+    let at = |marks: &VecDeque<(u64, Epoch)>, stamp: u64| {
+        marks.iter().rev().find(|&&(first, _)| first <= stamp).map_or(Epoch(0), |&(_, epoch)| epoch)
+    };
+    let mut starts: Vec<u64> = left.iter().chain(right).map(|&(first, _)| first).collect();
+    starts.sort_unstable();
+    let mut merged: VecDeque<(u64, Epoch)> = VecDeque::new();
+    for start in starts {
+        let epoch = at(left, start).max(at(right, start));
+        if merged.back().is_none_or(|&(_, last)| last < epoch) {
+            merged.push_back((start, epoch));
+        }
+    }
+    merged
 }
 
 impl PartitionData {
@@ -155,6 +187,12 @@ impl PartitionData {
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
         self.low[..] <= *key && self.high.as_ref().is_none_or(|high| *key < high[..])
+    }
+
+    /// Whether the partition is no larger than `range`.
+    pub fn lies_in(&self, range: &(KeyBuf, Option<KeyBuf>)) -> bool {
+        let (low, high) = range;
+        *low <= self.low && (high.is_none() || (self.high.is_some() && self.high <= *high))
     }
 
     /// The next write's sequence number.
@@ -263,6 +301,40 @@ impl PartitionData {
         }
     }
 
+    /// Takes in the partition to the right: O(height) a root, and what the side tables hold.
+    /// What is left of `right` covers no key.
+    ///
+    /// Stamps of both parts live in one number space afterwards, so whatever is derived from a
+    /// stamp errs to the safe side: the newer epoch of the two, the older checkpoint.
+    ///
+    /// # Panics
+    /// If `right` does not begin where this one ends, or holds other trees.
+    pub fn append(&mut self, right: &mut Self) {
+        assert_eq!(self.high.as_ref(), Some(&right.low), "only neighbours merge");
+        let end = Self::retired(&right.low);
+        let right = std::mem::replace(right, end);
+        while self.roots.len() < right.roots.len() {
+            self.roots.push(Root::empty());
+        }
+        for (root, right) in self.roots.iter_mut().zip(right.roots) {
+            root.append(right);
+        }
+        self.high = right.high;
+        self.marks = greater_marks(&self.marks, &right.marks);
+        self.sequence = self.sequence.max(right.sequence);
+        self.committed = self.committed.max(right.committed);
+        self.last_epoch = self.last_epoch.max(right.last_epoch);
+        self.locks += right.locks;
+        self.bytes += right.bytes;
+        self.split_again_rows = 0;
+    }
+
+    /// What a merged partition leaves behind: no rows, and bounds that cover no key, so that
+    /// whoever comes late is sent on.
+    fn retired(at: &KeyBuf) -> Self {
+        Self::new(at.clone(), Some(at.clone()))
+    }
+
     /// Drops versions no registered snapshot needs, looking at about `limit` keys from `from`
     /// on. Answers the bytes freed and where to go on.
     pub fn collect_versions(
@@ -317,5 +389,24 @@ mod tests {
         assert_eq!(data.epoch_of(25), Epoch(7));
         assert_eq!(data.epoch_of(9), Epoch(0), "what is durable for long needs no wait");
         assert_eq!(data.epoch_of(30), Epoch(8));
+    }
+
+    #[test]
+    fn parts_that_merge_depend_on_the_newer_epoch_of_both() {
+        let mut left = PartitionData::new(KeyBuf::new(), None);
+        left.put_root(0, Root::new(TreeId(9), 1));
+        commit(&mut left, 10, 5, 0);
+        let mut right = left.split_off(b"m");
+        commit(&mut left, 10, 6, 0);
+        commit(&mut right, 30, 9, 0);
+        left.roots[0].checkpointed = 12;
+        left.append(&mut right);
+        assert_eq!((left.epoch_of(10), left.epoch_of(20)), (Epoch(5), Epoch(9)));
+        assert_eq!((left.sequence, left.newest_tag().sequence, left.last_epoch), (40, 40, Epoch(9)));
+        assert_eq!(left.roots[0].checkpointed, 0, "what either has not written must be written");
+        assert!(left.covers(b"z") && left.high.is_none());
+        assert!(!right.covers(b"m") && !right.covers(b""), "nothing is left on the right");
+        commit(&mut left, 1, 10, 9);
+        assert_eq!((left.sequence, left.epoch_of(41)), (41, Epoch(10)));
     }
 }

@@ -16,7 +16,10 @@
 //! wake-up is lost, and a direct claim (idle to `HELD`) succeeds only past an empty queue.
 //!
 //! Lock order: queue latches in partition order, then a ticket's own lock. The latches are held
-//! only to push and to pop.
+//! to push and to pop, and to divide or unite queues when a partition is split or two are
+//! merged: ranges move with the tickets that wait for them. A ticket that enters the queue of a
+//! merged partition later, by an old routing table, is lent the shell, finds that it covers
+//! nothing, and starts again at the right one.
 
 mod claims;
 mod data;
@@ -35,6 +38,7 @@ pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
 pub(crate) use data::{CollectFrom, Image, PartitionData, Root, RowLock};
 pub use routing::{Route, RoutingTable};
+use ticket::SplitRanges;
 pub(crate) use ticket::{Job, Lend, Ticket};
 
 use crate::id::{ExecutorId, GroupId, PartitionId};
@@ -50,6 +54,14 @@ pub(crate) type PartitionRef = &'static Partition;
 /// The partitions one transaction holds, in partition order.
 pub(crate) type HeldList = SmallVec<[PartitionRef; 4]>;
 
+/// The tickets that wait, oldest first.
+#[derive(Default)]
+struct Queue {
+    tickets: VecDeque<Arc<Ticket>>,
+    /// The age of the youngest ticket that ever stood here.
+    age: u64,
+}
+
 /// One key range of one group: see the module.
 #[repr(align(128))]
 pub(crate) struct Partition {
@@ -58,7 +70,7 @@ pub(crate) struct Partition {
     pub id: PartitionId,
     pub group: GroupId,
     data: UnsafeCell<PartitionData>,
-    queue: Mutex<VecDeque<Arc<Ticket>>>,
+    queue: Mutex<Queue>,
     /// Transactions that ended holding this partition. Written by the holder only.
     pub actions: AtomicU64,
     /// Sampled nanoseconds of those transactions (one in [`SAMPLE_EVERY`]).
@@ -92,7 +104,7 @@ impl Partition {
             id,
             group,
             data: UnsafeCell::new(data),
-            queue: Mutex::new(VecDeque::new()),
+            queue: Mutex::new(Queue::default()),
             actions: AtomicU64::new(0),
             sampled_nanos: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -102,6 +114,11 @@ impl Partition {
 
     pub fn home(&self) -> ExecutorId {
         ExecutorId(self.home.load(Ordering::Relaxed))
+    }
+
+    /// Gives the partition another home; the caller holds it.
+    pub fn set_home(&self, home: ExecutorId) {
+        self.home.store(home.0, Ordering::Relaxed);
     }
 
     /// Claims the partition if it is idle. Never waits, never overtakes queued work.
@@ -123,21 +140,24 @@ impl Partition {
 
     /// How many tickets wait.
     pub fn queue_length(&self) -> usize {
-        self.queue.lock().len()
+        self.queue.lock().tickets.len()
     }
 
     /// Enters `ticket` into the queues of all its partitions atomically: all latches are taken,
     /// in partition order, before the first ticket is pushed. Returns the partitions that were
     /// idle: the caller holds them now and must serve their queues.
     #[must_use]
-    pub fn enqueue_all(ticket: &Arc<Ticket>) -> HeldList {
+    pub fn enqueue_all(ticket: &Arc<Ticket>, partitions: &[PartitionRef]) -> HeldList {
         let mut gained = HeldList::new();
         let mut latches: SmallVec<[_; 4]> = SmallVec::new();
-        for partition in ticket.partitions() {
+        for partition in partitions {
             latches.push(partition.queue.lock());
         }
-        for (partition, latch) in ticket.partitions().iter().zip(latches.iter_mut()) {
-            latch.push_back(ticket.clone());
+        let age = latches.iter().map(|queue| queue.age).max().unwrap_or(0) + 1;
+        ticket.set_age(age);
+        for (&partition, latch) in partitions.iter().zip(latches.iter_mut()) {
+            latch.age = age;
+            latch.tickets.push_back(ticket.clone());
             let before = partition.state.fetch_or(HELD | QUEUED, Ordering::AcqRel);
             if before & HELD == 0 {
                 gained.push(partition);
@@ -151,11 +171,61 @@ impl Partition {
     pub fn take_next(&self) -> Option<Arc<Ticket>> {
         debug_assert!(self.is_held(), "only the holder serves the queue");
         let mut queue = self.queue.lock();
-        let next = queue.pop_front();
-        if queue.is_empty() {
-            self.state.fetch_and(!QUEUED, Ordering::AcqRel);
-        }
+        let next = queue.tickets.pop_front();
+        self.show(&queue);
         next
+    }
+
+    /// Makes the state word tell whether work is queued; the caller holds the partition and the
+    /// latch of its queue.
+    fn show(&self, queue: &Queue) {
+        if queue.tickets.is_empty() {
+            self.state.fetch_and(!QUEUED, Ordering::AcqRel);
+        } else {
+            self.state.fetch_or(QUEUED, Ordering::AcqRel);
+        }
+    }
+
+    /// Divides the queue of a partition that was split: each ticket goes where its keys are, to
+    /// both if need be, and keeps its place. The caller holds both; `upper` is new, so its
+    /// queue is empty.
+    pub fn divide_queue(&'static self, upper: PartitionRef) {
+        // SAFETY: held by the caller; the references are read only, and end with the function.
+        let (lower_data, upper_data) = unsafe { (self.data_mut(), upper.data_mut()) };
+        let ranges =
+            SplitRanges { low: &lower_data.low, at: &upper_data.low, high: upper_data.high.as_deref() };
+        let mut queue = self.queue.lock();
+        let mut above = upper.queue.lock();
+        above.age = queue.age;
+        queue.tickets.retain(|ticket| {
+            let (stays, goes) = ticket.split(self, upper, &ranges);
+            if goes {
+                above.tickets.push_back(ticket.clone());
+            }
+            stays
+        });
+        self.show(&queue);
+        upper.show(&above);
+    }
+
+    /// Unites the queues of two partitions that were merged: what waited for `from` waits here,
+    /// at the place its age gives it. The caller holds both.
+    pub fn unite_queues(&'static self, from: PartitionRef) {
+        let (first, second) = if self.id < from.id { (self, from) } else { (from, self) };
+        let first_latch = first.queue.lock();
+        let second_latch = second.queue.lock();
+        let (mut queue, mut gone) =
+            if self.id < from.id { (first_latch, second_latch) } else { (second_latch, first_latch) };
+        for ticket in &gone.tickets {
+            ticket.merge(self, from);
+        }
+        let mut tickets: Vec<Arc<Ticket>> = queue.tickets.drain(..).chain(gone.tickets.drain(..)).collect();
+        tickets.sort_by_key(|ticket| ticket.order());
+        tickets.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        queue.tickets = tickets.into();
+        queue.age = queue.age.max(gone.age);
+        self.show(&queue);
+        from.show(&gone);
     }
 
     /// The data of a held partition.
@@ -175,7 +245,30 @@ impl Partition {
             // SAFETY: just claimed, and kept claimed for ever.
             let data = unsafe { self.data_mut() };
             *data = PartitionData::new(Default::default(), None);
-            self.queue.lock().clear();
+            self.queue.lock().tickets.clear();
+        }
+    }
+
+    /// Numbers for the views, as of now; the caller holds the partition.
+    pub fn note_size(&self, data: &PartitionData) {
+        self.rows.store(data.rows(), Ordering::Relaxed);
+        self.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
+    }
+
+    /// Gives the upper part of a split half of what was counted; the caller holds both.
+    pub fn share_counters(&self, upper: &Partition) {
+        for (lower, upper) in [(&self.actions, &upper.actions), (&self.sampled_nanos, &upper.sampled_nanos)] {
+            let count = lower.load(Ordering::Relaxed);
+            upper.store(count / 2, Ordering::Relaxed);
+            lower.store(count - count / 2, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over what was counted on a partition that is merged into this one; the caller
+    /// holds both.
+    pub fn take_counters(&self, from: &Partition) {
+        for (into, from) in [(&self.actions, &from.actions), (&self.sampled_nanos, &from.sampled_nanos)] {
+            into.store(into.load(Ordering::Relaxed) + from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
@@ -193,3 +286,6 @@ impl std::fmt::Debug for Partition {
         write!(f, "partition {} of group {}", self.id, self.group)
     }
 }
+
+#[cfg(test)]
+mod tests;

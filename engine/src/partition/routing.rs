@@ -108,6 +108,34 @@ impl RoutingTable {
         self.groups.remove(&group);
     }
 
+    /// Takes away the route of a partition that was merged into its left neighbour.
+    pub(crate) fn remove_merged(&mut self, group: GroupId, low: &[u8]) {
+        if let Some(routes) = self.groups.get_mut(&group) {
+            routes.retain(|route| route.low[..] != *low);
+        }
+    }
+
+    /// Where a partition is among its group's routes.
+    pub(crate) fn position_of(&self, id: PartitionId) -> Option<(GroupId, usize)> {
+        self.groups.iter().find_map(|(group, routes)| {
+            routes.iter().position(|route| route.partition.id == id).map(|at| (*group, at))
+        })
+    }
+
+    /// Every key of the group belongs to exactly one partition: the first range starts at the
+    /// least key, each ends where the next begins, and no partition is named twice.
+    ///
+    /// # Panics
+    /// If that is not so: an answer from such a table could be wrong, so there must be none.
+    pub(crate) fn assert_covers(&self, group: GroupId) {
+        let routes = self.routes(group);
+        assert!(routes.first().is_some_and(|route| route.low.is_empty()), "a group begins at the least key");
+        assert!(routes.windows(2).all(|pair| pair[0].low < pair[1].low), "ranges follow one another");
+        let mut ids: Vec<PartitionId> = routes.iter().map(|route| route.partition.id).collect();
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "a partition has one range");
+    }
+
     /// Adds the upper part of a split partition.
     pub(crate) fn add_split(&mut self, group: GroupId, low: KeyBuf, partition: PartitionRef) {
         if let Some(routes) = self.groups.get_mut(&group) {

@@ -3,14 +3,23 @@
 //! Partitions are lent to a ticket as its turns come; the thread that lends the last one runs
 //! the job. The ticket moves from waiting to running or cancelled exactly once, under its own
 //! lock; whoever wins gives back, or runs with, what was lent.
+//!
+//! **Age.** A ticket's age is one more than that of the youngest ticket in any queue it enters,
+//! taken under the latches of all of them: within every queue ages grow, and of two tickets
+//! that meet in several queues the same one is older everywhere. Ages, and the
+//! first partition entered where they are equal (two such tickets entered no queue together),
+//! are therefore one order that all queues agree with, and it stays so when queues are divided by a split or united by a merge: a ticket whose range moved
+//! is forwarded to its new queue at its old place, and nobody waits in a circle.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{HeldList, PartitionRef};
+use super::{ClaimSet, HeldList, PartitionRef};
 use crate::engine::Shared;
 use crate::executor::Worker;
+use crate::id::PartitionId;
 use crate::program::Stop;
 
 /// A boxed transaction that waits for its partitions.
@@ -21,19 +30,34 @@ pub(crate) trait Job: Send {
     fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker);
     /// Ends without running.
     fn end(self: Box<Self>, reason: Stop);
+    /// What it predicts to touch, for the time when ranges move.
+    fn claims(&self) -> &ClaimSet;
 }
 
 enum Phase {
-    Waiting { job: Box<dyn Job>, lent: HeldList },
+    Waiting {
+        job: Box<dyn Job>,
+        /// In partition order, without duplicates.
+        partitions: HeldList,
+        lent: HeldList,
+    },
     Running,
     Cancelled,
 }
 
 /// See the module.
 pub(crate) struct Ticket {
-    /// In partition order, without duplicates.
-    partitions: HeldList,
+    age: AtomicU64,
+    /// The first partition it entered.
+    first: PartitionId,
     phase: Mutex<Phase>,
+}
+
+/// What a split makes of one range: `[low, at)` and `[at, high)`.
+pub(super) struct SplitRanges<'k> {
+    pub low: &'k [u8],
+    pub at: &'k [u8],
+    pub high: Option<&'k [u8]>,
 }
 
 /// What became of a lent partition.
@@ -49,27 +73,36 @@ pub(crate) enum Lend {
 impl Ticket {
     pub fn new(partitions: HeldList, job: Box<dyn Job>) -> Arc<Self> {
         debug_assert!(!partitions.is_empty() && partitions.windows(2).all(|pair| pair[0].id < pair[1].id));
-        Arc::new(Self { partitions, phase: Mutex::new(Phase::Waiting { job, lent: HeldList::new() }) })
+        let first = partitions[0].id;
+        let phase = Phase::Waiting { job, partitions, lent: HeldList::new() };
+        Arc::new(Self { age: AtomicU64::new(0), first, phase: Mutex::new(phase) })
     }
 
-    pub fn partitions(&self) -> &[PartitionRef] {
-        &self.partitions
+    /// Set once, under the latches of all queues it enters.
+    pub(super) fn set_age(&self, age: u64) {
+        self.age.store(age, Ordering::Relaxed);
+    }
+
+    /// Where the ticket stands among all others: see the module.
+    pub(super) fn order(&self) -> (u64, PartitionId) {
+        (self.age.load(Ordering::Relaxed), self.first)
     }
 
     /// Lends one partition, held by the caller until now.
     pub fn lend(&self, partition: PartitionRef) -> Lend {
         let mut phase = self.phase.lock();
         match &mut *phase {
-            Phase::Waiting { lent, .. } => {
+            Phase::Waiting { lent, partitions, .. } => {
+                debug_assert!(partitions.iter().any(|wanted| wanted.id == partition.id));
                 lent.push(partition);
-                if lent.len() < self.partitions.len() {
+                if lent.len() < partitions.len() {
                     return Lend::Kept;
                 }
             }
             Phase::Running | Phase::Cancelled => return Lend::Refused,
         }
         match std::mem::replace(&mut *phase, Phase::Running) {
-            Phase::Waiting { job, .. } => Lend::Run(job, self.partitions.clone()),
+            Phase::Waiting { job, partitions, .. } => Lend::Run(job, partitions),
             Phase::Running | Phase::Cancelled => unreachable!("the phase was waiting, under the same lock"),
         }
     }
@@ -82,8 +115,42 @@ impl Ticket {
             return None;
         }
         match std::mem::replace(&mut *phase, Phase::Cancelled) {
-            Phase::Waiting { job, lent } => Some((job, lent)),
+            Phase::Waiting { job, lent, .. } => Some((job, lent)),
             Phase::Running | Phase::Cancelled => None,
         }
+    }
+
+    /// `lower` was split, and `upper` cut off. Whether the ticket now belongs into the
+    /// queue of the one and of the other. The caller has the latches of both.
+    pub(super) fn split(
+        &self,
+        lower: PartitionRef,
+        upper: PartitionRef,
+        ranges: &SplitRanges<'_>,
+    ) -> (bool, bool) {
+        let mut phase = self.phase.lock();
+        let Phase::Waiting { job, partitions, .. } = &mut *phase else { return (true, false) };
+        let claims = job.claims();
+        let above = claims.means(lower.group, ranges.at, ranges.high);
+        // Only what lies wholly above goes: whatever else brought it here keeps it here.
+        let below = !above || claims.means(lower.group, ranges.low, Some(ranges.at));
+        if above {
+            partitions.push(upper);
+        }
+        if !below {
+            partitions.retain(|partition| partition.id != lower.id);
+        }
+        partitions.sort_unstable_by_key(|partition| partition.id);
+        (below, above)
+    }
+
+    /// `from` was merged into `into`. The caller has the latches of both.
+    pub(super) fn merge(&self, into: PartitionRef, from: PartitionRef) {
+        let mut phase = self.phase.lock();
+        let Phase::Waiting { partitions, lent, .. } = &mut *phase else { return };
+        debug_assert!(lent.iter().all(|lent| lent.id != into.id && lent.id != from.id));
+        partitions.retain(|partition| partition.id != from.id && partition.id != into.id);
+        partitions.push(into);
+        partitions.sort_unstable_by_key(|partition| partition.id);
     }
 }

@@ -146,11 +146,12 @@ pub(crate) fn run_held<P: Program>(
         txn.keep_reads();
     }
     txn.settle_objects(result);
+    let look = sampled || txn.look;
     let (held, depends_on, waiting, woken) = txn.into_parts();
     let nanos = sampled.then(|| shared.clock.monotonic_nanos().saturating_sub(began));
     for partition in &held {
         partition.count_action(nanos);
-        if sampled {
+        if look {
             shared.look_at(partition);
         }
     }
@@ -370,6 +371,10 @@ impl<P: Program> Job for Attempt<P> {
         self.options.end_wait();
         shared.counters.row_waits.fetch_add(1, Ordering::Relaxed);
         self.enqueue(shared, worker);
+    }
+
+    fn claims(&self) -> &ClaimSet {
+        &self.claims
     }
 
     fn end(mut self: Box<Self>, reason: Stop) {

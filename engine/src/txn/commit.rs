@@ -21,6 +21,9 @@ pub(super) enum Committed {
     Doomed,
 }
 
+/// A transaction with so many writes may have made a partition too large.
+const BULK_WRITES: usize = 1_000;
+
 impl Txn<'_> {
     /// Commits what the program did.
     pub(super) fn commit(&mut self) -> Committed {
@@ -31,6 +34,7 @@ impl Txn<'_> {
             // A reader's place in the serial order is this check.
             return if self.references_valid(false) { Committed::Yes } else { Committed::Stale };
         }
+        self.look |= self.worker.scratch.undo.len() >= BULK_WRITES;
         let publishes = !self.reference_writes.is_empty() || self.ddl.is_some();
         if publishes {
             self.shared.references.mark();

@@ -6,14 +6,11 @@
 //! that was compiled before meets another layout version after it claims, and recompiles.
 
 mod apply;
-mod split;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
-
-pub use split::{PreSplit, SplitPartition};
 
 use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
 use crate::cell::Cell;
@@ -120,12 +117,6 @@ impl From<Cell<'_>> for OwnedCell {
 pub(crate) struct TableRecord {
     pub def: TableDef,
     pub version: u32,
-}
-
-/// The boundaries of a group as the log keeps them: the low key of every partition.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct GroupRecord {
-    pub lows: Vec<Vec<u8>>,
 }
 
 /// The key of a table's definition in the log's meta space.

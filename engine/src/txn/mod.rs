@@ -23,6 +23,7 @@
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
+//! - `repartition` splits, merges and moves
 //! - `interactive` BEGIN … COMMIT       - `early` rows of tables that nobody else knows
 //! - `attempt`   running, restarting, waiting
 //! - `epoch`       epochs
@@ -40,6 +41,7 @@ mod overlay;
 mod past;
 mod read;
 mod reference;
+mod repartition;
 mod sequence;
 mod undo;
 mod waits;
@@ -48,8 +50,8 @@ mod write;
 use std::ops::Bound;
 use std::sync::Arc;
 
-pub use ddl::{ColumnSource, DdlOp, OwnedCell, PreSplit, SplitPartition};
-pub(crate) use ddl::{GroupRecord, TableRecord};
+pub(crate) use ddl::TableRecord;
+pub use ddl::{ColumnSource, DdlOp, OwnedCell};
 pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
@@ -62,6 +64,11 @@ pub use overlay::LockMode;
 pub(crate) use overlay::RowWaiter;
 pub use read::Visit;
 pub(crate) use reference::{ReferenceTable, ReferenceVector, References, SharedTree};
+pub(crate) use repartition::{GroupRecord, History};
+pub use repartition::{
+    PreSplit, Repartition, RepartitionKind, RepartitionRefused, RepartitionView, Repartitioning,
+    SplitPartition,
+};
 pub use sequence::{NextValue, Sequence};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
@@ -201,6 +208,8 @@ pub struct Txn<'w> {
     objects: Option<Box<ObjectWork>>,
     /// Tables this statement may use in these modes, and their indexes.
     admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
+    /// The partitions may have another size than they had: look at them before the release.
+    look: bool,
 }
 
 impl<'w> Txn<'w> {
@@ -252,6 +261,7 @@ impl<'w> Txn<'w> {
             locking_only: false,
             objects: None,
             admitted: smallvec::SmallVec::new(),
+            look: false,
         }
     }
 

@@ -36,8 +36,6 @@ use crate::wire::frame::Message;
 const FIRST_BATCH_BYTES: usize = 8 << 20;
 /// Later batches: a few milliseconds of work each.
 const NEXT_BATCH_BYTES: usize = 512 << 10;
-/// Partitions a group is split into, per executor.
-const PARTITIONS_PER_EXECUTOR: usize = 4;
 
 /// A COPY FROM STDIN that is taking data.
 pub(super) struct CopyIn {
@@ -320,7 +318,7 @@ impl Session {
     async fn pre_split(&mut self, plan: &RowPlan, table: &TableRef, rows: &[Vec<Datum>], column: usize) {
         let Some(group) = table.group() else { return };
         let group = GroupId(group);
-        let wanted = PARTITIONS_PER_EXECUTOR * self.server.engine.executors().len();
+        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.executors().len();
         let routing = self.server.engine.routing();
         if routing.routes(group).len() >= wanted {
             return;

@@ -64,6 +64,7 @@ impl Session {
             memory: self.memory.clone(),
             pending: Default::default(),
             pending_definitions: Default::default(),
+            pending_repartitions: Default::default(),
         });
         self.host = Some(host.clone());
         host
@@ -184,7 +185,22 @@ impl Session {
         if !calls.is_empty() {
             self.run_pending_definitions(calls).await?;
         }
+        let changes = std::mem::take(&mut *host.pending_repartitions.lock());
+        for change in changes {
+            self.run_repartition(change).await?;
+        }
         Ok(ran)
+    }
+
+    /// Splits, merges or moves partitions, by hand: no part of any transaction.
+    async fn run_repartition(&mut self, change: archipel_engine::Repartition) -> Result<()> {
+        let submission = self.server.engine.repartition(change, "asked for");
+        let completed = self.cancellable(submission).await;
+        self.depend_on(completed.outcome.depends_on);
+        if let Err(stop) = completed.outcome.result {
+            return Err(self.stop_error(stop));
+        }
+        completed.program.result.map_err(crate::system::repartition::refusal)
     }
 
     async fn run_until_done(

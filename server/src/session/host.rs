@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_sql::catalog::Table;
@@ -47,6 +48,8 @@ pub struct Host {
     pub pending: Mutex<Vec<PendingSetting>>,
     /// Distribution functions the statement called, to be run as definitions after it.
     pub pending_definitions: Mutex<Vec<DistributionCall>>,
+    /// Changes of partitions the statement asked for, likewise.
+    pub pending_repartitions: Mutex<Vec<Repartition>>,
 }
 
 impl Host {
@@ -58,6 +61,7 @@ impl Host {
         }
         drop(pending);
         self.pending_definitions.lock().clear();
+        self.pending_repartitions.lock().clear();
     }
 
     /// A context for work outside any transaction: literals, parameters, constant folding.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::GroupId;
 use archipel_engine::schema::KeyColumn;
-use archipel_engine::storage::key::decode_cell;
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::{decode_cell, encode_cell};
 use archipel_engine::{REFERENCE_GROUP, TableMeta};
 use archipel_planner::row::Codec;
 use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
 use archipel_sql::types::Type;
@@ -73,6 +75,18 @@ impl GroupKeys {
     /// The distribution column's name.
     pub fn column(&self) -> Option<&str> {
         self.0.as_ref().map(|(.., name)| name.as_str())
+    }
+
+    /// A value of the distribution column as a boundary; `None` if the group has no column that
+    /// a value could be written for.
+    pub fn encode(&self, value: &str, context: &FunctionContext<'_>) -> Result<Option<KeyBuf>> {
+        let Some((column, kind, ty, _)) = &self.0 else { return Ok(None) };
+        let datum = io::text_in(value, *ty, context)?;
+        let mut space = Vec::new();
+        let cell = Codec::of(*ty).encode(&datum, &mut space)?;
+        let mut key = KeyBuf::new();
+        encode_cell(&mut key, cell, column, *kind);
+        Ok(Some(key))
     }
 
     /// A boundary as a value; `None` is the end of the group.

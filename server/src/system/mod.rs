@@ -5,6 +5,7 @@
 //! - [`durability`] `archipel.log` and `archipel.checkpoints`
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
+//! - [`repartition`] the functions that change partitions
 //! - [`facts`] the same for HTTP: metrics and the live page
 //!
 //! `pg_catalog` and `information_schema` otherwise show the catalog alone, and come from the
@@ -15,6 +16,7 @@ mod durability;
 mod facts;
 mod groups;
 mod locks;
+pub mod repartition;
 mod views;
 
 use archipel_engine::id::TreeId;

@@ -29,6 +29,7 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8)], rows: executors },
     View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
+    View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8)], rows: repartitions },
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
     View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
@@ -100,6 +101,30 @@ fn islands(host: &Host) -> Vec<Vec<Datum>> {
                 members.iter().filter_map(|executor| executor.core).map(|core| core.to_string()).collect();
             let held = members.iter().map(|executor| homes(&partitions, executor.id.0)).sum();
             vec![Datum::Int4(i32::from(island.0)), count(members.len()), text(cores.join(",")), count(held)]
+        })
+        .collect()
+}
+
+fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
+    let catalog = &host.catalog.catalog;
+    host.server
+        .engine
+        .repartitions()
+        .into_iter()
+        .map(|done| {
+            let keys = GroupKeys::of(&host.server, catalog, done.group);
+            vec![
+                Datum::TimestampTz(done.at),
+                text(done.kind.name()),
+                Datum::Int4(done.group.0 as i32),
+                text(group_tables(&host.server, catalog, done.group).join(", ")),
+                Datum::Int4(done.partition.0 as i32),
+                done.other.map_or(Datum::Null, |other| Datum::Int4(other.0 as i32)),
+                optional(done.key.as_deref().and_then(|key| keys.show(key))),
+                Datum::Int4(i32::from(done.home.0)),
+                text(done.reason),
+                big(done.duration_nanos / 1_000),
+            ]
         })
         .collect()
 }

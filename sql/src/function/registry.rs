@@ -289,6 +289,7 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
             [3usize.saturating_sub(count)..]
             .to_vec()
             .leak(),
+        ("move_partition", count) => vec![Datum::Null; count].leak(),
         ("create_distributed_function", _) => vec![Datum::Null, Datum::text("default"), Datum::Null]
             [3usize.saturating_sub(count)..]
             .to_vec()

@@ -45,6 +45,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "has_type_privilege_name" "has_type_privilege_id" "has_language_privilege_name" "has_language_privilege_id" "has_tablespace_privilege_name" "has_tablespace_privilege_id"
     "pg_has_role_name_name" "pg_has_role_name_id" "pg_has_role_id_name" "pg_has_role_id_id" "pg_has_role_name" "pg_has_role_id"
     "create_distributed_table" "create_reference_table" "create_distributed_function" "undistribute_table"
+    "split_partition" "merge_partitions" "move_partition"
 };
 
 /// Text of the server's version, as `version()` begins in PostgreSQL: drivers parse it.

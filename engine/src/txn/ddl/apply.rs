@@ -13,7 +13,7 @@ use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
 use crate::txn::reference::SharedTree;
 use crate::txn::write::entry_bytes;
-use crate::txn::{Inserted, LockMode, LockWait, Place, Txn};
+use crate::txn::{GroupRecord, Inserted, LockMode, LockWait, Place, Txn};
 
 impl Txn<'_> {
     pub(super) fn create_table(&mut self, def: TableDef) -> Result<Inserted, Stop> {
@@ -304,15 +304,15 @@ impl Txn<'_> {
 impl DdlWork {
     /// Logs the boundaries of a group.
     pub(super) fn note_group(&mut self, group: GroupId) {
-        let lows = self.routing.routes(group).iter().map(|route| route.low.to_vec()).collect();
-        self.note(super::group_key(group), Some(&super::GroupRecord { lows }));
+        let record = GroupRecord::of(self.routing.routes(group));
+        self.note(super::group_key(group), Some(&record));
     }
 
     fn drop_empty_groups(&mut self) {
         for group in self.schema.empty_groups() {
             self.schema.groups.remove(&group);
             self.routing.drop_group(group);
-            self.note(super::group_key(group), None::<&super::GroupRecord>);
+            self.note(super::group_key(group), None::<&GroupRecord>);
         }
     }
 }

@@ -1,18 +1,13 @@
-//! Splitting a partition: one action in its own queue.
+//! Splitting: at a given key, in the middle, or before a bulk load.
 //!
 //! The trees and side tables are cut at a key in O(height) each; the upper part becomes a
-//! partition of its own with a home of its own, and a new routing table is published. Tickets
-//! that queue at the lower part run there when their turn comes: the bounds check of every
-//! access sends what belongs to the upper part on.
+//! partition of its own, at home where the fewest of its group are.
 
-use super::{GroupRecord, group_key};
+use super::{RepartitionKind, Txn};
 use crate::id::GroupId;
-use crate::log::redo;
-use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
+use crate::partition::{ClaimSet, PartitionData, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
-use crate::table::{REFERENCE_GROUP, distribution_prefix};
-use crate::txn::Txn;
 
 /// Splits the partition that holds a key in two halves of its largest tree, if its keys allow.
 pub struct SplitPartition {
@@ -21,6 +16,7 @@ pub struct SplitPartition {
     pub key: KeyBuf,
     /// Do nothing unless the partition has at least this many rows.
     pub rows_min: u64,
+    pub reason: &'static str,
     /// Set by the run: where it was split.
     pub split_at: Option<KeyBuf>,
 }
@@ -56,14 +52,14 @@ impl Program for SplitPartition {
             at = largest.tree.last().map(|(key, _)| txn.cut(self.group, key));
         }
         let Some(at) = at.filter(|at| at[..] > data.low[..] && starts_below(data, at)) else { return Ok(()) };
-        txn.split(partition, &at)?;
+        txn.split(partition, &at, self.reason)?;
         self.split_at = Some(at);
         Ok(())
     }
 }
 
 /// Whether anything is below `at`, so that the lower half is not empty.
-fn starts_below(data: &crate::partition::PartitionData, at: &[u8]) -> bool {
+fn starts_below(data: &PartitionData, at: &[u8]) -> bool {
     data.roots.iter().any(|root| root.tree.first().is_some_and(|(key, _)| key < at))
 }
 
@@ -79,7 +75,7 @@ impl Program for PreSplit {
             let partition = txn.partition_for(self.group, &at)?;
             // SAFETY: held by the transaction; the reference ends with the statement.
             if !at.is_empty() && unsafe { partition.data_mut() }.low[..] < at[..] {
-                txn.split(partition, &at)?;
+                txn.split(partition, &at, "bulk load")?;
                 self.added += 1;
             }
         }
@@ -88,19 +84,15 @@ impl Program for PreSplit {
 }
 
 impl Txn<'_> {
-    /// Cuts a key to its distribution value.
-    fn cut(&self, group: GroupId, key: &[u8]) -> KeyBuf {
-        let distribution = self.worker.schema.groups.get(&group).and_then(|meta| meta.distribution);
-        let len = distribution.map_or(key.len(), |(column, kind)| distribution_prefix(key, &column, kind));
-        KeyBuf::from_slice(&key[..len])
-    }
-
-    /// Splits a held partition at `at`. Not undone: a split changes nothing a program can see,
-    /// so it is complete when this returns, whatever becomes of the transaction.
-    fn split(&mut self, partition: PartitionRef, at: &[u8]) -> Result<(), Stop> {
-        if partition.group == REFERENCE_GROUP || !self.worker.scratch.undo.is_empty() {
-            return Err(Stop::Abort);
-        }
+    /// Splits a held partition at `at`, a key above its first.
+    pub(super) fn split(
+        &mut self,
+        partition: PartitionRef,
+        at: &[u8],
+        reason: &'static str,
+    ) -> Result<(), Stop> {
+        self.may_repartition(partition.group)?;
+        let action = self.begin_action(RepartitionKind::Split, reason);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let upper = unsafe { partition.data_mut() }.split_off(at);
         let versions = upper.has_versions();
@@ -109,23 +101,16 @@ impl Txn<'_> {
             self.shared.snapshots.note_versions(upper);
         }
         self.held.push(upper);
-        let mut logged = None;
-        self.shared.change_routing(|routing| {
+        partition.share_counters(upper);
+        self.publish_routes(partition.group, |routing| {
             routing.add_split(partition.group, KeyBuf::from_slice(at), upper);
-            let lows = routing.routes(partition.group).iter().map(|route| route.low.to_vec()).collect();
-            // Inside the routing latch, so that records of one group are numbered in the order
-            // of its changes.
-            logged = Some((GroupRecord { lows }, self.shared.next_meta_sequence()));
         });
-        if let Some((record, sequence)) = logged {
-            let bytes = serde_json::to_vec(&record).unwrap_or_default();
-            let mut records = Vec::new();
-            redo::meta(&mut records, sequence, group_key(partition.group).as_bytes(), Some(&bytes));
-            let epoch = self.shared.epochs.enter(&self.worker.slot);
-            self.worker.log_bytes(epoch, &records);
-            self.shared.epochs.leave(&self.worker.slot);
-        }
-        self.worker.refresh(self.shared);
+        partition.divide_queue(upper);
+        self.settle_shape(partition);
+        self.settle_shape(upper);
+        // Either half may still be too large.
+        self.look = true;
+        self.end_action(&action, partition, Some(upper), Some(at));
         Ok(())
     }
 }

@@ -1,0 +1,218 @@
+//! Split, merge and move: partitions change their shape while everybody else goes on.
+//!
+//! Each is an action in the queues of the partitions concerned and of no others. Its program
+//! claims them like any other program; what it changes, it changes by pointers:
+//!
+//! ```text
+//! split   [a ········ z)  →  [a ··· m) [m ··· z)    trees and side tables are cut at m
+//! merge   [a ··· m) [m ··· z)  →  [a ········ z)    and joined; the right one becomes a shell
+//! move    the home executor becomes another one
+//! ```
+//!
+//! What belongs to a range goes with it: rows, index entries, row locks and uncommitted images,
+//! waiters for rows, old versions, the stamps that checkpoints and durability go by, counters,
+//! and the tickets in the queue, each at its place (`partition::ticket`). Scan cursors and the
+//! write sets of interactive transactions are keys, so they need not know. The new routing
+//! table is published and logged before the claim ends, and a crash recovers to the table
+//! before or after, never to something between.
+//!
+//! Invariant: every key of a group belongs to exactly one partition in every version of the
+//! routing table; asserted with every change ([`RoutingTable::assert_covers`], and the bounds of
+//! the partitions that changed). A split, merge or move changes nothing a program can see, so
+//! it is complete when it returns and is never undone.
+
+mod merge;
+mod split;
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+pub use merge::{Repartition, RepartitionRefused, Repartitioning};
+pub use split::{PreSplit, SplitPartition};
+
+use super::Txn;
+use super::ddl::group_key;
+use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::log::redo;
+use crate::partition::{PartitionRef, Route, RoutingTable};
+use crate::program::Stop;
+use crate::storage::KeyBuf;
+use crate::table::REFERENCE_GROUP;
+
+/// The partitions of a group as the log keeps them: the low key of each, and its home.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct GroupRecord {
+    pub lows: Vec<Vec<u8>>,
+    /// Beside `lows`; empty in records of before homes were logged.
+    #[serde(default)]
+    pub homes: Vec<u16>,
+}
+
+impl GroupRecord {
+    pub fn of(routes: &[Route]) -> Self {
+        Self {
+            lows: routes.iter().map(|route| route.low.to_vec()).collect(),
+            homes: routes.iter().map(|route| route.home().0).collect(),
+        }
+    }
+}
+
+/// What was done to partitions: a row of `archipel.repartitions`.
+#[derive(Clone, Debug)]
+pub struct RepartitionView {
+    /// Microseconds since 2000-01-01 UTC.
+    pub at: i64,
+    pub kind: RepartitionKind,
+    pub group: GroupId,
+    /// The partition that was split, that took the other one in, or that moved.
+    pub partition: PartitionId,
+    /// The partition that came from a split, or went in a merge.
+    pub other: Option<PartitionId>,
+    /// Where it was split or merged.
+    pub key: Option<Vec<u8>>,
+    /// The home of the partition that is new, of the one that stays, or of the moved one.
+    pub home: ExecutorId,
+    pub reason: &'static str,
+    /// How long the partitions were held for it.
+    pub duration_nanos: u64,
+}
+
+/// Which of the three actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepartitionKind {
+    Split,
+    Merge,
+    Move,
+}
+
+impl RepartitionKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Split => "split",
+            Self::Merge => "merge",
+            Self::Move => "move",
+        }
+    }
+}
+
+/// The last repartitionings, oldest first. Latched: they are rare.
+#[derive(Default)]
+pub(crate) struct History(Mutex<VecDeque<RepartitionView>>);
+
+const HISTORY_MAX: usize = 1_000;
+
+impl History {
+    fn add(&self, view: RepartitionView) {
+        let mut history = self.0.lock();
+        if history.len() >= HISTORY_MAX {
+            history.pop_front();
+        }
+        history.push_back(view);
+    }
+
+    pub fn list(&self) -> Vec<RepartitionView> {
+        self.0.lock().iter().cloned().collect()
+    }
+}
+
+/// One action on its way: what it does and since when.
+struct Action {
+    kind: RepartitionKind,
+    reason: &'static str,
+    began_nanos: u64,
+}
+
+impl Txn<'_> {
+    fn begin_action(&self, kind: RepartitionKind, reason: &'static str) -> Action {
+        Action { kind, reason, began_nanos: self.shared.clock.monotonic_nanos() }
+    }
+
+    fn end_action(
+        &self,
+        action: &Action,
+        partition: PartitionRef,
+        other: Option<PartitionRef>,
+        key: Option<&[u8]>,
+    ) {
+        let home = match action.kind {
+            RepartitionKind::Split => other.unwrap_or(partition).home(),
+            RepartitionKind::Merge | RepartitionKind::Move => partition.home(),
+        };
+        let now = self.shared.clock.monotonic_nanos();
+        self.shared.repartitions.add(RepartitionView {
+            at: self.shared.clock.wall_micros(),
+            kind: action.kind,
+            group: partition.group,
+            partition: partition.id,
+            other: other.map(|other| other.id),
+            key: key.map(<[u8]>::to_vec),
+            home,
+            reason: action.reason,
+            duration_nanos: now.saturating_sub(action.began_nanos),
+        });
+    }
+
+    /// Whether this transaction may change partitions of the group now: nothing is written yet
+    /// that an undo would look for where it was.
+    fn may_repartition(&self, group: GroupId) -> Result<(), Stop> {
+        if group == REFERENCE_GROUP || !self.worker.scratch.undo.is_empty() || self.ddl.is_some() {
+            return Err(Stop::Abort);
+        }
+        Ok(())
+    }
+
+    /// Publishes and logs a change of a group's routes. One change after another, so that the
+    /// records of a group are numbered, and stand in epochs, in the order of its changes.
+    fn publish_routes(&mut self, group: GroupId, change: impl FnOnce(&mut RoutingTable)) {
+        let shared = self.shared;
+        let worker = &mut *self.worker;
+        let mut entered = crate::id::Epoch(0);
+        shared.change_routing(|routing| {
+            change(routing);
+            routing.assert_covers(group);
+            // A record of strings and numbers can always be written as JSON.
+            let bytes = serde_json::to_vec(&GroupRecord::of(routing.routes(group))).unwrap_or_default();
+            let mut records = Vec::new();
+            let sequence = shared.next_meta_sequence();
+            redo::meta(&mut records, sequence, group_key(group).as_bytes(), Some(&bytes));
+            entered = shared.epochs.enter(&worker.slot);
+            worker.log_bytes(entered, &records);
+            shared.epochs.leave(&worker.slot);
+        });
+        worker.refresh(shared);
+        self.depend(entered);
+    }
+
+    /// The bounds of a held partition are those of its route, and numbers for the views.
+    ///
+    /// # Panics
+    /// If they are not: see the module.
+    fn settle_shape(&mut self, partition: PartitionRef) {
+        let routes = self.worker.routing.routes(partition.group);
+        // SAFETY: held by this transaction; the reference ends with the function.
+        let data = unsafe { partition.data_mut() };
+        let at = routes.iter().position(|route| route.partition() == partition.id);
+        match at {
+            Some(at) => {
+                let high = routes.get(at + 1).map(|next| &next.low);
+                assert!(
+                    routes[at].low == data.low && high == data.high.as_ref(),
+                    "the routing table knows another range of partition {}",
+                    partition.id
+                );
+            }
+            None => assert!(data.high.as_ref() == Some(&data.low), "a partition without a route is empty"),
+        }
+        partition.note_size(data);
+    }
+
+    /// Cuts a key to its distribution value.
+    fn cut(&self, group: GroupId, key: &[u8]) -> KeyBuf {
+        let distribution = self.worker.schema.groups.get(&group).and_then(|meta| meta.distribution);
+        let len = distribution
+            .map_or(key.len(), |(column, kind)| crate::table::distribution_prefix(key, &column, kind));
+        KeyBuf::from_slice(&key[..len])
+    }
+}

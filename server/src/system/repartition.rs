@@ -1,0 +1,115 @@
+//! `archipel.split_partition`, `merge_partitions` and `move_partition`: partitions changed by
+//! hand.
+//!
+//! A function call is checked against what there is and kept until its statement is over; then
+//! the actions run, one after another, each through the queues of the partitions concerned.
+
+use archipel_engine::id::{ExecutorId, IslandId, PartitionId};
+use archipel_engine::{Repartition, RepartitionRefused};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+use super::groups::GroupKeys;
+use crate::server::Server;
+use crate::session::host::Host;
+
+/// The change that a call of the function `name` asks for; `None` if it is another function.
+pub fn from_function(host: &Host, name: &str, args: &[Datum]) -> Option<Result<Repartition>> {
+    Some(match name {
+        "split_partition" => split(host, args),
+        "merge_partitions" => merge(args),
+        "move_partition" => move_home(host, args),
+        _ => return None,
+    })
+}
+
+fn wrong(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message.into())
+}
+
+/// A refusal of the engine in SQL's words.
+pub fn refusal(refused: RepartitionRefused) -> SqlError {
+    let state = match refused {
+        RepartitionRefused::NoPartition(_)
+        | RepartitionRefused::NoGroup(_)
+        | RepartitionRefused::NoExecutor(_) => SqlState::UNDEFINED_OBJECT,
+        RepartitionRefused::BoundaryExists(_)
+        | RepartitionRefused::NotNeighbours(..)
+        | RepartitionRefused::Reference => SqlState::INVALID_PARAMETER_VALUE,
+    };
+    SqlError::new(state, refused.to_string()).with_hint("See archipel.partitions.")
+}
+
+fn partition(arg: Option<&Datum>) -> Result<PartitionId> {
+    match arg {
+        Some(Datum::Int4(id)) => match u32::try_from(*id) {
+            Ok(id) => Ok(PartitionId(id)),
+            Err(_) => {
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("partition {id} does not exist")))
+            }
+        },
+        _ => Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "partition cannot be NULL")),
+    }
+}
+
+/// split_partition(table, value): at a value of the table's distribution column.
+fn split(host: &Host, args: &[Datum]) -> Result<Repartition> {
+    let (Some(Datum::Oid(oid)), Some(Datum::Text(value))) = (args.first(), args.get(1)) else {
+        return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "table_name and key cannot be NULL"));
+    };
+    let catalog = &host.catalog.catalog;
+    let table = catalog.table_by_oid(*oid).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation with OID {oid} does not exist"))
+    })?;
+    let Some(group) = table.group() else {
+        return Err(wrong(format!("table \"{}\" is not distributed", table.name)));
+    };
+    let group = archipel_engine::id::GroupId(group);
+    let at = GroupKeys::of(&host.server, catalog, group).encode(value, &host.context())?;
+    let at = at.ok_or_else(|| wrong(format!("table \"{}\" cannot be split at a value", table.name)))?;
+    Ok(Repartition::Split { group, at })
+}
+
+/// merge_partitions(partition, neighbour).
+fn merge(args: &[Datum]) -> Result<Repartition> {
+    let (one, other) = (partition(args.first())?, partition(args.get(1))?);
+    if one == other {
+        return Err(wrong(format!("partition {one} cannot be merged with itself")));
+    }
+    Ok(Repartition::Merge(one, other))
+}
+
+/// move_partition(partition, executor, island): to an executor, or to the one of an island that
+/// has the fewest partitions.
+fn move_home(host: &Host, args: &[Datum]) -> Result<Repartition> {
+    let partition = partition(args.first())?;
+    let to = match (args.get(1), args.get(2)) {
+        (Some(Datum::Int4(_)), Some(Datum::Int4(_))) => {
+            return Err(wrong("a partition moves to an executor or to an island, not both"));
+        }
+        (Some(Datum::Int4(executor)), _) => u16::try_from(*executor).map(ExecutorId).map_err(|_| {
+            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("executor {executor} does not exist"))
+        })?,
+        (_, Some(Datum::Int4(island))) => emptiest(&host.server, *island)?,
+        _ => {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "one of executor and island must be given",
+            ));
+        }
+    };
+    Ok(Repartition::Move { partition, to })
+}
+
+fn emptiest(server: &Server, island: i32) -> Result<ExecutorId> {
+    let partitions = server.engine.partitions();
+    let there = |executor: &archipel_engine::ExecutorInfo| {
+        u16::try_from(island).is_ok_and(|island| executor.island == IslandId(island))
+    };
+    let executors = server.engine.executors();
+    let candidates = executors.iter().filter(|executor| there(executor));
+    candidates
+        .min_by_key(|executor| partitions.iter().filter(|partition| partition.home == executor.id).count())
+        .map(|executor| executor.id)
+        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("island {island} does not exist")))
+}
