@@ -25,6 +25,9 @@
 //! Counters for the views are kept where they are counted: in partitions and executors, on
 //! their owner's cache lines.
 
+#[cfg(test)]
+extern crate self as archipel_engine;
+
 pub mod cell;
 pub mod client;
 pub mod clock;
@@ -33,14 +36,22 @@ pub mod executor;
 pub mod id;
 pub mod locks;
 pub mod log;
+#[cfg(test)]
+mod models;
+mod panics;
 pub mod partition;
+#[cfg(test)]
+mod planted;
 pub mod program;
 pub mod random;
 pub mod schema;
+#[cfg(test)]
+mod simulation;
 pub mod snapshot;
 pub mod spawn;
 pub mod storage;
 pub mod submission;
+mod sync;
 pub mod table;
 pub mod topology;
 pub mod txn;

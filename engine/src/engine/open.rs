@@ -177,6 +177,7 @@ impl Engine {
         if config.executors.is_empty() {
             return Err(OpenError::NoExecutors);
         }
+        crate::panics::watch();
         check_format(&*store)?;
         let clock = seams.clock.clone();
         let threads = config.recovery_threads;

@@ -1,6 +1,6 @@
 //! The state every thread of the engine sees.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -298,9 +298,41 @@ impl Shared {
     pub fn release_all(self: &Arc<Self>, _worker: &mut Worker, held: &[PartitionRef]) {
         for &partition in held {
             if !partition.try_release() {
-                self.home_of(partition).push(partition);
+                self.make_ready(partition);
             }
         }
+    }
+
+    /// Puts a held partition with queued work on the list of an executor that will serve it:
+    /// its home, or while no thread drives that (its core is gone), another one, of the same
+    /// island if there is one.
+    pub fn make_ready(&self, partition: PartitionRef) {
+        let home = self.home_of(partition);
+        let executor = match home.driven.load(Ordering::SeqCst) {
+            true => home,
+            false => self.stand_in(home).unwrap_or(home),
+        };
+        executor.push(partition);
+        if !executor.driven.load(Ordering::SeqCst) {
+            // It ended just now, and may have handed its list over before the push.
+            self.hand_over(executor);
+        }
+    }
+
+    /// The work of an executor that nobody drives any more goes to others.
+    pub fn hand_over(&self, from: &Executor) {
+        if let Some(to) = self.stand_in(from) {
+            while let Some(partition) = from.pop() {
+                to.push(partition);
+            }
+        }
+    }
+
+    fn stand_in(&self, gone: &Executor) -> Option<&Executor> {
+        let driven =
+            |executor: &&Arc<Executor>| executor.id != gone.id && executor.driven.load(Ordering::SeqCst);
+        let others = self.executors.iter().filter(driven);
+        others.min_by_key(|executor| executor.island != gone.island).map(|executor| &**executor)
     }
 
     /// Enters the queues of all partitions with a ticket for `job`. Partitions that were idle
@@ -320,7 +352,7 @@ impl Shared {
             if worker.nesting == 0 && self.may_run_here(worker, &held) {
                 serve(self, worker, partition);
             } else {
-                self.home_of(partition).push(partition);
+                self.make_ready(partition);
             }
         }
     }

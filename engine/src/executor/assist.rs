@@ -62,6 +62,7 @@ impl FanOut {
             // SAFETY: `index` was taken here and is not done: `run` keeps the body alive.
             let body = unsafe { &*self.body };
             if catch_unwind(AssertUnwindSafe(|| body(index))).is_err() {
+                crate::panics::survive();
                 self.panicked.store(true, Ordering::Relaxed);
             }
             self.done.fetch_add(1, Ordering::Release);

@@ -297,6 +297,7 @@ impl Drop for ExecutorHandle {
         let executor = self.executor();
         executor.driven.store(false, Ordering::SeqCst);
         *executor.waker.lock() = None;
+        self.shared.hand_over(executor);
         // Replies that still wait would wait for ever.
         executor.release_durable(Epoch(u64::MAX));
     }

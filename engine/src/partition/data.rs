@@ -39,6 +39,9 @@ pub(crate) struct PartitionData {
     pub split_again_rows: u64,
     /// Bytes of rows and keys, as accounted against `max_memory`.
     pub bytes: i64,
+    /// The range before the last split, for a planted bug that believes in it.
+    #[cfg(test)]
+    was: Option<(KeyBuf, Option<KeyBuf>)>,
 }
 
 /// One table's or index's part of a partition.
@@ -180,7 +183,20 @@ impl PartitionData {
             locks: 0,
             split_again_rows: 0,
             bytes: 0,
+            #[cfg(test)]
+            was: None,
         }
+    }
+
+    /// Whether `key` belonged here before the last split.
+    #[cfg(test)]
+    pub fn covered(&self, key: &[u8]) -> bool {
+        self.was.as_ref().is_some_and(|(low, high)| {
+            // A scan that goes on at the boundary must come to an end.
+            low[..] <= *key
+                && high.as_ref().is_none_or(|high| *key < high[..])
+                && self.high.as_deref() != Some(key)
+        })
     }
 
     /// Whether `key` belongs here.
@@ -271,6 +287,10 @@ impl PartitionData {
     /// Cuts off everything at and above `key`: O(height) a root. Both parts inherit the
     /// sequence, so tags keep growing per key.
     pub fn split_off(&mut self, key: &[u8]) -> Self {
+        #[cfg(test)]
+        {
+            self.was = Some((self.low.clone(), self.high.clone()));
+        }
         let rows_before = self.rows().max(1);
         let roots: Vec<Root> = self.roots.iter_mut().map(|root| root.split_off(key)).collect();
         let mut upper = Self {
@@ -283,6 +303,8 @@ impl PartitionData {
             locks: roots.iter().map(Root::locks).sum(),
             split_again_rows: 0,
             bytes: 0,
+            #[cfg(test)]
+            was: None,
             roots,
         };
         self.high = Some(KeyBuf::from_slice(key));

@@ -65,7 +65,7 @@ fn tickets_go_where_their_keys_are_and_keep_their_place() {
     // SAFETY: this test holds the partition.
     let upper_data = unsafe { lower.data_mut() }.split_off(b"m");
     let upper = Partition::leak(PartitionId(2), GROUP, ExecutorId(0), upper_data, true);
-    lower.divide_queue(upper);
+    lower.divide_queue(upper, &SplitRanges { low: b"", at: b"m", high: None });
     assert_eq!((waiting(lower, &names), waiting(upper, &names)), ("a+c".into(), "z+x".into()));
     assert_eq!(serve(lower), Some(1));
     assert_eq!(serve(upper), Some(1));

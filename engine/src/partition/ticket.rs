@@ -11,28 +11,9 @@
 //! are therefore one order that all queues agree with, and it stays so when queues are divided by a split or united by a merge: a ticket whose range moved
 //! is forwarded to its new queue at its old place, and nobody waits in a circle.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
-
-use super::{ClaimSet, HeldList, PartitionRef};
-use crate::engine::Shared;
-use crate::executor::Worker;
+use super::sync::{Arc, AtomicU64, Mutex, Ordering};
+use super::{HeldList, Job, PartitionRef};
 use crate::id::PartitionId;
-use crate::program::Stop;
-
-/// A boxed transaction that waits for its partitions.
-pub(crate) trait Job: Send {
-    /// Runs with all partitions of `held`, and releases them.
-    fn run(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList);
-    /// Enters the queues again: it waited for a row, holding nothing, and was woken.
-    fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker);
-    /// Ends without running.
-    fn end(self: Box<Self>, reason: Stop);
-    /// What it predicts to touch, for the time when ranges move.
-    fn claims(&self) -> &ClaimSet;
-}
 
 enum Phase {
     Waiting {
@@ -54,7 +35,7 @@ pub(crate) struct Ticket {
 }
 
 /// What a split makes of one range: `[low, at)` and `[at, high)`.
-pub(super) struct SplitRanges<'k> {
+pub(crate) struct SplitRanges<'k> {
     pub low: &'k [u8],
     pub at: &'k [u8],
     pub high: Option<&'k [u8]>,

@@ -15,6 +15,14 @@ impl Txn<'_> {
             if partition.group == group && unsafe { partition.data_mut() }.covers(key) {
                 return Ok(partition);
             }
+            #[cfg(test)]
+            // SAFETY: as above.
+            if partition.group == group
+                && unsafe { partition.data_mut() }.covered(key)
+                && crate::planted::is(crate::planted::Bug::StaleRouting)
+            {
+                return Ok(partition);
+            }
         }
         self.claim_missing(group, key)
     }
@@ -88,6 +96,11 @@ impl Txn<'_> {
             if unsafe { partition.data_mut() }.covers(key) {
                 return Ok(partition);
             }
+        }
+        #[cfg(test)]
+        // SAFETY: not at all: the mistake is made between two steps of one thread.
+        if unsafe { partition.data_mut() }.covers(key) && crate::planted::is(crate::planted::Bug::SkipClaim) {
+            return Ok(partition);
         }
         self.worker.scratch.missing.add_point(group, key);
         Err(Stop::Restart)

@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::Worker;
 use crate::id::Epoch;
+use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
 use crate::program::{Completed, Outcome, Program, Stop};
 use crate::submission::Pending;
@@ -99,35 +100,41 @@ pub(crate) fn run_held<P: Program>(
         }
         let result = match catch_unwind(AssertUnwindSafe(|| program.run(&mut txn))) {
             Ok(result) => result,
-            Err(_) => Err(Stop::Panicked),
+            Err(_) => {
+                crate::panics::survive();
+                Err(Stop::Panicked)
+            }
         };
-        match result {
+        // From here to the release only the engine's own code runs.
+        let whole = NoUnwind::new("at the commit point");
+        let ended = match result {
             Ok(()) if options.is_cancelled() => {
                 txn.undo_all();
-                break Err(Stop::Cancelled);
+                Some(Err(Stop::Cancelled))
             }
             // What it read was held, so a snapshot that ended before shows now.
             Ok(()) if options.interactive.as_ref().is_some_and(|own| own.snapshot_is_cancelled()) => {
                 txn.undo_all();
-                break Err(Stop::SnapshotTooOld);
+                Some(Err(Stop::SnapshotTooOld))
             }
             Ok(()) => match commit(shared, &mut txn) {
                 Committed::Yes => {
                     txn.drop_locks();
-                    break Ok(());
+                    Some(Ok(()))
                 }
                 Committed::Ended => {
                     txn.undo_all();
-                    break Err(Stop::TransactionEnded);
+                    Some(Err(Stop::TransactionEnded))
                 }
                 Committed::Doomed => {
                     txn.undo_all();
-                    break Err(Stop::NotSerializable);
+                    Some(Err(Stop::NotSerializable))
                 }
                 Committed::Stale => {
                     // Undone and run again on the same claims, with the current references.
                     txn.undo_all();
                     txn.forget_reads();
+                    None
                 }
             },
             Err(stop) => {
@@ -138,10 +145,15 @@ pub(crate) fn run_held<P: Program>(
                 {
                     txn.leave_locks(owner);
                 }
-                break Err(stop);
+                Some(Err(stop))
             }
+        };
+        whole.pass();
+        if let Some(result) = ended {
+            break result;
         }
     };
+    let whole = NoUnwind::new("at a release");
     if !matches!(result, Err(Stop::Restart | Stop::Wait)) {
         txn.keep_reads();
     }
@@ -158,6 +170,7 @@ pub(crate) fn run_held<P: Program>(
     let partitions = held.len() as u32;
     shared.point(Point::BeforeRelease);
     shared.release_all(worker, &held);
+    whole.pass();
     for waiter in woken {
         if let Some(who) = waiter.who {
             shared.waits.forget(who);

@@ -40,6 +40,13 @@ impl Txn<'_> {
             self.shared.references.mark();
         }
         let epoch = self.shared.epochs.enter(&self.worker.slot);
+        #[cfg(test)]
+        let epoch = match crate::planted::is(crate::planted::Bug::EarlyEpoch) {
+            true => self.began_in,
+            false => epoch,
+        };
+        #[cfg(test)]
+        assert!(!crate::planted::is(crate::planted::Bug::PanicAtCommit), "planted");
         if !self.references_valid(publishes) {
             self.shared.epochs.leave(&self.worker.slot);
             if publishes {

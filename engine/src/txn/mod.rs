@@ -34,6 +34,8 @@ mod commit;
 mod ddl;
 mod early;
 mod epoch;
+#[cfg(test)]
+mod epoch_tests;
 mod fan_out;
 mod interactive;
 mod isolation;
@@ -83,6 +85,7 @@ use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
 use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
+use crate::sync;
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta};
 
 /// A range of keys.
@@ -210,6 +213,9 @@ pub struct Txn<'w> {
     admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
+    /// The epoch in which it began, for a planted bug that commits in it.
+    #[cfg(test)]
+    began_in: Epoch,
 }
 
 impl<'w> Txn<'w> {
@@ -262,6 +268,8 @@ impl<'w> Txn<'w> {
             objects: None,
             admitted: smallvec::SmallVec::new(),
             look: false,
+            #[cfg(test)]
+            began_in: shared.epochs.current(),
         }
     }
 

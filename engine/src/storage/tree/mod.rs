@@ -218,6 +218,8 @@ impl<P: Pointer> Tree<P> {
 
     /// Inserts unless the key is there; then the row comes back.
     pub fn insert_new(&mut self, key: &[u8], row: Row, stamp: u64) -> Result<(), Row> {
+        #[cfg(test)]
+        assert!(!crate::planted::is(crate::planted::Bug::PanicInStorage), "planted");
         match self.put(key, row, stamp, false) {
             Change::Refused(row) => Err(row),
             _ => Ok(()),

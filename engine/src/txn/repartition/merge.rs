@@ -3,6 +3,7 @@
 
 use super::{RepartitionKind, Txn};
 use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
@@ -160,6 +161,10 @@ impl Txn<'_> {
         // SAFETY: both are held by this transaction and differ; the references end before the
         // next access.
         let (left_data, right_data) = unsafe { (left.data_mut(), right.data_mut()) };
+        if left_data.high.as_ref() != Some(&right_data.low) {
+            return Err(Stop::Abort);
+        }
+        let whole = NoUnwind::new("in the middle of a merge");
         let at = right_data.low.clone();
         left_data.append(right_data);
         left.take_counters(right);
@@ -172,6 +177,7 @@ impl Txn<'_> {
         if unsafe { left.data_mut() }.has_versions() {
             self.shared.snapshots.note_versions(left);
         }
+        whole.pass();
         self.end_action(&action, left, Some(right), Some(&at));
         Ok(())
     }

@@ -5,7 +5,8 @@
 
 use super::{RepartitionKind, Txn};
 use crate::id::GroupId;
-use crate::partition::{ClaimSet, PartitionData, PartitionRef, RoutingTable};
+use crate::panics::NoUnwind;
+use crate::partition::{ClaimSet, PartitionData, PartitionRef, RoutingTable, SplitRanges};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
 
@@ -84,7 +85,7 @@ impl Program for PreSplit {
 }
 
 impl Txn<'_> {
-    /// Splits a held partition at `at`, a key above its first.
+    /// Splits a held partition at `at`, a key of its range above the first.
     pub(super) fn split(
         &mut self,
         partition: PartitionRef,
@@ -93,8 +94,14 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         self.may_repartition(partition.group)?;
         let action = self.begin_action(RepartitionKind::Split, reason);
-        // SAFETY: held by this transaction; the reference ends with the statement.
-        let upper = unsafe { partition.data_mut() }.split_off(at);
+        // SAFETY: held by this transaction; the reference ends before the next access.
+        let data = unsafe { partition.data_mut() };
+        if at <= &data.low[..] || !data.covers(at) {
+            return Err(Stop::Abort);
+        }
+        let whole = NoUnwind::new("in the middle of a split");
+        let (low, high) = (data.low.clone(), data.high.clone());
+        let upper = data.split_off(at);
         let versions = upper.has_versions();
         let upper = self.shared.new_partition(partition.group, upper);
         if versions {
@@ -105,11 +112,12 @@ impl Txn<'_> {
         self.publish_routes(partition.group, |routing| {
             routing.add_split(partition.group, KeyBuf::from_slice(at), upper);
         });
-        partition.divide_queue(upper);
+        partition.divide_queue(upper, &SplitRanges { low: &low, at, high: high.as_deref() });
         self.settle_shape(partition);
         self.settle_shape(upper);
         // Either half may still be too large.
         self.look = true;
+        whole.pass();
         self.end_action(&action, partition, Some(upper), Some(at));
         Ok(())
     }

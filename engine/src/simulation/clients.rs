@@ -1,16 +1,23 @@
-//! What clients do: transfers, reads, sessions, snapshots, definitions, cancels.
+//! What clients do: transfers, reads, sessions, snapshots, definitions, repartitioning.
 
 use super::common::*;
 use super::programs::*;
 use super::*;
 
 impl Simulation {
-    pub fn submit_transfer(&self) {
+    fn new_transfer(&self, amount_max: u64) -> Option<(i64, i64, i64, i64)> {
         let id = self.next_transfer.replace_with(|id| *id + 1);
-        let (from, to, amount) = (self.account(), self.account(), 1 + self.below(60) as i64);
+        let (from, to, amount) = (self.account(), self.account(), 1 + self.below(amount_max) as i64);
         if from == to {
-            return;
+            return None;
         }
+        self.history.borrow_mut().submitted(id, from, to, amount);
+        Some((id, from, to, amount))
+    }
+
+    pub fn submit_transfer(&self) {
+        let Some((id, from, to, amount)) = self.new_transfer(40) else { return };
+        self.note("transfer", id, from * 100 + to);
         let prediction = self.below(5);
         let program = script(
             move |_, claims| match prediction {
@@ -24,23 +31,27 @@ impl Simulation {
             },
             move |txn| traced_transfer(txn, id, from, to, amount),
         );
+        let start = self.now();
         let submission = self.engine().submit(program, SubmitOptions::default());
-        self.transfers.borrow_mut().push((id, submission));
+        self.transfers.borrow_mut().push((id, start, submission));
         self.collect();
     }
 
     pub fn submit_read(&self) {
-        let whole = self.below(2) == 0;
+        let prediction = self.below(3);
+        let walk = [Walk::Up, Walk::Down, Walk::FanOut][self.below(3) as usize];
         let program = script(
-            move |_, claims| {
-                if whole {
-                    claims.add_group(GroupId(ACCOUNTS.0));
-                }
+            move |_, claims| match prediction {
+                0 => claims.add_group(GroupId(ACCOUNTS.0)),
+                1 => claims.add_range(GroupId(ACCOUNTS.0), &account_key(5), Some(&account_key(20))),
+                _ => {}
             },
-            sum_of_accounts,
+            move |txn| whole(txn, walk),
         );
+        self.note("read", prediction as i64, walk as i64);
+        let start = self.now();
         let submission = self.engine().submit(program, SubmitOptions::default());
-        self.reads.borrow_mut().push(submission);
+        self.reads.borrow_mut().push((start, submission));
         self.collect();
     }
 
@@ -49,6 +60,7 @@ impl Simulation {
         let engine = self.engine();
         let submission = if self.below(2) == 0 {
             let price = self.below(1_000_000) as i64;
+            self.note("price", price, 0);
             let program = script(
                 |_, claims| claims.add_group(REFERENCE_GROUP),
                 move |txn| {
@@ -59,7 +71,7 @@ impl Simulation {
                     let accounts = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
                     let owner = price.to_string();
                     let changes = [(1, Cell::Bytes(owner.as_bytes()))];
-                    let _ = txn.update(&accounts, &account_key(-1), &changes)?;
+                    let _ = txn.update(&accounts, &account_key(MIRROR), &changes)?;
                     Ok(())
                 },
             );
@@ -70,12 +82,7 @@ impl Simulation {
                 |txn| {
                     let price = mirror_price(txn)?;
                     between(txn);
-                    let accounts = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
-                    let mirror =
-                        txn.get(&accounts, &account_key(-1))?.map(|row| match accounts.layout.get(row, 1) {
-                            Cell::Bytes(owner) => String::from_utf8_lossy(owner).parse().unwrap_or(-1),
-                            _ => -1,
-                        });
+                    let mirror = mirrored(txn)?;
                     // A run that saw the past of one and the present of the other is thrown
                     // away at its commit point; what counts is what it commits.
                     COMPARED.with(|compared| *compared.borrow_mut() = Some((price, mirror)));
@@ -90,9 +97,13 @@ impl Simulation {
                     && let Some((price, mirror)) = compared
                     && *self.depth.borrow() == 0
                 {
-                    assert_eq!(price, mirror, "a reference row and its mirror");
+                    self.expect(match price == mirror {
+                        true => Ok(()),
+                        false => Err(format!("a reference row says {price:?}, its mirror {mirror:?}")),
+                    });
                     self.count("compared");
                 }
+                self.count("transaction");
                 return;
             }
             submission
@@ -106,7 +117,13 @@ impl Simulation {
         let engine = self.engine();
         let mut sessions = std::mem::take(&mut *self.sessions.borrow_mut());
         if sessions.len() < 3 && self.below(2) == 0 {
-            sessions.push(Session { transaction: engine.begin(), statement: None, transfers: Vec::new() });
+            sessions.push(Session {
+                transaction: engine.begin(),
+                statement: None,
+                transfers: Vec::new(),
+                lists: Vec::new(),
+                start: self.now(),
+            });
         }
         let at = if sessions.is_empty() { 0 } else { self.below(sessions.len() as u64) as usize };
         let session = (at < sessions.len()).then(|| sessions.remove(at));
@@ -124,11 +141,17 @@ impl Simulation {
                     session.statement = Some((id, statement));
                 }
                 Some(done) => match done.outcome.result {
-                    Ok(()) => session.transfers.push(id),
-                    Err(Stop::Abort | Stop::Recompile) => {}
-                    // A deadlock: the client rolls back.
+                    Ok(()) => {
+                        let seen = done.program.value.expect("a finished script has a value");
+                        self.expect_nothing_missing(id, &seen);
+                        session.transfers.push(id);
+                        session.lists.extend(seen.lists);
+                    }
+                    Err(Stop::Abort | Stop::Recompile) => self.history.borrow_mut().undone(id),
+                    // A deadlock, or a log that takes nothing: the client rolls back.
                     Err(_) => {
-                        self.count("deadlock");
+                        self.count("statement refused");
+                        self.history.borrow_mut().undone(id);
                         self.end_session(session, false);
                         return;
                     }
@@ -139,9 +162,8 @@ impl Simulation {
         }
         match self.below(4) {
             0 | 1 => {
-                let id = self.next_transfer.replace_with(|id| *id + 1);
-                let (from, to, amount) = (self.account(), self.account(), 1 + self.below(30) as i64);
-                if from != to {
+                if let Some((id, from, to, amount)) = self.new_transfer(20) {
+                    self.note("statement", id, from * 100 + to);
                     let program = script(|_, _| {}, move |txn| traced_transfer(txn, id, from, to, amount));
                     let options =
                         SubmitOptions { transaction: Some(&session.transaction), ..SubmitOptions::default() };
@@ -157,53 +179,68 @@ impl Simulation {
     pub fn end_session(&self, session: Session, commit: bool) {
         let engine = self.engine();
         if !commit {
-            // Half of the clients say so, half of them disappear.
-            if self.below(2) == 0 {
-                drop(engine.rollback(&session.transaction));
+            for id in &session.transfers {
+                self.history.borrow_mut().undone(*id);
             }
-            self.count("rolled back");
+            // Half of the clients say so, half of them vanish.
+            if self.below(2) == 0 {
+                self.note("rollback", 0, 0);
+                drop(engine.rollback(&session.transaction));
+            } else {
+                self.note("vanish", 0, 0);
+                self.count("client vanished");
+            }
+            self.count("transaction");
             return;
         }
-        let transfers = session.transfers.clone();
+        self.note("commit", session.transfers.first().copied().unwrap_or(0), session.transfers.len() as i64);
         let mut submission = engine.commit(&session.transaction);
-        loop {
+        for round in 0.. {
             if let Some(done) = submission.try_take() {
-                if done.outcome.result == Err(Stop::DiskFull) {
+                self.count("transaction");
+                match done.outcome.result {
+                    Ok(()) => {
+                        let end = self.now();
+                        let epoch = done.outcome.depends_on;
+                        self.committed.borrow_mut().extend(session.transfers.iter().map(|id| (*id, epoch)));
+                        let checked = self.history.borrow_mut().committed(
+                            session.start,
+                            end,
+                            &session.transfers,
+                            &session.lists,
+                        );
+                        self.expect(checked);
+                        self.count("interactive");
+                    }
                     // The transaction is still open, and goes with its client.
-                    break;
+                    Err(Stop::DiskFull | Stop::LogFailed) => {
+                        for id in &session.transfers {
+                            self.history.borrow_mut().undone(*id);
+                        }
+                    }
+                    other => self.expect(Err(format!("a commit without conflicts ended with {other:?}"))),
                 }
-                done.outcome.result.expect("a commit without conflicts succeeds");
-                for id in transfers {
-                    self.committed.borrow_mut().insert(id, done.outcome.depends_on);
-                }
-                self.count("interactive");
                 break;
             }
             if *self.depth.borrow() > 0 {
-                // It may wait for a partition held further down the stack.
-                self.transfers_of_commits(transfers, submission);
+                // It may wait for a partition held further down the stack. Whether it commits
+                // will be seen: the client does not wait for it.
+                drop(submission);
+                self.count("client vanished");
                 break;
             }
-            for handle in self.handles.borrow().clone() {
-                handle.drain(SliceBudget::default());
+            if round > ROUNDS_MAX {
+                self.expect(Err("a commit is lost".into()));
+                break;
             }
+            self.drain_all();
         }
         drop(session);
     }
 
-    /// A commit that is still queued: its numbers count as unknown. If it survives a crash it
-    /// must be whole, which the sum of money shows.
-    pub fn transfers_of_commits(
-        &self,
-        _transfers: Vec<i64>,
-        submission: Submission<archipel_engine::txn::Commit>,
-    ) {
-        drop(submission);
-        self.count("commit queued");
-    }
-
     /// Adds an index beside running transfers, or drops it.
     pub fn change_definitions(&self) {
+        self.note("ddl", 0, 0);
         let program = script(
             |_, claims| claims.everything(),
             |txn| {
@@ -224,8 +261,37 @@ impl Simulation {
         self.count("ddl");
     }
 
+    /// A partition is split, merged with its neighbour or moved, whatever goes on in it.
+    pub fn repartition(&self) {
+        let engine = self.engine();
+        let group = if self.below(8) == 0 { GroupId(BY_OWNER.0) } else { GroupId(ACCOUNTS.0) };
+        let routes: Vec<_> = engine.routing().routes(group).iter().map(|route| route.partition()).collect();
+        let at = self.below(routes.len() as u64) as usize;
+        let (change, kind) = match self.below(3) {
+            0 if group.0 == ACCOUNTS.0 => {
+                (Repartition::Split { group, at: account_key(self.account()) }, "split")
+            }
+            0 => (Repartition::Split { group, at: owner_key(&format!("owner {}", self.account())) }, "split"),
+            // There are always four.
+            1 if at + 1 < routes.len() && routes.len() > 4 => {
+                (Repartition::Merge(routes[at], routes[at + 1]), "merge")
+            }
+            1 => return,
+            _ => {
+                let to = ExecutorId(self.below(u64::from(EXECUTORS)) as u16);
+                (Repartition::Move { partition: routes[at], to }, "move")
+            }
+        };
+        self.note(kind, at as i64, group.0.into());
+        let submission = engine.repartition(change, "simulated");
+        self.changes.borrow_mut().push((kind, submission));
+        self.collect();
+    }
+
+    /// Opens a snapshot, or reads one that is open: its pages, with others' writes in between.
     pub fn step_snapshot(&self) {
         if *self.depth.borrow() > 0 || self.snapshots.borrow().len() < 2 {
+            self.note("snapshot", 0, 0);
             let snapshot = self.engine().snapshot();
             self.snapshots.borrow_mut().push(Rc::new(snapshot));
             if self.snapshots.borrow().len() > 3 {
@@ -236,52 +302,73 @@ impl Simulation {
         }
         let at = self.below(self.snapshots.borrow().len() as u64) as usize;
         let snapshot = self.snapshots.borrow()[at].clone();
+        self.note("snapshot read", at as i64, snapshot.epoch().0 as i64);
         let table = self.engine().table(ACCOUNTS).expect("there");
         let (mut low, mut sum) = (Vec::new(), 0);
         loop {
             let mut page = snapshot.scan(&table, &low, None, 5);
-            let done = loop {
-                match page.try_take() {
-                    Some(done) => break done,
-                    None => {
-                        for handle in self.handles.borrow().clone() {
-                            handle.drain(SliceBudget::default());
-                        }
-                    }
+            let mut done = page.try_take();
+            for _ in 0..ROUNDS_MAX {
+                if done.is_some() {
+                    break;
                 }
+                self.drain_all();
+                done = page.try_take();
+            }
+            let Some(done) = done else {
+                self.expect(Err("a page of a snapshot is lost".into()));
+                return;
             };
             if done.outcome.result == Err(Stop::Recompile) {
                 // The table's layout is another one now: this snapshot cannot go on.
                 self.snapshots.borrow_mut().retain(|other| !Rc::ptr_eq(other, &snapshot));
                 return;
             }
-            done.outcome.result.expect("the page is read");
+            if let Err(stop) = done.outcome.result {
+                self.expect(Err(format!("a page of a snapshot ended with {stop:?}")));
+                return;
+            }
             sum += done.program.rows.iter().map(|(_, row)| int8(&table, row, 2)).sum::<i64>();
             match done.program.next {
                 Some(next) => low = next.to_vec(),
                 None => break,
             }
-            // Others write between the pages.
+            // Others write between the pages, and ranges move.
             *self.depth.borrow_mut() += 1;
             self.submit_transfer();
+            if self.below(4) == 0 {
+                self.repartition();
+            }
             self.drain();
             *self.depth.borrow_mut() -= 1;
         }
-        assert_eq!(sum, TOTAL, "a snapshot sees all or nothing of every transfer");
+        self.expect(if sum == TOTAL {
+            Ok(())
+        } else {
+            Err(format!("a snapshot sees {sum} of {TOTAL}: not all or nothing of every transfer"))
+        });
         self.count("snapshot");
+        self.count("transaction");
         if self.below(2) == 0 {
             self.snapshots.borrow_mut().retain(|other| !Rc::ptr_eq(other, &snapshot));
         }
     }
 
-    pub fn cancel(&self) {
-        let canceller = {
-            let transfers = self.transfers.borrow();
-            transfers.last().and_then(|(_, submission)| submission.canceller())
-        };
-        if let Some(canceller) = canceller {
-            canceller.cancel(Stop::Cancelled);
-            self.count("cancel");
+    /// A client asks for the end of its statement, or is gone without a word.
+    pub fn cancel_or_vanish(&self) {
+        if self.below(2) == 0 {
+            let canceller = {
+                let transfers = self.transfers.borrow();
+                transfers.last().and_then(|(_, _, submission)| submission.canceller())
+            };
+            if let Some(canceller) = canceller {
+                self.note("cancel", 0, 0);
+                canceller.cancel(Stop::Cancelled);
+                self.count("cancel");
+            }
+        } else if let Some((id, ..)) = self.transfers.borrow_mut().pop() {
+            self.note("vanish", id, 0);
+            self.count("client vanished");
         }
     }
 }

@@ -1,0 +1,60 @@
+//! Epochs: whoever advances sees every commit of the epoch it closed, and no commit comes after.
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::{explore, sync};
+use crate::id::Epoch;
+
+#[path = "../txn/epoch.rs"]
+#[allow(clippy::duplicate_mod)]
+mod code;
+
+use code::EpochClock;
+
+/// The redo of some epochs; written inside an epoch, taken when it is closed. The checker fails
+/// if the two are not ordered.
+struct Buffer(Vec<UnsafeCell<u32>>);
+
+// SAFETY: what the model is to show: accesses are ordered by the epochs.
+unsafe impl Sync for Buffer {}
+// SAFETY: as above.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    fn append(&self, epoch: Epoch) {
+        // SAFETY: checked by loom.
+        self.0[epoch.0 as usize].with_mut(|count| unsafe { *count += 1 });
+    }
+
+    fn take(&self, epoch: Epoch) -> u32 {
+        // SAFETY: checked by loom.
+        self.0[epoch.0 as usize].with_mut(|count| unsafe { std::mem::take(&mut *count) })
+    }
+}
+
+#[test]
+fn a_closed_epoch_has_all_its_commits() {
+    explore(3, || {
+        let clock = sync::Arc::new(EpochClock::new(Epoch(1)));
+        let buffer = sync::Arc::new(Buffer((0..8).map(|_| UnsafeCell::new(0)).collect()));
+        let slot = clock.register();
+        let committer = {
+            let (clock, buffer) = (clock.clone(), buffer.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let epoch = clock.enter(&slot);
+                    buffer.append(epoch);
+                    clock.leave(&slot);
+                }
+            })
+        };
+        let mut taken = 0;
+        for _ in 0..2 {
+            taken += buffer.take(clock.advance());
+        }
+        committer.join().expect("it ends");
+        taken += buffer.take(clock.current());
+        assert_eq!(taken, 2, "a commit is missing, or was taken twice");
+    });
+}

@@ -1,0 +1,60 @@
+//! Bugs planted on purpose, so that the simulation can prove that it would find them.
+//!
+//! Compiled into the engine's own tests only. A bug is switched on for one thread; the code it
+//! breaks asks [`is`] at the place where the mistake would be made.
+
+use std::cell::Cell;
+
+/// One mistake each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// A partition that somebody else holds is used without a claim.
+    SkipClaim,
+    /// A transaction commits in the epoch in which it began, which may be closed by now.
+    EarlyEpoch,
+    /// Commits count as durable before the sync.
+    EarlyAcknowledgement,
+    /// A ticket whose range moved is forgotten instead of forwarded.
+    DropForwarded,
+    /// A held partition is used for a key that it does not cover any more.
+    StaleRouting,
+    /// Not a mistake in a protocol, but a panic where none may be survived.
+    PanicAtCommit,
+    PanicInStorage,
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+    static REACHED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether the mistake is to be made here and now.
+pub(crate) fn is(bug: Bug) -> bool {
+    let planted = ARMED.with(Cell::get) && PLANTED.with(|planted| planted.get() == Some(bug));
+    if planted {
+        REACHED.with(|reached| reached.set(reached.get() + 1));
+    }
+    planted
+}
+
+/// From now on the planted bug does harm: what comes before only prepares the world.
+pub(crate) fn arm() {
+    ARMED.with(|armed| armed.set(true));
+}
+
+/// Runs `body` with the bug planted on this thread; and how often its place was reached.
+pub(crate) fn with<R>(bug: Bug, body: impl FnOnce() -> R) -> (R, u64) {
+    REACHED.with(|reached| reached.set(0));
+    PLANTED.with(|planted| planted.set(Some(bug)));
+    let result = body();
+    PLANTED.with(|planted| planted.set(None));
+    ARMED.with(|armed| armed.set(false));
+    (result, REACHED.with(Cell::get))
+}
+
+/// Whether any bug is planted: checks beside the mutated code keep quiet then, so that what is
+/// found is found from histories and recovered state.
+pub(crate) fn any() -> bool {
+    PLANTED.with(|planted| planted.get().is_some())
+}

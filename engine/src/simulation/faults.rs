@@ -1,0 +1,398 @@
+//! What goes wrong: disks, crashes, clocks and cores; and what must be there afterwards.
+
+use std::time::Duration;
+
+use super::common::*;
+use super::programs::*;
+use super::*;
+use crate::log::batch::BatchNumber;
+use crate::log::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError};
+
+/// A checkpoint has many writes, and most must come to their end.
+const RARELY: u64 = 400;
+
+/// The memory store with the simulator between any two of its operations.
+pub struct FaultyStore(pub MemoryStore);
+
+impl FaultyStore {
+    /// Before an operation: the process may die here.
+    fn between(&self) {
+        if let Some(simulation) = simulation() {
+            simulation.between_log_operations();
+        }
+    }
+
+    /// One write, which may find the disk full, once in so many times.
+    fn write(&self, once_in: u64, body: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.between();
+        let full = simulation().is_some_and(|simulation| simulation.strikes(once_in, "disk full"));
+        if full {
+            self.0.set_faults(Faults { full, ..Faults::default() });
+        }
+        let result = body();
+        self.0.set_faults(Faults::default());
+        result
+    }
+}
+
+impl LogStore for FaultyStore {
+    fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
+        self.write(12, || self.0.append(number, batch, false))?;
+        if sync { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.between();
+        let Some(simulation) = simulation() else { return self.0.sync() };
+        if simulation.strikes(8, "slow sync") {
+            simulation.clock.jump(50_000_000, 0);
+            simulation.while_syncing();
+        }
+        if simulation.strikes(400, "sync error") {
+            simulation.failed.replace(true);
+            self.0.set_faults(Faults { sync_fails: true, ..Faults::default() });
+        }
+        let result = self.0.sync();
+        self.0.set_faults(Faults::default());
+        self.between();
+        result
+    }
+
+    fn read_log(&self, from: BatchNumber, visit: &mut BatchVisitor<'_>) -> Result<(), StoreError> {
+        self.0.read_log(from, visit)
+    }
+
+    fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
+        self.write(RARELY, || self.0.truncate(below))
+    }
+
+    fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError> {
+        self.write(RARELY, || self.0.truncate_tail(from))
+    }
+
+    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.write(RARELY, || self.0.checkpoint_write(changes))
+    }
+
+    fn checkpoint_flush(&self) -> Result<(), StoreError> {
+        self.between();
+        self.0.checkpoint_flush()
+    }
+
+    fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.checkpoint_get(tree, key)
+    }
+
+    fn checkpoint_scan(
+        &self,
+        low: Option<&CheckpointKey>,
+        high: Option<&CheckpointKey>,
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        self.0.checkpoint_scan(low, high, visit)
+    }
+
+    fn checkpoint_drop(&self, tree: TreeId) -> Result<(), StoreError> {
+        self.write(RARELY, || self.0.checkpoint_drop(tree))
+    }
+
+    fn checkpoint_cuts(&self) -> Result<Vec<CheckpointKey>, StoreError> {
+        self.0.checkpoint_cuts()
+    }
+
+    fn meta_get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.meta_get(key)
+    }
+
+    fn meta_put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
+        self.between();
+        self.0.meta_put(key, value)
+    }
+}
+
+impl Simulation {
+    /// Whether a fault strikes now, once in so many chances. Never beside another one that has
+    /// ended this life already.
+    fn strikes(&self, once_in: u64, what: &'static str) -> bool {
+        if self.is_over() || *self.failed.borrow() || *self.sheltered.borrow() {
+            return false;
+        }
+        let strikes = self.below(once_in) == 0;
+        if strikes {
+            self.note(what, 0, 0);
+            self.count(what);
+        }
+        strikes
+    }
+
+    /// Between two operations of the log: what if the process died just here? Mostly that is
+    /// only looked at, on a copy; sometimes this life ends, and what it does until it notices
+    /// reaches no disk and no client.
+    fn between_log_operations(&self) {
+        if self.is_over() || *self.sheltered.borrow() {
+            return;
+        }
+        *self.in_log.borrow_mut() += 1;
+        match self.below(600) {
+            0..8 => self.guarded(|| self.look_at_a_crash()),
+            8 => {
+                self.acknowledge();
+                self.note("crash between operations", 0, 0);
+                self.count("crash between operations");
+                let image = self.crashed_store();
+                *self.doomed.borrow_mut() = Some(image);
+            }
+            _ => {}
+        }
+        *self.in_log.borrow_mut() -= 1;
+    }
+
+    /// The sync takes its time: others go on.
+    fn while_syncing(&self) {
+        if *self.depth.borrow() >= DEPTH_MAX {
+            return;
+        }
+        *self.depth.borrow_mut() += 1;
+        *self.in_log.borrow_mut() += 1;
+        self.guarded(|| {
+            for _ in 0..=self.below(4) {
+                self.step();
+            }
+        });
+        *self.in_log.borrow_mut() -= 1;
+        *self.depth.borrow_mut() -= 1;
+    }
+
+    pub fn step_log(&self) {
+        if *self.in_log.borrow() > 0 {
+            return;
+        }
+        match self.engine().step_log() {
+            Ok(_) => {}
+            Err(StoreError::Full(_)) => {}
+            Err(error) if *self.failed.borrow() => self.note("log failed", error.to_string().len() as i64, 0),
+            Err(error) => self.expect(Err(format!("the log is not written: {error}"))),
+        }
+        self.acknowledge();
+    }
+
+    /// Tells clients whose commits are durable. What they were told must never be lost.
+    pub fn acknowledge(&self) {
+        if self.is_over() {
+            return;
+        }
+        self.collect();
+        let engine = self.engine();
+        let committed = self.committed.borrow();
+        let mut acknowledged = self.acknowledged.borrow_mut();
+        for (id, epoch) in committed.iter() {
+            if !acknowledged.contains(id) && engine.is_durable(*epoch) {
+                acknowledged.insert(*id);
+            }
+        }
+    }
+
+    pub fn checkpoint(&self) {
+        // Waits for its slices, so only where nothing is held further down the stack, and with
+        // every commit durable.
+        if *self.depth.borrow() > 0 || *self.in_log.borrow() > 0 || *self.failed.borrow() {
+            return;
+        }
+        // It waits on this thread, which nobody else could help.
+        self.settle();
+        self.step_log();
+        self.note("checkpoint", 0, 0);
+        self.checkpointing.replace(true);
+        let mut done = false;
+        self.alone(|engine| done = engine.checkpoint().is_ok());
+        self.checkpointing.replace(false);
+        self.settle();
+        if done {
+            self.count("checkpoint");
+        }
+    }
+
+    /// Between two slices of a checkpoint, somebody changes rows and ranges, and the log goes
+    /// on.
+    pub fn beside_checkpoint(&self) {
+        if self.is_over() {
+            return;
+        }
+        self.checkpointing.replace(false);
+        self.guarded(|| match self.below(8) {
+            0 => self.submit_transfer(),
+            1 => self.repartition(),
+            2 => self.step_log(),
+            _ => {}
+        });
+        self.checkpointing.replace(true);
+    }
+
+    /// Time leaps: the wall clock either way, the other one forwards.
+    pub fn jump_clock(&self) {
+        let forward = self.below(600_000_000_000);
+        let wall = self.below(172_800_000_000) as i64 - 86_400_000_000;
+        self.note("clock jump", forward as i64, wall);
+        self.count("clock jump");
+        self.clock.jump(forward, wall);
+    }
+
+    /// A core goes: its executor ends, and its partitions move to others. Or one comes back.
+    pub fn change_cores(&self) {
+        let engine = self.engine();
+        let driven: Vec<usize> = {
+            let handles = self.handles.borrow();
+            (0..handles.len()).filter(|&at| handles[at].is_some()).collect()
+        };
+        if driven.len() < usize::from(EXECUTORS) {
+            let at = (0..usize::from(EXECUTORS)).find(|at| !driven.contains(at)).unwrap_or(0);
+            // Its last slice may still be running, further down the stack.
+            if let Some(handle) = engine.attach_executor(ExecutorId(at as u16)) {
+                self.note("core returned", at as i64, 0);
+                self.handles.borrow_mut()[at] = Some(Rc::new(handle));
+            }
+            return;
+        }
+        let at = driven[self.below(driven.len() as u64) as usize];
+        self.note("core taken", at as i64, 0);
+        self.count("core taken");
+        let gone = self.handles.borrow_mut()[at].take();
+        drop(gone);
+        for partition in engine.partitions() {
+            if usize::from(partition.home.0) == at && partition.group != REFERENCE_GROUP {
+                let to =
+                    ExecutorId((at as u16 + 1 + self.below(u64::from(EXECUTORS) - 1) as u16) % EXECUTORS);
+                let change = Repartition::Move { partition: partition.id, to };
+                let submission = engine.repartition(change, "core taken");
+                self.changes.borrow_mut().push(("move", submission));
+            }
+        }
+    }
+
+    /// What a crash at this very point would leave.
+    pub fn look_at_a_crash(&self) {
+        if self.is_over() {
+            return;
+        }
+        self.acknowledge();
+        let store = self.crashed_store();
+        let quiet = Quiet::new();
+        let engine = reopen_stepped(&store);
+        self.check_recovered(&engine);
+        drop(engine);
+        drop(quiet);
+        self.count("looked");
+    }
+
+    fn crashed_store(&self) -> MemoryStore {
+        let store = self.store.borrow();
+        let unsynced = store.unsynced_writes();
+        let survivors = match self.below(4) {
+            0 => Survivors::Synced,
+            1 => Survivors::All,
+            2 => Survivors::First(self.below(unsynced as u64 + 1) as usize),
+            _ => Survivors::Torn(self.below(unsynced as u64 + 1) as usize, self.below(256) as u8),
+        };
+        if unsynced > 0 {
+            match survivors {
+                Survivors::Synced | Survivors::First(_) => self.count("lost write"),
+                Survivors::Torn(..) => self.count("torn write"),
+                Survivors::All => {}
+            }
+        }
+        self.note("survivors", unsynced as i64, 0);
+        store.crash(survivors)
+    }
+
+    /// Invariant 5: the state is that of a prefix of the commits, with every acknowledged one.
+    pub fn check_recovered(&self, engine: &Engine) -> Whole {
+        let found = unpredicted(engine, |txn| whole(txn, Walk::Up)).0.expect("scanned");
+        self.expect(self.history.borrow().check_recovered(&found));
+        let there: BTreeSet<i64> = found.lists.values().flatten().copied().collect();
+        assert_eq!(there, traces(engine), "traces and lists of the same transfers");
+        let lost: Vec<_> = self.acknowledged.borrow().difference(&there).copied().collect();
+        self.expect(if lost.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("acknowledged transfers are lost: {lost:?}"))
+        });
+        // A prefix: nothing of a later epoch without everything of an earlier one.
+        let committed = self.committed.borrow();
+        let newest = committed.iter().filter(|(id, _)| there.contains(id)).map(|(_, epoch)| *epoch).max();
+        let missing = committed.iter().find(|(id, epoch)| !there.contains(id) && Some(**epoch) <= newest);
+        self.expect(match missing {
+            None => Ok(()),
+            Some((id, epoch)) => Err(format!("{id} of epoch {epoch} is missing below {newest:?}")),
+        });
+        let (price, mirror) =
+            unpredicted(engine, |txn| Ok((mirror_price(txn)?, mirrored(txn)?))).0.expect("read");
+        assert_eq!(price, mirror, "a reference row and its mirror");
+        check_indexes(engine);
+        found
+    }
+
+    /// Dies, and starts again from what the disk has.
+    pub fn crash(&self, seed: u64) {
+        self.acknowledge();
+        self.expect(self.history.borrow().check_order());
+        let doomed = self.doomed.borrow_mut().take();
+        let store = doomed.unwrap_or_else(|| self.crashed_store());
+        self.forget();
+        *self.store.borrow_mut() = store;
+        *self.failed.borrow_mut() = false;
+        *self.depth.borrow_mut() = DEPTH_MAX;
+        self.open(seed);
+        self.alone(|engine| {
+            let found = self.check_recovered(engine);
+            // What was not durable and is gone may be gone; what survived counts from now on.
+            let there = found.lists.values().flatten();
+            *self.committed.borrow_mut() = there.map(|id| (*id, Epoch(0))).collect();
+            self.history.borrow_mut().restart(&found);
+        });
+        *self.depth.borrow_mut() = 0;
+        self.note("crash", 0, 0);
+        self.count("crash");
+    }
+}
+
+/// While this lives nothing comes between, as far as this thread's engines are concerned.
+pub struct Quiet(Option<Rc<Simulation>>);
+
+impl Quiet {
+    pub fn new() -> Self {
+        Self(SIMULATION.with(|simulation| simulation.borrow_mut().take()))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        SIMULATION.with(|simulation| *simulation.borrow_mut() = before);
+    }
+}
+
+/// A clock that moves by one microsecond a look, and leaps when told to.
+#[derive(Default)]
+pub struct LeapingClock(Mutex<(u64, i64)>);
+
+impl LeapingClock {
+    pub fn jump(&self, nanos: u64, wall_micros: i64) {
+        let mut clock = self.0.lock().expect("one thread");
+        clock.0 += nanos;
+        clock.1 += wall_micros;
+    }
+}
+
+impl Clock for LeapingClock {
+    fn wall_micros(&self) -> i64 {
+        let nanos = self.monotonic_nanos();
+        let wall = self.0.lock().expect("one thread").1;
+        Duration::from_nanos(nanos).as_micros() as i64 + wall
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        let mut clock = self.0.lock().expect("one thread");
+        clock.0 += 1_000;
+        clock.0
+    }
+}
