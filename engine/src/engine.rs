@@ -220,7 +220,14 @@ impl Engine {
     /// allow.
     pub fn split(&self, group: GroupId, key: &[u8], rows_min: u64) -> Submission<SplitPartition> {
         let key = KeyBuf::from_slice(key);
-        let program = SplitPartition { group, key, rows_min, reason: "asked for", split_at: None };
+        let program = SplitPartition {
+            group,
+            key,
+            rows_min,
+            partitions_max: usize::MAX,
+            reason: "asked for",
+            split_at: None,
+        };
         self.submit(program, SubmitOptions::default())
     }
 

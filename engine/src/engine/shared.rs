@@ -403,17 +403,22 @@ impl Shared {
             return;
         }
         let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
-        let reason = if largest >= self.config.split_rows {
-            "size"
+        let (reason, partitions_max) = if largest >= self.config.split_rows {
+            ("size", usize::MAX)
         } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group, rows) {
-            "spread over executors"
+            ("spread over executors", PARTITIONS_PER_EXECUTOR * self.executors.len())
         } else {
             return;
         };
         data.split_again_rows = rows * 2;
-        let key = data.low.clone();
-        let split =
-            SplitPartition { group: partition.group, key, rows_min: rows / 2, reason, split_at: None };
+        let split = SplitPartition {
+            group: partition.group,
+            key: data.low.clone(),
+            rows_min: rows / 2,
+            partitions_max,
+            reason,
+            split_at: None,
+        };
         drop(super::submit_on(self, split, super::SubmitOptions::default()));
     }
 

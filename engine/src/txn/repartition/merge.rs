@@ -143,7 +143,7 @@ impl Program for Repartitioning {
 impl Txn<'_> {
     /// The routing table of now. What it says of partitions that this transaction holds stays
     /// true while it holds them.
-    fn current_routing(&mut self) -> std::sync::Arc<RoutingTable> {
+    pub(super) fn current_routing(&mut self) -> std::sync::Arc<RoutingTable> {
         self.worker.refresh(self.shared);
         self.worker.routing.clone()
     }

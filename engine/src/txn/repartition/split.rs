@@ -17,6 +17,8 @@ pub struct SplitPartition {
     pub key: KeyBuf,
     /// Do nothing unless the partition has at least this many rows.
     pub rows_min: u64,
+    /// Do nothing if the group has this many partitions by now.
+    pub partitions_max: usize,
     pub reason: &'static str,
     /// Set by the run: where it was split.
     pub split_at: Option<KeyBuf>,
@@ -41,7 +43,8 @@ impl Program for SplitPartition {
         let partition = txn.partition_for(self.group, &self.key)?;
         // SAFETY: held by the transaction; the reference ends before the split below.
         let data = unsafe { partition.data_mut() };
-        if data.rows() < self.rows_min.max(2) {
+        let partitions = txn.current_routing().routes(self.group).len();
+        if data.rows() < self.rows_min.max(2) || partitions >= self.partitions_max {
             return Ok(());
         }
         let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return Ok(()) };
