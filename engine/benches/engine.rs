@@ -15,7 +15,8 @@ use archipel_engine::schema::{KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::{
-    ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, Stop, SubmitOptions, TableMeta, Txn,
+    ClaimSet, DdlOp, Engine, EngineConfig, Program, RoutingTable, SliceBudget, Stop, SubmitOptions,
+    TableMeta, Txn,
 };
 
 const TABLE: TreeId = TreeId(100);
@@ -118,11 +119,13 @@ fn measure(engine: &Engine, threads: u16, kind: &Kind) -> (f64, f64) {
             let (engine, stop, table, kind) = (engine.clone(), stop.clone(), table.clone(), kind.clone());
             let (send, receive) = std::sync::mpsc::channel();
             let inner = engine.clone();
-            let body = Box::new(move |_handle: archipel_engine::ExecutorHandle| {
+            let body = Box::new(move |handle: archipel_engine::ExecutorHandle| {
                 let mut random = RandomStream::new(u64::from(thread));
                 let mut count = 0u64;
                 let (begin, begin_cpu) = (Instant::now(), thread_cpu_nanos());
                 while !stop.load(Ordering::Relaxed) {
+                    // As a server's executors do between programs: a split may be queued.
+                    handle.drain(SliceBudget::default());
                     for _ in 0..64 {
                         let id = i64::from(thread) * share + random.below(share as u64) as i64;
                         let program = One { table: table.clone(), key: key(id), kind: kind.clone(), seen: 0 };
