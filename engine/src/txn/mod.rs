@@ -35,6 +35,7 @@ mod ddl;
 mod early;
 mod epoch;
 #[cfg(test)]
+#[path = "epoch/tests.rs"]
 mod epoch_tests;
 mod fan_out;
 mod interactive;

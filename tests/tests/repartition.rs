@@ -1,0 +1,140 @@
+//! Partitions changed by hand while a server works: by SQL, with its errors, beside TPC-C.
+
+use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use tokio_postgres::Client;
+
+async fn ask(client: &Client, query: &str) -> Vec<Vec<String>> {
+    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    messages
+        .into_iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|at| row.get(at).unwrap_or("").to_owned()).collect())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+async fn refused(client: &Client, query: &str) -> (String, String) {
+    let error = client.simple_query(query).await.expect_err("the change contradicts what there is");
+    let error = error.as_db_error().expect("the server says why");
+    (error.code().code().to_owned(), error.message().to_owned())
+}
+
+async fn partitions_of(client: &Client, table: &str) -> Vec<(i32, String, i32)> {
+    let query = format!(
+        "SELECT partition, coalesce(low, ''), executor FROM archipel.partitions WHERE tables LIKE '%{table}%'"
+    );
+    let rows = ask(client, &query).await;
+    rows.into_iter()
+        .map(|row| (row[0].parse().expect("a number"), row[1].clone(), row[2].parse().expect("a number")))
+        .collect()
+}
+
+#[tokio::test]
+async fn partitions_are_split_merged_and_moved_by_hand_and_stay_so() {
+    let mut server = Server::start(&["archipel.executors=2"]);
+    let client = connect(&server.url()).await;
+    ask(&client, "CREATE TABLE ledger (id integer PRIMARY KEY, amount integer NOT NULL)").await;
+    ask(&client, "INSERT INTO ledger SELECT g, g FROM generate_series(1, 1000) g").await;
+    for key in [250, 500, 750] {
+        ask(&client, &format!("SELECT archipel.split_partition('ledger', '{key}')")).await;
+    }
+    let parts = partitions_of(&client, "ledger").await;
+    assert_eq!(parts.iter().map(|part| part.1.as_str()).collect::<Vec<_>>(), ["", "250", "500", "750"]);
+    let (first, second, third) = (parts[0].0, parts[1].0, parts[2].0);
+
+    let state = |(state, message): (String, String)| format!("{state} {message}");
+    assert_eq!(
+        state(refused(&client, "SELECT archipel.split_partition('ledger', '500')").await),
+        format!("22023 partition {third} begins at this key already")
+    );
+    assert_eq!(
+        state(refused(&client, &format!("SELECT archipel.merge_partitions({first}, {third})")).await),
+        format!("22023 partitions {first} and {third} are not neighbours of one group")
+    );
+    assert_eq!(
+        state(refused(&client, &format!("SELECT archipel.merge_partitions({first}, {first})")).await),
+        format!("22023 partition {first} cannot be merged with itself")
+    );
+    assert_eq!(
+        state(refused(&client, "SELECT archipel.merge_partitions(1, 99999)").await),
+        "42704 partition 99999 does not exist"
+    );
+    assert_eq!(
+        state(refused(&client, &format!("SELECT archipel.move_partition({first}, 77)")).await),
+        "42704 executor 77 does not exist"
+    );
+    assert_eq!(
+        state(refused(&client, &format!("SELECT archipel.move_partition({first}, island => 9)")).await),
+        "42704 island 9 does not exist"
+    );
+    assert_eq!(partitions_of(&client, "ledger").await, parts, "a refusal changes nothing");
+
+    let other = 1 - parts[1].2;
+    ask(&client, &format!("SELECT archipel.move_partition({second}, {other})")).await;
+    ask(&client, &format!("SELECT archipel.merge_partitions({third}, {second})")).await;
+    let shape = |parts: Vec<(i32, String, i32)>| -> Vec<(String, i32)> {
+        parts.into_iter().map(|part| (part.1, part.2)).collect()
+    };
+    let now = partitions_of(&client, "ledger").await;
+    assert_eq!((now.len(), now[1].0, now[1].2), (3, second, other));
+    let total = "SELECT count(*), sum(amount), min(id), max(id) FROM ledger";
+    assert_eq!(ask(&client, total).await, [["1000", "500500", "1", "1000"]]);
+    let told = "SELECT action FROM archipel.repartitions WHERE tables = 'ledger' AND reason = 'asked for'";
+    let told: Vec<String> = ask(&client, told).await.into_iter().flatten().collect();
+    assert_eq!(told, ["split", "split", "split", "move", "merge"]);
+
+    // Boundaries and homes are logged like data.
+    drop(client);
+    server.kill();
+    server.restart();
+    let client = connect(&server.url()).await;
+    assert_eq!(shape(partitions_of(&client, "ledger").await), shape(now));
+    assert_eq!(ask(&client, total).await, [["1000", "500500", "1", "1000"]]);
+}
+
+/// A load ends spread over the executors, and TPC-C's books balance whatever happens to the
+/// ranges its transactions run in.
+#[tokio::test]
+async fn tpcc_goes_on_while_its_partitions_change() {
+    let server = Server::start(&["archipel.executors=2"]);
+    let url = server.url();
+    workload(&["load", "tpcc", "--scale", "4", "--url", &url], false);
+    let client = connect(&url).await;
+    let parts = partitions_of(&client, "warehouse").await;
+    assert_eq!(parts.len(), 4, "one partition a warehouse: {parts:?}");
+    for executor in 0..2 {
+        let homes = parts.iter().filter(|part| part.2 == executor).count();
+        assert_eq!(homes, 2, "executor {executor} has its share: {parts:?}");
+    }
+
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let log = directory.path().join("run.log");
+    let run = ["run", "tpcc", "--scale", "4", "--url", &url, "--duration", "4", "--quiet"];
+    let mut running = spawn_workload(&run, &log);
+    let mut changes = 0;
+    while running.try_wait().expect("a child can be asked for its status").is_none() {
+        let parts = partitions_of(&client, "warehouse").await;
+        let at = changes % parts.len();
+        let change = match changes % 3 {
+            0 if parts.len() > 1 => {
+                let at = at.min(parts.len() - 2);
+                format!("SELECT archipel.merge_partitions({}, {})", parts[at].0, parts[at + 1].0)
+            }
+            1 => format!("SELECT archipel.move_partition({}, {})", parts[at].0, 1 - parts[at].2),
+            _ => format!("SELECT archipel.split_partition('warehouse', '{}')", 2 + changes % 3),
+        };
+        // A boundary that is there already is refused; nothing else is.
+        if let Err(error) = client.simple_query(&change).await {
+            assert_eq!(error.code().map(|code| code.code()), Some("22023"), "{change}: {error:?}");
+        }
+        changes += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let status = running.wait().expect("a child ends");
+    assert!(status.success(), "{}", std::fs::read_to_string(&log).unwrap_or_default());
+    assert!(changes > 20, "only {changes} changes");
+    workload(&["check", "tpcc", "--url", &url], false);
+}
