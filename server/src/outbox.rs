@@ -3,8 +3,9 @@
 //! An executor thread works off what has arrived on its connections, one after the other. Were
 //! each reply written on the spot, a client that shares the machine would be woken, and would
 //! interrupt the thread, once a call; a pipelining one would cost a system call a Sync. So ready
-//! replies gather here until the turn ends or a few connections have some, whatever is first:
-//! the wait is bounded by a handful of statements, and a lone client waits for nothing.
+//! replies gather here until the turn ends, a few connections have some, or a statement begins
+//! that is not known to be quick, whatever is first: the wait is bounded by a handful of quick
+//! statements, and a lone client waits for nothing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -43,7 +44,11 @@ impl Outbox {
         }
     }
 
-    fn write(&self) {
+    /// Writes what is ready.
+    pub fn write(&self) {
+        if self.waiting.borrow().is_empty() {
+            return;
+        }
         let mut waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         for connection in waiting.drain(..) {
             connection.write_ready();

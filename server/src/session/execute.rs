@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archipel_engine::id::TxnId;
 use archipel_engine::txn::{Interactive, Isolation, WaitEdge};
@@ -87,10 +87,16 @@ impl Session {
             }
             Body::Utility(statement) => {
                 let statement = statement.clone();
+                self.executor.outbox.write();
                 self.utility(&statement, prepared, params, formats, alone).await
             }
             Body::Rows(plan) => {
+                if !prepared.pace.is_quick() {
+                    self.executor.outbox.write();
+                }
+                let begun = Instant::now();
                 let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
+                prepared.pace.note(begun.elapsed());
                 self.complete(prepared, &ran);
                 Ok(())
             }
@@ -119,6 +125,7 @@ impl Session {
         self.allowed_now(prepared)?;
         let before = std::mem::take(&mut self.output);
         let depends_before = std::mem::replace(&mut self.depends_on, archipel_engine::id::Epoch(0));
+        self.executor.outbox.write();
         let result = match &prepared.body {
             Body::Rows(plan) => self
                 .run_rows(prepared, plan.clone(), params, formats, alone, false)

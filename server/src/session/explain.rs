@@ -86,6 +86,7 @@ impl Session {
             search_path: self.settings.effective().search_path.clone(),
             declared: Arc::from([]),
             session_dependent: true,
+            pace: Default::default(),
         });
         let run = self.statement_run(plan, Vec::new(), RowsTo::Nowhere);
         self.run_to_end(&prepared, run).await.map(|_| ())

@@ -2,8 +2,10 @@
 //!
 //! - [`cache`]   per executor thread, by text
 //! - [`prepare`] from text to [`Prepared`]
+//! - [`pace`]    whether a statement is quick
 
 pub mod cache;
+pub mod pace;
 pub(crate) mod prepare;
 
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub struct Prepared {
     pub declared: Arc<[archipel_sql::types::Oid]>,
     /// Holds what is true for this session only: not to be shared.
     pub session_dependent: bool,
+    pub pace: pace::Pace,
 }
 
 /// What running it means.

@@ -90,6 +90,8 @@ impl Session {
         mut statements: Vec<StatementText>,
         declared: &[Oid],
     ) -> Result<Arc<Prepared>> {
+        // Compiling takes longer than replies should wait.
+        self.executor.outbox.write();
         let statement = statements.pop().map(|only| only.statement);
         let mut prepared = Prepared {
             text: text.clone(),
@@ -101,6 +103,7 @@ impl Session {
             search_path: self.settings.effective().search_path.clone(),
             declared: declared.into(),
             session_dependent: false,
+            pace: Default::default(),
         };
         match statement {
             None => {}
