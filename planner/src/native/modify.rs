@@ -176,7 +176,8 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Update { target, targets: Targets { node, key, kept, returning }, change })
+        let targets = Targets::new(node, key, kept, returning, update.returning.as_ref());
+        Ok(Update { target, targets, change })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -209,7 +210,8 @@ impl Compiler<'_> {
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
         let target = Target::new(table, meta);
-        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children })
+        let targets = Targets::new(node, key, kept, returning, delete.returning.as_ref());
+        Ok(Delete { target, targets, children })
     }
 }
 
@@ -344,7 +346,7 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() {
+        if !self.targets.at_once {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -418,7 +420,7 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() {
+        if !self.targets.at_once {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
