@@ -36,6 +36,13 @@ impl std::fmt::Display for Status {
     }
 }
 
+impl Status {
+    /// Whether two runs of a spec came out the same: reasons to differ are for the reader.
+    fn is_as_good_as(&self, other: &Status) -> bool {
+        matches!((self, other), (Status::Differs(_), Status::Differs(_))) || self == other
+    }
+}
+
 fn recorded() -> BTreeMap<String, Status> {
     let text = std::fs::read_to_string(archipel_tests::file("isolation/status")).unwrap_or_default();
     text.lines()
@@ -127,10 +134,18 @@ fn isolation_specs_have_the_status_they_are_said_to_have() {
                 let mut server = Server::start(&[]);
                 loop {
                     let Some(name) = left.lock().expect("no thread panicked").next() else { break };
-                    let (status, lasting) = run(&tester, name, &server.url());
-                    found.lock().expect("no thread panicked").insert(name.clone(), status);
-                    if !lasting || !runtime.block_on(clean(&server.url())) {
-                        server = Server::start(&[]);
+                    // On a busy machine a step may look as if it waited: a surprise is looked at
+                    // twice.
+                    for _ in 0..2 {
+                        let (status, lasting) = run(&tester, name, &server.url());
+                        let expected = recorded.get(name).is_some_and(|before| before.is_as_good_as(&status));
+                        found.lock().expect("no thread panicked").insert(name.clone(), status);
+                        if !lasting || !runtime.block_on(clean(&server.url())) {
+                            server = Server::start(&[]);
+                        }
+                        if expected {
+                            break;
+                        }
                     }
                 }
             });
@@ -143,11 +158,7 @@ fn isolation_specs_have_the_status_they_are_said_to_have() {
     }
     let mut wrong = String::new();
     for (name, status) in &found {
-        let same = match (recorded.get(name), status) {
-            (Some(Status::Differs(_)), Status::Differs(_)) => true,
-            (before, now) => before == Some(now),
-        };
-        if !same {
+        if !recorded.get(name).is_some_and(|before| before.is_as_good_as(status)) {
             let before = recorded.get(name).map_or("nothing".to_owned(), Status::to_string);
             // Writing to a String cannot fail.
             let _ = writeln!(wrong, "{name}: {status}; tests/isolation/status says {before}");

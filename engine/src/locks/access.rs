@@ -89,9 +89,9 @@ impl Txn<'_> {
         Ok(())
     }
 
-    #[cold]
+    #[inline(never)]
     fn admit_slowly(&mut self, root: &mut Root, place: Place, mode: ObjectMode) -> Result<(), Stop> {
-        if self.is_maintenance() {
+        if self.is_maintenance() || self.admitted(place.id, mode) {
             return Ok(());
         }
         let Some(state) = self.interactive_state().cloned() else {
@@ -99,9 +99,6 @@ impl Txn<'_> {
             root.locked = self.pass_by(table, mode)?;
             return Ok(());
         };
-        if self.admitted(place.id, mode) {
-            return Ok(());
-        }
         // An index is reached through its table, which asks for itself.
         if self.table(place.id).is_some() {
             if !root.locked {
@@ -194,6 +191,9 @@ impl Txn<'_> {
         for client in self.shared().clients() {
             let Some(state) = client.interactive() else { continue };
             let mut held = state.objects.0.lock();
+            if state.is_ended() {
+                continue;
+            }
             let Some(at) = held.weak.iter().position(|(id, _)| *id == table) else { continue };
             let (_, bits) = held.weak.swap_remove(at);
             for mode in ObjectMode::of_bits(bits) {

@@ -140,7 +140,7 @@ impl InteractiveState {
         self.phase.load(Ordering::Acquire) == ACTIVE
     }
 
-    fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.phase.load(Ordering::Acquire) == ENDED
     }
 

@@ -176,8 +176,7 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let targets = Targets::new(node, key, kept, returning, update.returning.as_ref());
-        Ok(Update { target, targets, change })
+        Ok(Update { target, targets: Targets { node, key, kept, returning }, change })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -210,8 +209,7 @@ impl Compiler<'_> {
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
         let target = Target::new(table, meta);
-        let targets = Targets::new(node, key, kept, returning, delete.returning.as_ref());
-        Ok(Delete { target, targets, children })
+        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children })
     }
 }
 
@@ -346,7 +344,7 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.at_once {
+        if !self.targets.is_single() {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -420,7 +418,7 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.at_once {
+        if !self.targets.is_single() {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }

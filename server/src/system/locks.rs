@@ -2,7 +2,8 @@
 //!
 //! Locked rows are not listed, as in PostgreSQL: whoever waits for a row waits for the
 //! transaction that locks it, and every transaction that has written or locked rows holds its
-//! own number.
+//! own number. A statement that writes a table reads it first, here: the table is listed in both
+//! modes.
 
 use archipel_engine::id::{TreeId, TxnId};
 use archipel_engine::{Client, LockTag, ObjectMode, WaitOn};
