@@ -3,14 +3,27 @@
 mod common;
 
 use common::Server;
-use tokio_postgres::NoTls;
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Connection, NoTls, Socket};
+
+/// The server listens on its sockets one after the other, and has been seen on the first.
+async fn connect(url: &str) -> (Client, Connection<Socket, NoTlsStream>) {
+    let begun = std::time::Instant::now();
+    loop {
+        match tokio_postgres::connect(url, NoTls).await {
+            Ok(connected) => return connected,
+            Err(error) => assert!(begun.elapsed().as_secs() < 20, "{error:?}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
 
 #[tokio::test]
 async fn a_client_on_the_unix_socket_is_served_and_the_files_go_with_the_server() {
     let mut server = Server::start(&[]);
     let folder = server.directory.path().to_owned();
     let url = format!("postgresql://archipel@/archipel?host={}&port={}", folder.display(), server.port);
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    let (client, connection) = connect(&url).await;
     let served = tokio::spawn(connection);
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
     // More than a socket holds, both ways.
@@ -59,15 +72,7 @@ async fn a_socket_left_behind_by_a_killed_server_is_replaced() {
         server.directory.path().display(),
         server.port
     );
-    // The server listens on its sockets one after the other.
-    let begun = std::time::Instant::now();
-    let (client, connection) = loop {
-        match tokio_postgres::connect(&url, NoTls).await {
-            Ok(connected) => break connected,
-            Err(error) => assert!(begun.elapsed().as_secs() < 20, "{error:?}"),
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    };
+    let (client, connection) = connect(&url).await;
     tokio::spawn(connection);
     client.batch_execute("SELECT 1").await.unwrap();
 }
