@@ -144,10 +144,19 @@ async fn definitions_in_a_block_happen_together_or_not_at_all() {
     client.batch_execute("ROLLBACK TO s; CREATE TABLE c (id int REFERENCES a); COMMIT").await.unwrap();
     client.batch_execute("INSERT INTO a VALUES (1); INSERT INTO c VALUES (1)").await.unwrap();
     client.batch_execute("SELECT * FROM b").await.unwrap_err();
-    client.batch_execute("BEGIN; INSERT INTO a VALUES (2)").await.unwrap();
-    let mixed = client.batch_execute("CREATE TABLE d (id int PRIMARY KEY)").await.unwrap_err();
-    assert_eq!(mixed.code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+    client
+        .batch_execute(
+            "BEGIN; INSERT INTO a VALUES (2); CREATE TABLE d (id int PRIMARY KEY); INSERT INTO d VALUES (2);
+             ALTER TABLE a ADD COLUMN label text",
+        )
+        .await
+        .unwrap();
+    // How its rows are stored changes with the commit.
+    let early = client.batch_execute("UPDATE a SET label = 'x'").await.unwrap_err();
+    assert_eq!(early.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
     client.batch_execute("ROLLBACK").await.unwrap();
+    let error = client.batch_execute("SELECT * FROM d").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_TABLE));
 }
 
 #[tokio::test]

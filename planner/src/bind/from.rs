@@ -1,7 +1,6 @@
 //! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
 //! (transformFromClause).
 
-use archipel_sql::ast::{RowLockStrength, RowLockWait};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
@@ -472,39 +471,6 @@ impl Binder<'_, '_> {
         relation.schema = schema.map(str::to_owned);
         self.apply_alias(&mut relation, alias, None)?;
         Ok(relation)
-    }
-
-    /// The strongest lock this query asks for on a table; the strictest way of waiting.
-    fn lock_of(&self, name: Option<&str>) -> Option<RowLock> {
-        let mut result: Option<RowLock> = None;
-        for lock in &self.locks {
-            if lock.of.is_some() && lock.of.as_deref() != name {
-                continue;
-            }
-            let strength = match lock.strength {
-                RowLockStrength::KeyShare => LockStrength::KeyShare,
-                RowLockStrength::Share => LockStrength::Share,
-                RowLockStrength::NoKeyUpdate => LockStrength::NoKeyUpdate,
-                RowLockStrength::Update => LockStrength::Update,
-            };
-            let wait = match lock.wait {
-                RowLockWait::Block => LockWait::Block,
-                RowLockWait::NoWait => LockWait::NoWait,
-                RowLockWait::SkipLocked => LockWait::SkipLocked,
-            };
-            result = Some(match result {
-                None => RowLock { strength, wait },
-                Some(known) => RowLock {
-                    strength: known.strength.max(strength),
-                    wait: match (known.wait, wait) {
-                        (LockWait::NoWait, _) | (_, LockWait::NoWait) => LockWait::NoWait,
-                        (LockWait::SkipLocked, _) | (_, LockWait::SkipLocked) => LockWait::SkipLocked,
-                        _ => LockWait::Block,
-                    },
-                },
-            });
-        }
-        result
     }
 
     /// Renames a relation and its columns. `function` is the name of a function in FROM.

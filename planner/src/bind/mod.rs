@@ -5,7 +5,8 @@
 //! through in this order:
 //!
 //! - `cte`         WITH
-//! - [`query`]     set operations, ORDER BY and LIMIT of a whole query, row locks
+//! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
+//! - [`lock`]      row locks
 //! - [`from`], `from_function` tables, subqueries, functions and joins: the row a query reads
 //! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
@@ -38,6 +39,7 @@ pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
 pub mod literal;
+mod lock;
 pub mod modify;
 pub mod name;
 pub(crate) mod overload;

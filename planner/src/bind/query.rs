@@ -1,6 +1,6 @@
 //! Whole queries: WITH, set operations, VALUES, and the ORDER BY, LIMIT and locks around them.
 
-use archipel_sql::ast::{RowLockClause, row_lock};
+use archipel_sql::ast::RowLockClause;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::expr::unnest;
+use super::lock::lock_refused;
 use super::name::ident_name;
 use super::scope::{Level, LevelKind};
 use super::span::item_span;
@@ -585,25 +586,6 @@ impl Binder<'_, '_> {
             None => self.operator_of(name, oid, oid).is_ok(),
         }
     }
-
-    /// The row locks of a query, with those its surroundings ask for.
-    pub(crate) fn row_locks(
-        &self,
-        clauses: &[LockClause],
-        inherited: Vec<RowLockClause>,
-    ) -> Result<Vec<RowLockClause>> {
-        let mut locks = inherited;
-        for clause in clauses {
-            locks.push(row_lock(clause)?);
-        }
-        Ok(locks)
-    }
-}
-
-fn lock_refused(locks: &[LockClause], why: &str) -> SqlError {
-    let strength = locks.first().and_then(|lock| row_lock(lock).ok()).map(|lock| lock.strength);
-    let strength = strength.map_or("UPDATE", |strength| strength.as_str());
-    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("FOR {strength} {why}"))
 }
 
 pub(crate) fn set_quantifier(quantifier: SetQuantifier) -> Result<bool> {

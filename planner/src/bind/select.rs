@@ -6,7 +6,7 @@
 //!
 //! Sort keys that are no output columns are computed beside them ("junk") and dropped at the end.
 
-use archipel_sql::ast::{RowLockClause, RowLockWait, row_lock};
+use archipel_sql::ast::RowLockClause;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -17,6 +17,7 @@ use sqlparser::tokenizer::Span;
 
 use super::expr::unnest;
 use super::grouping::{Grouping, output_target};
+use super::lock::{require_lockable, require_locked_names, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::query::Options;
 use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
@@ -44,15 +45,15 @@ struct Order {
 }
 
 /// Everything a SELECT says, bound against its FROM row.
-struct Parts {
+pub(super) struct Parts {
     targets: Vec<Target>,
     filter: Option<BoundExpr>,
-    having: Option<BoundExpr>,
+    pub(super) having: Option<BoundExpr>,
     order: Vec<Order>,
-    grouping: Option<Grouping>,
+    pub(super) grouping: Option<Grouping>,
     /// DISTINCT ON, as places of targets.
-    distinct_on: Option<Vec<usize>>,
-    distinct: bool,
+    pub(super) distinct_on: Option<Vec<usize>>,
+    pub(super) distinct: bool,
 }
 
 impl Binder<'_, '_> {
@@ -70,35 +71,14 @@ impl Binder<'_, '_> {
         let source = self.bind_from_clause(&select.from);
         let locks = std::mem::replace(&mut self.locks, outer);
         let (rel, relations) = source?;
-        for lock in locks.iter().filter(|_| explicit) {
-            if let Some(of) = &lock.of
-                && !relations.iter().any(|relation| relation.name.as_ref() == Some(of))
-            {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!(
-                        "relation \"{of}\" in FOR {} clause not found in FROM clause",
-                        lock.strength.as_str()
-                    ),
-                ));
-            }
+        if explicit {
+            require_locked_names(&locks, &relations)?;
         }
         let level = Level::new(LevelKind::Query, relations);
         let (parts, level) =
             self.with_level(level, |binder| binder.select_parts(select, options, resolve_unknowns))?;
         if let Some(lock) = locks.last() {
-            refuse_lock(lock, &parts, &level)?;
-        }
-        if let Some(lock) = locks.last()
-            && locks_nullable(&rel, false)
-        {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!(
-                    "FOR {} cannot be applied to the nullable side of an outer join",
-                    lock.strength.as_str()
-                ),
-            ));
+            require_lockable(lock, &rel, &parts, &level)?;
         }
         self.assemble(rel, parts, level, options, !locks.is_empty())
     }
@@ -682,44 +662,4 @@ fn refuse_wildcard_options(options: &WildcardAdditionalOptions) -> Result<()> {
         return Err(SqlError::unsupported("options of a * in a SELECT list"));
     }
     Ok(())
-}
-
-fn skips_locked(lock: &sqlparser::ast::LockClause) -> bool {
-    row_lock(lock).is_ok_and(|lock| lock.wait == RowLockWait::SkipLocked)
-}
-
-/// Whether a table of this query whose rows are to be locked may have none to lock.
-fn locks_nullable(rel: &Rel, nullable: bool) -> bool {
-    match rel {
-        Rel::Scan { lock, .. } => nullable && lock.is_some(),
-        Rel::Filter { input, .. } | Rel::Project { input, .. } => locks_nullable(input, nullable),
-        Rel::Join { kind, left, right, .. } => {
-            locks_nullable(left, nullable || matches!(kind, JoinKind::Right | JoinKind::Full))
-                || locks_nullable(right, nullable || matches!(kind, JoinKind::Left | JoinKind::Full))
-        }
-        _ => false,
-    }
-}
-
-/// Row locks need rows of tables, one to one (CheckSelectLocking).
-fn refuse_lock(lock: &RowLockClause, parts: &Parts, level: &Level) -> Result<()> {
-    let what = if parts.distinct || parts.distinct_on.is_some() {
-        "DISTINCT clause"
-    } else if parts.grouping.is_some() {
-        "GROUP BY clause"
-    } else if parts.having.is_some() {
-        "HAVING clause"
-    } else if !level.aggregates.is_empty() {
-        "aggregate functions"
-    } else if !level.windows.is_empty() {
-        "window functions"
-    } else if !level.sets.is_empty() {
-        "set-returning functions in the target list"
-    } else {
-        return Ok(());
-    };
-    Err(SqlError::new(
-        SqlState::FEATURE_NOT_SUPPORTED,
-        format!("FOR {} is not allowed with {what}", lock.strength.as_str()),
-    ))
 }

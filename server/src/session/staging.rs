@@ -195,7 +195,6 @@ fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
         && def.columns == table.def.columns
         && def.key == table.def.key
         && def.placement == table.def.placement
-        && def.indexes == table.def.indexes
 }
 
 /// The tables whose rows operations concern.
