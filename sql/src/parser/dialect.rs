@@ -146,6 +146,9 @@ impl Dialect for ArchipelDialect {
             parser.advance_token();
             return Some(Ok(Expr::IsNull(Box::new(left.clone()))));
         }
+        if is_word(token, "is") {
+            return self.is_distinct_from(parser, left);
+        }
         let negated = is_word(token, "not");
         let at = usize::from(negated);
         if is_word(&parser.peek_nth_token_ref(at).token, "between")
@@ -161,6 +164,25 @@ impl Dialect for ArchipelDialect {
 }
 
 impl ArchipelDialect {
+    /// `x IS [NOT] DISTINCT FROM y`: sqlparser takes everything that follows for `y`, but what
+    /// AND and OR join, and comparisons, are beyond it.
+    fn is_distinct_from(&self, parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
+        let negated = is_word(&parser.peek_nth_token_ref(1).token, "not");
+        let at = 1 + usize::from(negated);
+        if !is_word(&parser.peek_nth_token_ref(at).token, "distinct")
+            || !is_word(&parser.peek_nth_token_ref(at + 1).token, "from")
+        {
+            return None;
+        }
+        for _ in 0..at + 2 {
+            parser.advance_token();
+        }
+        let right = parser.parse_subexpr(self.prec_value(Precedence::Is));
+        let (left, make) =
+            (Box::new(left.clone()), if negated { Expr::IsNotDistinctFrom } else { Expr::IsDistinctFrom });
+        Some(right.map(|right| make(left, Box::new(right))))
+    }
+
     /// `x BETWEEN SYMMETRIC a AND b`, as PostgreSQL's analyser expands it.
     fn between_symmetric(
         &self,

@@ -658,3 +658,20 @@ fn a_locking_clause_belongs_to_its_statement_to_the_last_word() {
         assert_eq!(&text[statements[0].range.clone()], first);
     }
 }
+
+#[test]
+fn distinct_from_ends_before_and_and_or() {
+    for (text, grouped) in [
+        ("a is distinct from b and c", "(a is distinct from b) and c"),
+        ("a is not distinct from b + 1 or c", "(a is not distinct from (b + 1)) or c"),
+    ] {
+        let bare = |expression: sp::Expr| expression.to_string().replace(['(', ')'], "").to_lowercase();
+        let expression = parse_expression(text).unwrap();
+        assert_eq!(bare(expression.clone()), text);
+        let outer = |expression: &sp::Expr| match expression {
+            sp::Expr::BinaryOp { op, .. } => op.to_string(),
+            other => other.to_string(),
+        };
+        assert_eq!(outer(&expression), outer(&parse_expression(grouped).unwrap()), "{text}");
+    }
+}
