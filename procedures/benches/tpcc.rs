@@ -149,7 +149,7 @@ impl Mix for TpcC {
 
 fn main() {
     let args: Vec<u64> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
-    let warehouses = args.first().copied().unwrap_or(2).next_multiple_of(2) as i32;
+    let warehouses = args.first().copied().unwrap_or(8).next_multiple_of(2) as i32;
     let seconds = args.get(1).copied().unwrap_or(3);
     let db = load(warehouses);
     executors::measure(TpcC { warehouses }, &db, Duration::from_secs(seconds));
