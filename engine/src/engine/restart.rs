@@ -19,15 +19,12 @@ pub struct RecoverySpeed {
     pub rows_per_second: u64,
 }
 
-/// Below what one slow core does.
-const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 50 << 20, rows_per_second: 400_000 };
+/// What two cores of a small machine do at least.
+const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 100 << 20, rows_per_second: 2_000_000 };
 
 /// A shorter log says little about the speed.
 const MEASURED_LOG_BYTES_MIN: u64 = 32 << 20;
 const MEASURED_ROWS_MIN: u64 = 100_000;
-
-/// However slow the machine: a shorter log would keep it writing checkpoints.
-const LOG_BYTES_MIN: u64 = 16 << 20;
 
 const SPEED_KEY: &str = "recovery-speed";
 
@@ -102,12 +99,14 @@ impl RestartBound {
     }
 
     /// The length the log should stay below: what the target leaves beside the rows, a fifth
-    /// kept back; not so much that replaying it takes memory out of proportion.
+    /// kept back; not so much that replaying it takes memory out of proportion. It is at least
+    /// `checkpoint_bytes`: a target that the rows alone exceed cannot be met, and a shorter log
+    /// would keep the machine writing checkpoints for nothing.
     pub fn log_bytes_max(&self, rows: u64) -> u64 {
         let left = self.target.saturating_sub(self.estimate(rows, 0)).as_secs_f64();
         let fits = left * self.speed.log_bytes_per_second as f64 * 0.8;
         let in_memory = (self.memory_max_bytes / 8).max(self.checkpoint_bytes);
-        (fits as u64).max(LOG_BYTES_MIN).min(self.checkpoint_bytes.saturating_mul(4)).min(in_memory)
+        (fits as u64).max(self.checkpoint_bytes).min(self.checkpoint_bytes.saturating_mul(4)).min(in_memory)
     }
 
     /// The length of log at which a checkpoint begins.
@@ -125,7 +124,7 @@ mod tests {
         RestartBound {
             speed: RecoverySpeed { log_bytes_per_second: 100 << 20, rows_per_second: 1_000_000 },
             target: Duration::from_secs(target_seconds),
-            checkpoint_bytes: 1 << 30,
+            checkpoint_bytes: 512 << 20,
             memory_max_bytes: 32 << 30,
         }
     }
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_target_that_cannot_be_met_still_leaves_a_log_to_write() {
-        assert_eq!(bound(1).log_bytes_max(10_000_000), LOG_BYTES_MIN);
+        assert_eq!(bound(1).log_bytes_max(10_000_000), 512 << 20);
         let small = RestartBound { checkpoint_bytes: 1 << 20, ..bound(15) };
         assert_eq!(small.log_bytes_max(0), 4 << 20);
         let poor = RestartBound { memory_max_bytes: 512 << 20, checkpoint_bytes: 32 << 20, ..bound(15) };
