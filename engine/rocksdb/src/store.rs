@@ -66,11 +66,12 @@ fn store_error(error: Error) -> StoreError {
 
 fn environment() -> Result<Env, Error> {
     let mut env = Env::new()?;
-    // Not niced: under a load that takes every core a niced thread gets next to nothing, the
-    // write buffers fill, and commits and checkpoints wait for it. Their work is bounded by what
-    // is committed and by the pace of checkpoints.
     env.set_background_threads(2);
     env.set_high_priority_background_threads(1);
+    // Merging files is for idle cores: nobody waits for it before `family_options` says so.
+    // Flushes are not niced: under a load that takes every core a niced thread gets next to
+    // nothing, the write buffers fill, and commits and checkpoints wait for it.
+    env.lower_thread_pool_cpu_priority();
     Ok(env)
 }
 

@@ -19,8 +19,8 @@ pub struct RecoverySpeed {
     pub rows_per_second: u64,
 }
 
-/// What two cores of a small machine do at least.
-const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 100 << 20, rows_per_second: 2_000_000 };
+/// What two cores of a small machine do.
+const GUESS: RecoverySpeed = RecoverySpeed { log_bytes_per_second: 200 << 20, rows_per_second: 2_000_000 };
 
 /// A shorter log says little about the speed.
 const MEASURED_LOG_BYTES_MIN: u64 = 32 << 20;
