@@ -4,7 +4,9 @@
 //! module; under the checker (`crate::models`) it is one of its own.
 
 pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 pub(crate) use std::thread::yield_now;
 
 pub(crate) use crossbeam::utils::Backoff;

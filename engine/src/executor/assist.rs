@@ -6,8 +6,8 @@
 //! helper that has not begun: it waits only for bodies that already run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::sync::{Arc, AtomicBool, AtomicUsize, Backoff, Ordering, yield_now};
 
 /// A body to be called once for every index below `total`.
 pub(crate) struct FanOut {
@@ -41,10 +41,10 @@ impl FanOut {
         });
         offer(&shared);
         shared.help();
-        let backoff = crossbeam::utils::Backoff::new();
+        let backoff = Backoff::new();
         while shared.done.load(Ordering::Acquire) < total {
             if backoff.is_completed() {
-                std::thread::yield_now();
+                yield_now();
             } else {
                 backoff.snooze();
             }
@@ -66,34 +66,6 @@ impl FanOut {
                 self.panicked.store(true, Ordering::Relaxed);
             }
             self.done.fetch_add(1, Ordering::Release);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_index_is_called_once_also_when_a_body_panics() {
-        for helpers in [0, 1, 3] {
-            let counts: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
-            let body = |index: usize| {
-                counts[index].fetch_add(1, Ordering::Relaxed);
-                assert!(index != 42 || helpers != 3, "a bug in a body");
-            };
-            let mut threads = Vec::new();
-            let fine = FanOut::run(counts.len(), &body, |shared| {
-                for _ in 0..helpers {
-                    let shared = shared.clone();
-                    threads.push(std::thread::spawn(move || shared.help()));
-                }
-            });
-            assert_eq!(fine, helpers != 3);
-            for thread in threads {
-                thread.join().expect("a helper ends");
-            }
-            assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 1));
         }
     }
 }

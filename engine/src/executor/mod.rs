@@ -7,6 +7,9 @@
 //! runtime, benches and tests use [`run_plain`].
 
 mod assist;
+#[cfg(test)]
+#[path = "assist/tests.rs"]
+mod assist_tests;
 mod plain;
 mod worker;
 
@@ -25,6 +28,7 @@ use crate::engine::{Point, Shared};
 use crate::id::{Epoch, ExecutorId, IslandId};
 use crate::log::Wake;
 use crate::partition::{Lend, PartitionRef};
+use crate::sync;
 
 /// What the views and the server know of an executor.
 #[derive(Clone, Debug)]

@@ -6,7 +6,9 @@
 //!
 //! - [`gate`]   the state word, queues, and lending of partitions to tickets
 //! - [`epoch`]  entering, leaving and advancing epochs
+//! - [`assist`] the rendezvous of a fan-out
 
+mod assist;
 mod epoch;
 mod gate;
 
@@ -15,7 +17,7 @@ pub(crate) mod sync {
     // Tickets are counted by the standard library: their counts are not under test.
     pub(crate) use std::sync::Arc;
 
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::thread::yield_now;
 
     /// The engine's locks do not poison.
