@@ -57,15 +57,7 @@ impl Txn<'_> {
             let partition = self.partition_for(place.group, key)?;
             self.root(partition, *place)?;
         }
-        for (place, key) in &keys {
-            let partition = self.partition_for(place.group, key)?;
-            let lock = self.root(partition, *place)?.overlay.get(key);
-            let image = lock.and_then(|lock| lock.image_of(state.id)).cloned();
-            if let Some(image) = image {
-                let row = self.is_table(place.id);
-                self.settle(partition, *place, key, image, row)?;
-            }
-        }
+        self.settle_images(state.id, &keys)?;
         self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: Some(trees) });
         Ok(())
     }

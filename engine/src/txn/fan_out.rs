@@ -110,7 +110,7 @@ impl Txn<'_> {
         loop {
             let partition = match self.partition_for(place.group, &at) {
                 Ok(partition) => partition,
-                Err(stop) => return Err(self.miss_range(place, &at, range.high, stop)),
+                Err(stop) => return Err(self.miss_range(place, &at, range, stop)),
             };
             partitions.push(partition);
             // SAFETY: held by this transaction; read for the length of the match.

@@ -403,15 +403,7 @@ impl Txn<'_> {
             }
         }
         if commit {
-            for (place, key) in &keys {
-                let partition = self.partition_for(place.group, key)?;
-                let lock = self.root(partition, *place)?.overlay.get(key);
-                let image = lock.and_then(|lock| lock.image_of(state.id)).cloned();
-                if let Some(image) = image {
-                    let row = self.is_table(place.id);
-                    self.settle(partition, *place, key, image, row)?;
-                }
-            }
+            self.settle_images(state.id, &keys)?;
         }
         // From here on nothing fails before the commit point but its own checks, which restart
         // the program with the locks untouched: they go after it.

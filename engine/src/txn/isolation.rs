@@ -124,20 +124,8 @@ impl ReadSet {
             match note {
                 ReadNote::Point(place, key) if !place.is_reference() => claims.add_point(place.group, key),
                 ReadNote::Range { place, low, high } if !place.is_reference() => {
-                    let low = match low {
-                        Bound::Included(low) | Bound::Excluded(low) => &low[..],
-                        Bound::Unbounded => &[],
-                    };
-                    let high = match high {
-                        Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
-                        Bound::Included(high) => {
-                            let mut next = KeyBuf::from_slice(high);
-                            next.push(0);
-                            Some(next)
-                        }
-                        Bound::Unbounded => None,
-                    };
-                    claims.add_range(place.group, low, high.as_deref());
+                    let range = KeyRange { low: borrowed(low), high: borrowed(high) };
+                    claims.add_range(place.group, range.start(), range.end().as_deref());
                 }
                 _ => {}
             }

@@ -86,6 +86,7 @@ use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
 use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
+use crate::storage::KeyBuf;
 use crate::sync;
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta};
 
@@ -105,6 +106,27 @@ impl<'k> KeyRange<'k> {
     /// One key.
     pub fn point(key: &'k [u8]) -> Self {
         Self { low: Bound::Included(key), high: Bound::Included(key) }
+    }
+
+    /// The least key the range may hold.
+    pub(crate) fn start(&self) -> &'k [u8] {
+        match self.low {
+            Bound::Included(low) | Bound::Excluded(low) => low,
+            Bound::Unbounded => &[],
+        }
+    }
+
+    /// The least key above the range; `None`: there is none.
+    pub(crate) fn end(&self) -> Option<KeyBuf> {
+        match self.high {
+            Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
+            Bound::Included(high) => {
+                let mut next = KeyBuf::from_slice(high);
+                next.push(0);
+                Some(next)
+            }
+            Bound::Unbounded => None,
+        }
     }
 }
 

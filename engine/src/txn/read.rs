@@ -210,14 +210,11 @@ impl Txn<'_> {
     }
 
     fn scan_up(&mut self, place: Place, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<(), Stop> {
-        let mut at: KeyBuf = match range.low {
-            Bound::Included(low) | Bound::Excluded(low) => KeyBuf::from_slice(low),
-            Bound::Unbounded => KeyBuf::new(),
-        };
+        let mut at = KeyBuf::from_slice(range.start());
         loop {
             let partition = match self.partition_for(place.group, &at) {
                 Ok(partition) => partition,
-                Err(stop) => return Err(self.miss_range(place, &at, range.high, stop)),
+                Err(stop) => return Err(self.miss_range(place, &at, range, stop)),
             };
             let flow = self.scan_partition(partition, place, range, Direction::Ascending, visit)?;
             // SAFETY: held by this transaction; read for the length of the match.
@@ -231,25 +228,11 @@ impl Txn<'_> {
     fn scan_down(&mut self, place: Place, range: KeyRange<'_>, visit: &mut Visit<'_>) -> Result<(), Stop> {
         // Keys below `at` are left; an included upper bound belongs to the partition that
         // covers it, which differs from the one below it only at a boundary.
-        let mut at: Option<KeyBuf> = match range.high {
-            Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
-            Bound::Included(high) => {
-                let mut next = KeyBuf::from_slice(high);
-                next.push(0);
-                Some(next)
-            }
-            Bound::Unbounded => None,
-        };
+        let mut at = range.end();
         loop {
             let partition = match self.partition_below(place.group, at.as_deref()) {
                 Ok(partition) => partition,
-                Err(stop) => {
-                    let low = match range.low {
-                        Bound::Included(low) | Bound::Excluded(low) => KeyBuf::from_slice(low),
-                        Bound::Unbounded => KeyBuf::new(),
-                    };
-                    return Err(self.miss_range(place, &low, range.high, stop));
-                }
+                Err(stop) => return Err(self.miss_range(place, range.start(), range, stop)),
             };
             let flow = self.scan_partition(partition, place, range, Direction::Descending, visit)?;
             // SAFETY: held by this transaction; read until the end of the iteration.
@@ -266,19 +249,10 @@ impl Txn<'_> {
         }
     }
 
-    /// A scan that missed one partition will miss the others of its range too.
-    pub(super) fn miss_range(&mut self, place: Place, low: &[u8], high: Bound<&[u8]>, stop: Stop) -> Stop {
+    /// A scan that missed one partition will miss the others of its range too, from `low` on.
+    pub(super) fn miss_range(&mut self, place: Place, low: &[u8], range: KeyRange<'_>, stop: Stop) -> Stop {
         if stop == Stop::Restart {
-            let high = match high {
-                Bound::Excluded(high) => Some(KeyBuf::from_slice(high)),
-                Bound::Included(high) => {
-                    let mut next = KeyBuf::from_slice(high);
-                    next.push(0);
-                    Some(next)
-                }
-                Bound::Unbounded => None,
-            };
-            self.worker.scratch.missing.add_range(place.group, low, high.as_deref());
+            self.worker.scratch.missing.add_range(place.group, low, range.end().as_deref());
         }
         stop
     }

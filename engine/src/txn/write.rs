@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::undo::UndoKind;
 use super::{Inserted, LockMode, LockWait, Place, Txn, Undo};
 use crate::cell::Cell;
+use crate::id::TxnId;
 use crate::log::redo;
 use crate::partition::PartitionRef;
 use crate::program::Stop;
@@ -266,9 +267,23 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
+    /// Puts the images `writer` left at these keys in place; everything is claimed.
+    pub(super) fn settle_images(&mut self, writer: TxnId, keys: &[(Place, Box<[u8]>)]) -> Result<(), Stop> {
+        for (place, key) in keys {
+            let partition = self.partition_for(place.group, key)?;
+            let lock = self.root(partition, *place)?.overlay.get(key);
+            let image = lock.and_then(|lock| lock.image_of(writer)).cloned();
+            if let Some(image) = image {
+                let row = self.is_table(place.id);
+                self.settle(partition, *place, key, image, row)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a committed image in place of whatever is there: the commit of an interactive
     /// transaction. `None` deletes.
-    pub(super) fn settle(
+    fn settle(
         &mut self,
         partition: PartitionRef,
         place: Place,
