@@ -7,9 +7,8 @@
 //! Tables come one after another, each in key order over its partitions: the store then gets
 //! long sorted runs that overlap little, and has little to merge.
 //!
-//! A checkpoint that a crash cuts short is not lost work: the rows it has written carry their
-//! tags, so the next recovery takes them as they are and the next checkpoint need not write
-//! their leaves again. It begins as soon as the server is up, because the log is long.
+//! What a checkpoint wrote before a crash cut it short carries its tags, so the next recovery
+//! takes those rows as they are; the first checkpoint after a start writes every leaf anew.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
