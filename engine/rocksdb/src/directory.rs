@@ -12,6 +12,8 @@ const LOCK_FILE: &str = "archipel.lock";
 /// The two databases.
 pub(crate) const LOG: &str = "log";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// Table files that are being written for the second.
+pub(crate) const SORTED: &str = "sorted";
 
 /// A locked directory; the lock goes with the value, or with the process.
 pub(crate) struct Directory {
@@ -95,7 +97,7 @@ impl Directory {
             let entry = entry.map_err(|error| failed("could not read", &self.path, &error))?;
             let name = entry.file_name();
             // Databases without the mark: the first start was cut short.
-            if ![LOCK_FILE, LOG, CHECKPOINT, "lost+found"].iter().any(|known| name == *known) {
+            if ![LOCK_FILE, LOG, CHECKPOINT, SORTED, "lost+found"].iter().any(|known| name == *known) {
                 return Err(StoreError::Damaged(format!(
                     "{} is not empty ({}) and has no {FORMAT_FILE} file",
                     self.path.display(),

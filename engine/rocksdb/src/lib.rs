@@ -5,11 +5,14 @@
 //! DIR/archipel.lock   held while a server runs; names its process
 //! DIR/log/            RocksDB: log batches, and a few words about them
 //! DIR/checkpoint/     RocksDB: checkpoint rows
+//! DIR/sorted/         table files of a checkpoint under way; emptied at every start
 //! ```
 //!
 //! - [`allocator`] freed memory goes back
 //! - [`directory`] the directory: lock, format, refusals
 //! - [`store`]     the databases and the trait
+//! - [`sorted`]    checkpoint rows, written straight into table files
+//! - [`space`]     what the file system has and takes
 //! - [`wal`]       whether the write-ahead log is damaged in the middle, which RocksDB alone
 //!   would take for its end
 //!
@@ -23,6 +26,7 @@
 
 mod allocator;
 mod directory;
+mod sorted;
 mod space;
 mod store;
 mod wal;

@@ -1,7 +1,9 @@
-//! Free space of a file system.
+//! What a file system has and takes.
 
 use std::ffi::CString;
+use std::fs::{self, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Bytes an unprivileged process may still write where `path` lies; `None` if unknown.
@@ -18,9 +20,27 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Whether files in this folder can be written past the page cache; some file systems in memory
+/// and on networks refuse.
+pub(crate) fn takes_direct_writes(folder: &Path) -> bool {
+    let path = folder.join("direct.tmp");
+    let opened = OpenOptions::new().write(true).create(true).custom_flags(libc::O_DIRECT).open(&path).is_ok();
+    // A refusal comes after the file has been made.
+    let _ = fs::remove_file(&path);
+    opened
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn asking_for_direct_writes_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        takes_direct_writes(folder.path());
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0);
+        assert!(!takes_direct_writes(&folder.path().join("missing")));
+    }
 
     #[test]
     fn the_root_has_a_size() {

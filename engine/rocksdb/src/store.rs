@@ -2,20 +2,22 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use archipel_engine::id::TreeId;
 use archipel_engine::log::BatchNumber;
 use archipel_engine::log::store::{
     BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError,
 };
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
     Env, Error, ErrorKind, IteratorMode, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
     checkpoint::Checkpoint,
 };
 
-use crate::directory::{CHECKPOINT, Directory, LOG};
+use crate::directory::{CHECKPOINT, Directory, LOG, SORTED};
+use crate::sorted::SortedRows;
 use crate::{allocator, space, wal};
 
 const META: &str = "meta";
@@ -103,9 +105,11 @@ impl Access {
 struct Databases {
     log: DB,
     rows: DB,
+    /// Rows on their way into the second; a store that is only read has none.
+    sorted: Option<Mutex<SortedRows>>,
 }
 
-fn database_options() -> Result<Options, Error> {
+fn database_options(path: &Path, access: Access) -> Result<Options, Error> {
     let mut options = Options::default();
     options.create_if_missing(true);
     options.create_missing_column_families(true);
@@ -114,6 +118,11 @@ fn database_options() -> Result<Options, Error> {
     options.set_keep_log_file_num(3);
     options.set_log_level(LogLevel::Warn);
     options.set_bytes_per_sync(1 << 20);
+    // What flushing and merging write is read again by the next start at the earliest: copying
+    // it into the page cache costs as much as the rest of the work.
+    options.set_use_direct_io_for_flush_and_compaction(
+        access == Access::Write && space::takes_direct_writes(path),
+    );
     Ok(options)
 }
 
@@ -136,6 +145,10 @@ fn family_options(buffer_bytes: usize, files_at_first: i32, compression: DBCompr
     options
 }
 
+fn checkpoint_options(buffer_bytes: usize) -> Options {
+    family_options(buffer_bytes, 8, DBCompressionType::Lz4)
+}
+
 impl Databases {
     fn open(directory: &Directory, options: &RocksOptions, access: Access) -> Result<Databases, StoreError> {
         for name in [LOG, CHECKPOINT] {
@@ -146,7 +159,7 @@ impl Databases {
         }
         let path = directory.store(LOG);
         wal::check(&path)?;
-        let mut database = database_options().map_err(store_error)?;
+        let mut database = database_options(&directory.path, access).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
         database.set_recycle_log_file_num(4);
         database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
@@ -162,14 +175,27 @@ impl Databases {
             ColumnFamilyDescriptor::new(META, family_options(1 << 20, 4, DBCompressionType::None)),
         ];
         let log = access.open(&database, &path, families)?;
-        let mut database = database_options().map_err(store_error)?;
+        let mut database = database_options(&directory.path, access).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
-        let families = [ColumnFamilyDescriptor::new(
-            CHECKPOINT,
-            family_options(options.checkpoint_buffer_bytes, 8, DBCompressionType::Lz4),
-        )];
+        let families =
+            [ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(options.checkpoint_buffer_bytes))];
         let rows = access.open(&database, &directory.store(CHECKPOINT), families)?;
-        Ok(Databases { log, rows })
+        let sorted = match access {
+            Access::Write => Some(Mutex::new(Databases::sorted(directory, options)?)),
+            Access::Read => None,
+        };
+        Ok(Databases { log, rows, sorted })
+    }
+
+    fn sorted(directory: &Directory, options: &RocksOptions) -> Result<SortedRows, StoreError> {
+        // Writers borrow them; every store of a process writes its files alike.
+        static FILE_OPTIONS: OnceLock<Options> = OnceLock::new();
+        let bytes_max = 2 * options.checkpoint_buffer_bytes;
+        let file_options = FILE_OPTIONS.get_or_init(|| checkpoint_options(bytes_max));
+        SortedRows::new(directory.store(SORTED), file_options, bytes_max).map_err(|error| {
+            let folder = directory.store(SORTED);
+            StoreError::Failed(format!("could not make {} anew: {error}", folder.display()))
+        })
     }
 }
 
@@ -195,9 +221,18 @@ impl Opened<'_> {
         let db = &self.databases().rows;
         (db, db.cf_handle(CHECKPOINT).expect("opened with its families"))
     }
+
+    /// The rows database with nothing under way beside it.
+    fn sealed_rows(&self) -> Result<(&DB, &ColumnFamily), Error> {
+        let (db, family) = self.rows();
+        if let Some(sorted) = &self.databases().sorted {
+            sorted.lock().seal(db, family)?;
+        }
+        Ok((db, family))
+    }
 }
 
-fn checkpoint_key(tree: TreeId, key: &[u8]) -> Vec<u8> {
+pub(crate) fn checkpoint_key(tree: TreeId, key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 + key.len());
     out.extend_from_slice(&tree.0.to_be_bytes());
     out.extend_from_slice(key);
@@ -366,6 +401,11 @@ impl LogStore for RocksLogStore {
     fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
         self.write(|opened| {
             let (db, family) = opened.rows();
+            if let Some(sorted) = &opened.databases().sorted
+                && sorted.lock().append(db, family, changes)?
+            {
+                return Ok(());
+            }
             let mut batch = WriteBatch::default();
             for change in changes {
                 let key = checkpoint_key(change.tree, &change.key);
@@ -380,14 +420,14 @@ impl LogStore for RocksLogStore {
 
     fn checkpoint_flush(&self) -> Result<(), StoreError> {
         self.write(|opened| {
-            let (db, family) = opened.rows();
+            let (db, family) = opened.sealed_rows()?;
             db.flush_cf(family)
         })
     }
 
     fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let opened = self.opened()?;
-        let (db, family) = opened.rows();
+        let (db, family) = opened.sealed_rows().map_err(store_error)?;
         db.get_cf(family, checkpoint_key(tree, key)).map_err(store_error)
     }
 
@@ -398,7 +438,7 @@ impl LogStore for RocksLogStore {
         visit: &mut RowVisitor<'_>,
     ) -> Result<(), StoreError> {
         let opened = self.opened()?;
-        let (db, family) = opened.rows();
+        let (db, family) = opened.sealed_rows().map_err(store_error)?;
         let mut options = streaming();
         if let Some((tree, key)) = low {
             options.set_iterate_lower_bound(checkpoint_key(*tree, key));
@@ -421,14 +461,14 @@ impl LogStore for RocksLogStore {
     fn checkpoint_drop(&self, tree: TreeId) -> Result<(), StoreError> {
         let (from, to) = (checkpoint_key(tree, &[]), checkpoint_key(TreeId(tree.0 + 1), &[]));
         self.write(|opened| {
-            let (db, family) = opened.rows();
+            let (db, family) = opened.sealed_rows()?;
             db.delete_range_cf_opt(family, &from, &to, &without_log())
         })
     }
 
     fn checkpoint_cuts(&self) -> Result<Vec<CheckpointKey>, StoreError> {
         let mut cuts = Vec::new();
-        for file in self.opened()?.rows().0.live_files().map_err(store_error)? {
+        for file in self.opened()?.sealed_rows().map_err(store_error)?.0.live_files().map_err(store_error)? {
             if file.column_family_name == CHECKPOINT
                 && let Some(key) = &file.start_key
             {
@@ -461,7 +501,8 @@ impl LogStore for RocksLogStore {
         let opened = self.opened()?;
         let mut copy = Directory::open(directory)?;
         // The rows first: every commit they hold is in the log by now, so also in its copy.
-        for (db, name) in [(opened.rows().0, CHECKPOINT), (opened.log().0, LOG)] {
+        let rows = opened.sealed_rows().map_err(store_error)?.0;
+        for (db, name) in [(rows, CHECKPOINT), (opened.log().0, LOG)] {
             let checkpoint = Checkpoint::new(db).map_err(store_error)?;
             checkpoint.create_checkpoint(copy.store(name)).map_err(store_error)?;
         }

@@ -133,6 +133,72 @@ fn checkpoint_rows_are_ordered_by_tree_and_key() {
     assert_eq!(store.checkpoint_get(TreeId(2), b"b").expect("readable"), None);
 }
 
+/// A slice of rows large enough for a file of its own.
+fn slice(tree: u32, keys: std::ops::Range<u32>, fill: u8) -> Vec<CheckpointChange> {
+    let change = |key: u32| CheckpointChange {
+        tree: TreeId(tree),
+        key: key.to_be_bytes().into(),
+        value: Some(vec![fill; 1_000]),
+    };
+    keys.map(change).collect()
+}
+
+#[test]
+fn the_newest_of_a_row_stands_whichever_way_it_was_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let small = RocksOptions { checkpoint_buffer_bytes: 256 << 10, ..options() };
+    let store = RocksLogStore::open(folder.path(), small).expect("a new directory");
+    let write = |changes: &[CheckpointChange]| store.checkpoint_write(changes).expect("written");
+    let first = |key: u32| {
+        let row = store.checkpoint_get(TreeId(2), &key.to_be_bytes()).expect("readable");
+        row.map(|row| row[0])
+    };
+    // Several files, the last of them open.
+    for start in (0..2_000).step_by(100) {
+        write(&slice(2, start..start + 100, 1));
+    }
+    assert_eq!((first(0), first(1_999), first(2_000)), (Some(1), Some(1), None));
+    // Again from the middle, as after a merge of partitions.
+    write(&slice(2, 1_000..1_100, 2));
+    write(&slice(2, 1_100..1_110, 2));
+    // A few rows and a removal, out of order.
+    let removal = CheckpointChange { tree: TreeId(2), key: 5u32.to_be_bytes().into(), value: None };
+    write(&[slice(2, 1_050..1_051, 3), vec![removal]].concat());
+    write(&slice(2, 1_060..1_061, 4));
+    store.checkpoint_flush().expect("flushed");
+    drop(store);
+    let store = RocksLogStore::open(folder.path(), small).expect("opens again");
+    let mut seen = Vec::new();
+    let mut visit = |_: TreeId, key: &[u8], value: &[u8]| {
+        seen.push((u32::from_be_bytes(key.try_into().expect("four bytes")), value[0]));
+        ControlFlow::Continue(())
+    };
+    store.checkpoint_scan(None, None, &mut visit).expect("readable");
+    let expected = |key| match key {
+        1_050 => 3,
+        1_060 => 4,
+        1_000..1_110 => 2,
+        _ => 1,
+    };
+    let keys = (0..2_000).filter(|&key| key != 5);
+    assert_eq!(seen, keys.map(|key| (key, expected(key))).collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_of_an_unfinished_checkpoint_leave_no_file_behind() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    store.checkpoint_write(&slice(2, 0..200, 1)).expect("written");
+    let files = || fs::read_dir(folder.path().join("sorted")).expect("readable").count();
+    assert_eq!(files(), 1);
+    drop(store);
+    assert_eq!(files(), 0);
+    fs::write(folder.path().join("sorted/000001.sst"), "of a process that was killed").expect("written");
+    let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
+    assert_eq!(files(), 0);
+    assert_eq!(store.checkpoint_get(TreeId(2), &0u32.to_be_bytes()).expect("readable"), None);
+}
+
 #[test]
 fn a_directory_in_use_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
