@@ -27,6 +27,7 @@ use crate::client::Client;
 use crate::executor::{ExecutorHandle, ExecutorInfo, Worker};
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId};
 use crate::locks::LockView;
+use crate::monitor::{Decision, MonitorSettings, PartitionLoad, RunCounts, SyncPointView};
 use crate::partition::{HeldList, RoutingTable};
 use crate::program::{Completed, Outcome, Program, Stop};
 use crate::snapshot::Snapshot;
@@ -242,6 +243,42 @@ impl Engine {
         self.shared.repartitions.list()
     }
 
+    /// What the monitor decided, oldest first.
+    pub fn monitor_decisions(&self) -> Vec<Decision> {
+        self.shared.monitor.decisions.list()
+    }
+
+    /// Shares of the load, as of the last evaluation.
+    pub fn partition_loads(&self) -> Vec<PartitionLoad> {
+        self.shared.monitor.loads()
+    }
+
+    /// Which sub-partitions met in transactions, as of the last evaluation.
+    pub fn sync_points(&self) -> Vec<SyncPointView> {
+        self.shared.monitor.sync_points()
+    }
+
+    /// How programs ran, over all threads.
+    pub fn run_counts(&self) -> RunCounts {
+        self.shared.monitor.run_counts()
+    }
+
+    /// The monitor's thresholds.
+    pub fn monitor_settings(&self) -> MonitorSettings {
+        self.shared.monitor.settings()
+    }
+
+    /// Changes the monitor's thresholds.
+    pub fn set_monitor(&self, settings: MonitorSettings) {
+        self.shared.monitor.set(settings);
+    }
+
+    /// For drivers without background threads: the monitor's next step, if it is due; how long
+    /// until the one after.
+    pub fn step_monitor(&self) -> std::time::Duration {
+        crate::monitor::tick(&self.shared)
+    }
+
     /// The executors.
     pub fn executors(&self) -> Vec<ExecutorInfo> {
         self.shared.executors.iter().map(|executor| executor.info()).collect()
@@ -347,8 +384,7 @@ pub(crate) fn submit_on<P: Program>(
         let mut restarts = 0;
         let mut parked = None;
         if shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
-            let everything = claims.is_everything();
-            match run_held(shared, worker, &mut program, &run_options, held, everything) {
+            match run_held(shared, worker, &mut program, &run_options, held, &claims) {
                 Ran::Done(outcome) => {
                     worker.scratch.claims = Some(claims);
                     return Submission::ready(Completed { program, outcome });
@@ -371,6 +407,7 @@ pub(crate) fn submit_on<P: Program>(
             waits: 0,
             waited_for: None,
             pending: pending.clone(),
+            queued_nanos: None,
         };
         match parked {
             Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),

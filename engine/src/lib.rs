@@ -19,6 +19,7 @@
 //! - [`table`]      definitions as the running engine knows them
 //! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
 //! - [`log`]        redo, group commit, checkpoints, recovery
+//! - [`monitor`]    what is measured, and what follows: partitions that split, merge and move
 //! - [`topology`]   which cores, islands and memory nodes there are
 //! - [`clock`], [`random`], [`spawn`], [`Interleave`]  the seams of the simulator
 //!
@@ -38,6 +39,7 @@ pub mod locks;
 pub mod log;
 #[cfg(test)]
 mod models;
+pub mod monitor;
 mod panics;
 pub mod partition;
 #[cfg(test)]
@@ -65,13 +67,15 @@ pub use engine::{
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
 pub use log::Wake;
+pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
 pub use snapshot::{ScanPage, Snapshot, SnapshotView};
 pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{
-    ColumnSource, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation, KeyRange,
-    LockMode, LockWait, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind, RepartitionRefused,
-    RepartitionView, Repartitioning, Savepoint, Sequence, Txn, Visit, WaitEdge, WaitGraph,
+    ColumnSource, Cut, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation, KeyRange,
+    LockMode, LockWait, Mark, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind,
+    RepartitionRefused, RepartitionView, Repartitioning, Savepoint, Sequence, Txn, Visit, WaitEdge,
+    WaitGraph,
 };

@@ -16,6 +16,12 @@ pub trait Program: Send + 'static {
     /// the larger set.
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet);
 
+    /// Which class of transactions this is one of, for the monitor: a routine's number, 0 for
+    /// single statements.
+    fn class(&self) -> u32 {
+        0
+    }
+
     /// Runs to completion. Every call starts afresh: state left by an earlier, undone run must
     /// be reset here. Errors of [`Stop`] must be passed up untouched.
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;

@@ -89,6 +89,10 @@ impl<H: StatementHost> EngineProgram for CallProgram<H> {
         self.routine.predict(&self.args, &functions, &*self.host, &self.engine, routing, claims);
     }
 
+    fn class(&self) -> u32 {
+        self.routine.routine.oid.0
+    }
+
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.rows.clear();
         self.error = None;

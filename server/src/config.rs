@@ -204,6 +204,19 @@ impl Config {
         }
     }
 
+    /// A boolean setting.
+    pub fn boolean(&self, name: &str) -> bool {
+        find(name).is_some_and(|id| self.values[id.0] == Value::Bool(true))
+    }
+
+    /// A real setting.
+    pub fn real(&self, name: &str) -> f64 {
+        match find(name).map(|id| &self.values[id.0]) {
+            Some(Value::Real(number)) => *number,
+            _ => 0.0,
+        }
+    }
+
     /// A text setting.
     pub fn text(&self, name: &str) -> &str {
         match find(name).map(|id| &self.values[id.0]) {

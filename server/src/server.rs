@@ -10,7 +10,7 @@ use archipel_engine::id::{Epoch, ExecutorId};
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
 use archipel_engine::log::store::StoreError;
-use archipel_engine::{Engine, EngineConfig, OpenError, Seams};
+use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use tokio::sync::{mpsc, watch};
@@ -190,11 +190,39 @@ fn engine_config(config: &Config) -> Result<EngineConfig, StartError> {
         split_rows: config.integer("archipel.partition_rows_max") as u64,
         checkpoint_bytes: config.integer("archipel.checkpoint_bytes") as u64,
         restart_target: Duration::from_secs(config.integer("archipel.restart_target") as u64),
+        monitor: monitor_settings(config)?,
         data_directory: Some(config.data_directory.clone()),
         ..EngineConfig::default()
     };
     engine.log.asynchronous_delay = Duration::from_millis(config.integer("wal_writer_delay") as u64);
     Ok(engine)
+}
+
+/// The monitor's thresholds.
+fn monitor_settings(config: &Config) -> Result<MonitorSettings, StartError> {
+    let nanos = |name: &str| config.integer(name) as u64 * 1_000_000;
+    let settings = MonitorSettings {
+        measures: config.boolean("archipel.monitor"),
+        adapts: config.boolean("archipel.adaptive"),
+        sample_interval_nanos: nanos("archipel.adaptive_sample_interval"),
+        interval_min_nanos: nanos("archipel.adaptive_interval_min"),
+        interval_max_nanos: nanos("archipel.adaptive_interval_max"),
+        deviation: config.real("archipel.adaptive_deviation"),
+        imbalance: config.real("archipel.adaptive_imbalance"),
+        mix_shift: config.real("archipel.adaptive_mix_shift"),
+        gain_min: config.real("archipel.adaptive_gain_min"),
+        samples_min: config.integer("archipel.adaptive_samples_min") as u64,
+        confidence: MonitorSettings::default().confidence,
+        hot_key_share: config.real("archipel.adaptive_hot_key_share"),
+        partitions_per_executor_max: config.integer("archipel.adaptive_partitions_max") as usize,
+        action_delay_nanos: nanos("archipel.adaptive_action_delay"),
+    };
+    if settings.interval_min_nanos > settings.interval_max_nanos {
+        return Err(StartError::Other(
+            "archipel.adaptive_interval_min must not be greater than archipel.adaptive_interval_max".into(),
+        ));
+    }
+    Ok(settings)
 }
 
 /// Opens the engine of a data directory, telling about recovery as it goes.

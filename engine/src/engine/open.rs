@@ -21,6 +21,7 @@ use crate::log::{
     Checkpointer, Log, LogLimits, LogStore, LogWriter, Progress, Recovered, RecoveryCost, Step, StoreError,
     recover_timed,
 };
+use crate::monitor::MonitorSettings;
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route, RoutingTable};
 use crate::random::{Entropy, SystemEntropy};
 use crate::spawn::{Spawn, SystemSpawn};
@@ -66,6 +67,7 @@ pub struct EngineConfig {
     pub checkpoint_slice_bytes: usize,
     /// Threads of recovery.
     pub recovery_threads: usize,
+    pub monitor: MonitorSettings,
     /// Whether a log that failed ends the process.
     pub abort_on_log_failure: bool,
     /// Unused by the engine; shown by the views.
@@ -98,6 +100,7 @@ impl Default for EngineConfig {
             restart_target: Duration::from_secs(15),
             checkpoint_slice_bytes: 256 << 10,
             recovery_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            monitor: MonitorSettings::default(),
             abort_on_log_failure: true,
             data_directory: None,
         }
@@ -313,13 +316,16 @@ fn rebuild(
     let row_ids = Sequence::new(ROW_ID_SEQUENCE, values.get(&u32::MAX).map(|record| record.next));
 
     // The first keys of each group's partitions, with the home that was logged, if any.
-    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, Option<u16>>> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();
     groups.entry(REFERENCE_GROUP).or_default();
     for record in parse::<GroupRecord>(&recovered.meta, "group/") {
         let (id, record) = record?;
-        let homes = record.homes.iter().map(|home| Some(*home)).chain(std::iter::repeat(None));
+        let place = |at: usize| LoggedPlace {
+            home: record.homes.get(at).copied(),
+            flags: record.flags.get(at).copied().unwrap_or(0),
+        };
         let lows = record.lows.iter().map(|low| KeyBuf::from_slice(low));
-        groups.insert(GroupId(id), lows.zip(homes).collect());
+        groups.insert(GroupId(id), lows.enumerate().map(|(at, low)| (low, place(at))).collect());
     }
     for group in schema.groups.keys() {
         groups.entry(*group).or_default();
@@ -373,6 +379,13 @@ fn rebuild(
     })
 }
 
+/// What the log says of a partition's place, if anything.
+#[derive(Clone, Copy, Default)]
+struct LoggedPlace {
+    home: Option<u16>,
+    flags: u32,
+}
+
 struct Build {
     executors: usize,
     partitions: Vec<PartitionRef>,
@@ -381,17 +394,19 @@ struct Build {
 
 impl Build {
     /// The partitions of a group, idle; nobody else knows them yet.
-    fn group(&mut self, group: GroupId, lows: &[(KeyBuf, Option<u16>)], recovered: &Recovered) -> Vec<Route> {
+    fn group(&mut self, group: GroupId, lows: &[(KeyBuf, LoggedPlace)], recovered: &Recovered) -> Vec<Route> {
         let mut routes = Vec::new();
-        for (at, (low, home)) in lows.iter().enumerate() {
+        for (at, (low, place)) in lows.iter().enumerate() {
             let mut data = PartitionData::new(low.clone(), lows.get(at + 1).map(|(next, _)| next.clone()));
             data.start_at(recovered.sequence_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
             // There may be fewer executors than there were.
-            let home = home
+            let home = place
+                .home
                 .filter(|home| usize::from(*home) < self.executors)
                 .map_or_else(|| fewest_homes(&self.partitions, self.executors, group), ExecutorId);
             let partition = Partition::leak(id, group, home, data, false);
+            partition.set_flags(place.flags);
             self.partitions.push(partition);
             routes.push(Route { low: low.clone(), partition });
         }
@@ -495,6 +510,7 @@ impl Background {
         if shared.config.background {
             background.spawn_writer(shared)?;
             background.spawn_checkpointer(shared)?;
+            background.spawn_monitor(shared)?;
         }
         Ok(background)
     }
@@ -541,6 +557,23 @@ impl Background {
                     if let Err(error) = result {
                         tracing::warn!(%error, "a checkpoint was given up");
                     }
+                }
+            }),
+        )?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn spawn_monitor(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        let (weak, stop) = (Arc::downgrade(shared), self.stop.clone());
+        let thread = shared.spawn.spawn(
+            "monitor".to_owned(),
+            Box::new(move || {
+                while !stop.load(Ordering::Acquire) {
+                    let Some(shared) = weak.upgrade() else { return };
+                    let pause = crate::monitor::tick(&shared);
+                    drop(shared);
+                    std::thread::park_timeout(pause);
                 }
             }),
         )?;

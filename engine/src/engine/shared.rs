@@ -18,6 +18,7 @@ use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
 use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
 use crate::locks::table::LockTable;
 use crate::log::{Log, Wake};
+use crate::monitor::Monitor;
 use crate::partition::{HeldList, Job, Partition, PartitionData, PartitionRef, RoutingTable, Ticket};
 use crate::random::Entropy;
 use crate::snapshot::Snapshots;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     /// Who waits for the checkpoint under way to end.
     pub checkpoint_hurry: AtomicUsize,
     pub repartitions: History,
+    pub monitor: Monitor,
     pub row_ids: Arc<Sequence>,
     pub executors: Vec<Arc<Executor>>,
     /// Moves with every publication of definitions or routing.
@@ -117,6 +119,7 @@ pub(crate) struct SharedParts {
 impl Shared {
     pub fn new(parts: SharedParts) -> Arc<Self> {
         let places = parts.config.executors.clone();
+        let settings = parts.config.monitor;
         let executors: Vec<Arc<Executor>> = places
             .iter()
             .enumerate()
@@ -146,6 +149,7 @@ impl Shared {
             checkpoint_rows: AtomicU64::new(0),
             checkpoint_hurry: AtomicUsize::new(0),
             repartitions: History::default(),
+            monitor: Monitor::new(settings),
             row_ids: parts.row_ids,
             executors,
             definitions_version: CachePadded::new(AtomicU64::new(1)),
@@ -287,6 +291,12 @@ impl Shared {
                 }) || held.len() > 1
             }
         }
+    }
+
+    /// Whether a thread drives this executor; or none drives any, and whoever waits serves.
+    pub fn is_served(&self, id: ExecutorId) -> bool {
+        let driven = |executor: &Arc<Executor>| executor.driven.load(Ordering::Relaxed);
+        self.executors.get(usize::from(id.0)).is_some_and(driven) || !self.executors.iter().any(driven)
     }
 
     fn home_of(&self, partition: PartitionRef) -> &Executor {

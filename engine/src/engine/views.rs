@@ -28,6 +28,12 @@ pub struct PartitionView {
     /// Estimated nanoseconds spent in those actions, from one in [`SAMPLE_EVERY`] of them.
     pub busy_nanos: u64,
     pub queued: usize,
+    /// Actions that came through the queue.
+    pub queued_total: u64,
+    /// Its home stays.
+    pub pinned: bool,
+    /// Its bounds stay.
+    pub frozen: bool,
 }
 
 /// A row of `archipel.routing`.
@@ -82,6 +88,9 @@ impl Engine {
                     busy_nanos: partition.sampled_nanos.load(Ordering::Relaxed)
                         * crate::partition::SAMPLE_EVERY,
                     queued: partition.queue_length(),
+                    queued_total: partition.queued.load(Ordering::Relaxed),
+                    pinned: partition.is_pinned(),
+                    frozen: partition.is_frozen(),
                 });
             }
         }

@@ -11,6 +11,7 @@ use crossbeam::utils::CachePadded;
 use crate::engine::Shared;
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::{CommitBuffer, LogRefusal};
+use crate::monitor::{Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
@@ -33,8 +34,10 @@ pub(crate) struct Worker {
     /// Hidden row ids at hand, and the epoch their logged bound depends on.
     pub row_ids: Range<i64>,
     pub row_ids_epoch: Epoch,
-    /// Programs run so far; one in some is timed.
-    pub runs: u64,
+    /// Programs run so far, and how; one in some is timed.
+    pub tally: Tally,
+    /// What the monitor reads of this thread; the thread only tries the latch.
+    pub statistics: Arc<parking_lot::Mutex<ThreadStatistics>>,
     /// Bytes of old versions kept and not reported yet.
     version_bytes: i64,
     /// Old versions were reported since the last look at their limit.
@@ -106,7 +109,8 @@ impl Worker {
             memory: MemoryShare::default(),
             row_ids: 0..0,
             row_ids_epoch: Epoch(0),
-            runs: 0,
+            tally: Tally::default(),
+            statistics: shared.monitor.register_thread(),
             version_bytes: 0,
             look_at_versions: false,
             nesting: 0,

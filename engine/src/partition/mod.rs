@@ -44,6 +44,7 @@ use gate::{HELD, Queue};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::monitor::PartitionStatistics;
 use crate::program::Stop;
 use crate::sync::{self, AtomicU16, AtomicU32, AtomicU64, Mutex, Ordering};
 
@@ -80,10 +81,21 @@ pub(crate) struct Partition {
     pub actions: AtomicU64,
     /// Sampled nanoseconds of those transactions (one in [`SAMPLE_EVERY`]).
     pub sampled_nanos: AtomicU64,
+    /// Those of them that came through the queue.
+    pub queued: AtomicU64,
     /// Rows and bytes as of the last release by a writer, for the views.
     pub rows: AtomicU64,
     pub bytes: AtomicU64,
+    /// [`PINNED`] and [`FROZEN`]. Written by the holder only.
+    flags: AtomicU32,
+    /// What the monitor reads; the holder only tries the latch.
+    pub statistics: Mutex<PartitionStatistics>,
 }
+
+/// The partition's home stays.
+pub(crate) const PINNED: u32 = 1;
+/// The partition's bounds stay.
+pub(crate) const FROZEN: u32 = 2;
 
 /// One transaction in this many is timed.
 pub(crate) const SAMPLE_EVERY: u64 = 64;
@@ -112,8 +124,11 @@ impl Partition {
             queue: Mutex::new(Queue::default()),
             actions: AtomicU64::new(0),
             sampled_nanos: AtomicU64::new(0),
+            queued: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            flags: AtomicU32::new(0),
+            statistics: Mutex::default(),
         }))
     }
 
@@ -124,6 +139,24 @@ impl Partition {
     /// Gives the partition another home; the caller holds it.
     pub fn set_home(&self, home: ExecutorId) {
         self.home.store(home.0, Ordering::Relaxed);
+    }
+
+    pub fn flags(&self) -> u32 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// The caller holds the partition, or nobody else knows it yet.
+    pub fn set_flags(&self, flags: u32) {
+        self.flags.store(flags, Ordering::Relaxed);
+    }
+
+    /// Neither split, nor merged: asked for by hand.
+    pub fn is_frozen(&self) -> bool {
+        self.flags() & FROZEN != 0
+    }
+
+    pub fn is_pinned(&self) -> bool {
+        self.flags() & PINNED != 0
     }
 
     /// The data of a held partition.
@@ -155,19 +188,37 @@ impl Partition {
 
     /// Gives the upper part of a split half of what was counted; the caller holds both.
     pub fn share_counters(&self, upper: &Partition) {
-        for (lower, upper) in [(&self.actions, &upper.actions), (&self.sampled_nanos, &upper.sampled_nanos)] {
+        let counters = [
+            (&self.actions, &upper.actions),
+            (&self.sampled_nanos, &upper.sampled_nanos),
+            (&self.queued, &upper.queued),
+        ];
+        for (lower, upper) in counters {
             let count = lower.load(Ordering::Relaxed);
             upper.store(count / 2, Ordering::Relaxed);
             lower.store(count - count / 2, Ordering::Relaxed);
         }
+        self.statistics.lock().forget();
     }
 
     /// Takes over what was counted on a partition that is merged into this one; the caller
     /// holds both.
     pub fn take_counters(&self, from: &Partition) {
-        for (into, from) in [(&self.actions, &from.actions), (&self.sampled_nanos, &from.sampled_nanos)] {
+        let counters = [
+            (&self.actions, &from.actions),
+            (&self.sampled_nanos, &from.sampled_nanos),
+            (&self.queued, &from.queued),
+        ];
+        for (into, from) in counters {
             into.store(into.load(Ordering::Relaxed) + from.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
+        self.statistics.lock().forget();
+        from.statistics.lock().forget();
+    }
+
+    /// Counts a run that came through the queue; the caller holds the partition.
+    pub fn count_queued(&self) {
+        self.queued.store(self.queued.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Adds to the partition's counters; the caller holds it, so plain loads and stores do.

@@ -288,6 +288,26 @@ impl Simulation {
         self.collect();
     }
 
+    /// The monitor's thread gets a slice: it samples, watches, decides, or repartitions, whatever
+    /// goes on below on the stack.
+    pub fn step_monitor(&self) {
+        let engine = self.engine();
+        let acted = || engine.repartitions().iter().filter(|done| done.decision > 0).count();
+        let (decisions, actions) = (engine.monitor_decisions().len(), acted());
+        for _ in 0..1 + self.below(4) {
+            engine.step_monitor();
+        }
+        self.note("monitor", decisions as i64, actions as i64);
+        for (what, grew) in [
+            ("monitor decided", engine.monitor_decisions().len() > decisions),
+            ("monitor acted", acted() > actions),
+        ] {
+            if grew {
+                self.count(what);
+            }
+        }
+    }
+
     /// Opens a snapshot, or reads one that is open: its pages, with others' writes in between.
     pub fn step_snapshot(&self) {
         if *self.depth.borrow() > 0 || self.snapshots.borrow().len() < 2 {
@@ -370,5 +390,24 @@ impl Simulation {
             self.note("vanish", id, 0);
             self.count("client vanished");
         }
+    }
+}
+
+/// A monitor that decides as often as it can and on next to nothing, so that what it does meets
+/// everything else.
+pub fn eager_monitor() -> crate::MonitorSettings {
+    crate::MonitorSettings {
+        sample_interval_nanos: 20_000,
+        interval_min_nanos: 80_000,
+        interval_max_nanos: 320_000,
+        samples_min: 1,
+        confidence: 0.0,
+        gain_min: 0.0,
+        mix_shift: 0.01,
+        imbalance: 0.01,
+        hot_key_share: 0.1,
+        partitions_per_executor_max: 2,
+        action_delay_nanos: 1_000,
+        ..crate::MonitorSettings::default()
     }
 }

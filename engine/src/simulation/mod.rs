@@ -51,6 +51,7 @@ use crate::{
     KeyRange, Point, REFERENCE_GROUP, Repartition, Repartitioning, Seams, SliceBudget, Snapshot, Stop,
     Submission, SubmitOptions, Txn, planted,
 };
+use clients::eager_monitor;
 use common::*;
 use faults::{FaultyStore, LeapingClock, Quiet};
 use history::{History, Whole};
@@ -201,6 +202,7 @@ impl Simulation {
             recovery_threads: 1,
             // Many slices a partition.
             checkpoint_slice_bytes: 256,
+            monitor: eager_monitor(),
             ..EngineConfig::default()
         };
         let seams = Seams {
@@ -331,6 +333,7 @@ impl Simulation {
             962..968 => self.checkpoint(),
             968..975 => self.jump_clock(),
             975..982 => self.change_cores(),
+            982..997 => self.step_monitor(),
             _ => self.collect(),
         }
     }

@@ -72,6 +72,8 @@ const MUST_HAPPEN: &[&str] = &[
     "split",
     "merge",
     "move",
+    "monitor decided",
+    "monitor acted",
     "client vanished",
     "clock jump",
     "core taken",

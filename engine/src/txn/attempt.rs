@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::Worker;
 use crate::id::Epoch;
+use crate::monitor::{MEASURE_EVERY, Run, measure};
 use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
 use crate::program::{Completed, Outcome, Program, Stop};
@@ -72,19 +73,22 @@ pub(crate) enum Ran {
     Wait(Arc<RowWaiter>),
 }
 
-/// Runs a program once over `held`, commits or undoes it, and releases.
+/// Runs a program once over `held`, which `claims` predicted, commits or undoes it, and releases.
 pub(crate) fn run_held<P: Program>(
     shared: &Arc<Shared>,
     worker: &mut Worker,
     program: &mut P,
     options: &RunOptions,
     held: HeldList,
-    everything: bool,
+    claims: &ClaimSet,
 ) -> Ran {
     worker.refresh(shared);
-    worker.runs += 1;
-    let sampled = worker.runs.is_multiple_of(SAMPLE_EVERY);
-    let began = if sampled { shared.clock.monotonic_nanos() } else { 0 };
+    worker.tally.runs += 1;
+    let sampled = worker.tally.runs.is_multiple_of(SAMPLE_EVERY);
+    let measured = worker.tally.runs.is_multiple_of(MEASURE_EVERY) && shared.monitor.measures();
+    let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
+    let mut redo_bytes = 0;
+    let everything = claims.is_everything();
     let interactive = options.interactive.clone();
     if let Some(owner) = options.lock_owner() {
         shared.waits.forget(owner.id);
@@ -107,6 +111,9 @@ pub(crate) fn run_held<P: Program>(
         };
         // From here to the release only the engine's own code runs.
         let whole = NoUnwind::new("at the commit point");
+        if measured {
+            redo_bytes = txn.worker.scratch.redo.len() as u64;
+        }
         let ended = match result {
             Ok(()) if options.is_cancelled() => {
                 txn.undo_all();
@@ -160,7 +167,17 @@ pub(crate) fn run_held<P: Program>(
     txn.settle_objects(result);
     let look = sampled || txn.look;
     let (held, depends_on, waiting, woken) = txn.into_parts();
-    let nanos = sampled.then(|| shared.clock.monotonic_nanos().saturating_sub(began));
+    let took = (sampled || measured).then(|| shared.clock.monotonic_nanos().saturating_sub(began));
+    let nanos = took.filter(|_| sampled);
+    worker.tally.multi += u64::from(held.len() > 1);
+    worker.tally.restarts += u64::from(result == Err(Stop::Restart));
+    if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
+        let (class, tally) = (program.class(), worker.tally);
+        let run = Run { class, claims, nanos, redo_bytes, tally };
+        measure(&run, &held, &worker.statistics, &|group| {
+            worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
+        });
+    }
     for partition in &held {
         partition.count_action(nanos);
         if look {
@@ -259,11 +276,13 @@ pub(crate) struct Attempt<P: Program> {
     /// The row it waited for last.
     pub waited_for: Option<Arc<RowWaiter>>,
     pub pending: Arc<Pending<P>>,
+    /// When it entered the queues, if that is measured.
+    pub queued_nanos: Option<u64>,
 }
 
 impl<P: Program> Attempt<P> {
     /// Enters the queues of all its partitions, or runs on the spot if there are none.
-    pub fn enqueue(self, shared: &Arc<Shared>, worker: &mut Worker) {
+    pub fn enqueue(mut self, shared: &Arc<Shared>, worker: &mut Worker) {
         if self.pending.cancelled() {
             return self.finish(Stop::Cancelled);
         }
@@ -273,6 +292,9 @@ impl<P: Program> Attempt<P> {
         if held.is_empty() {
             return Box::new(self).run(shared, worker, held);
         }
+        let measured = worker.tally.queued.is_multiple_of(MEASURE_EVERY) && shared.monitor.measures();
+        self.queued_nanos = measured.then(|| shared.clock.monotonic_nanos());
+        worker.tally.queued += 1;
         let pending = self.pending.clone();
         shared.enter_queues(worker, held, Box::new(self), &|ticket| pending.set_ticket(ticket.clone()));
     }
@@ -368,14 +390,17 @@ impl<P: Program> Attempt<P> {
 
 impl<P: Program> Job for Attempt<P> {
     fn run(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
-        let everything = self.claims.is_everything();
+        if let Some(since) = self.queued_nanos.take() {
+            worker.tally.waited_nanos += shared.clock.monotonic_nanos().saturating_sub(since);
+        }
+        held.iter().for_each(|partition| partition.count_queued());
         let over = self.options.interactive.as_ref().is_some_and(|interactive| !interactive.is_active());
         if over {
             shared.release_all(worker, &held);
             return self.finish(Stop::TransactionEnded);
         }
         let options = self.options.clone();
-        let ran = run_held(shared, worker, &mut self.program, &options, held, everything);
+        let ran = run_held(shared, worker, &mut self.program, &options, held, &self.claims);
         self.after(shared, worker, ran);
     }
 

@@ -67,11 +67,11 @@ pub use overlay::LockMode;
 pub(crate) use overlay::RowWaiter;
 pub use read::Visit;
 pub(crate) use reference::{ReferenceTable, ReferenceVector, References, SharedTree};
-pub(crate) use repartition::{GroupRecord, History};
 pub use repartition::{
-    PreSplit, Repartition, RepartitionKind, RepartitionRefused, RepartitionView, Repartitioning,
+    Cut, Mark, PreSplit, Repartition, RepartitionKind, RepartitionRefused, RepartitionView, Repartitioning,
     SplitPartition,
 };
+pub(crate) use repartition::{GroupRecord, History};
 pub use sequence::{NextValue, Sequence};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;

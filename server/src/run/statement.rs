@@ -86,6 +86,13 @@ impl Program for StatementRun {
         }
     }
 
+    fn class(&self) -> u32 {
+        match &self.plan.code {
+            Code::Native(_) => 0,
+            Code::Call(call) => call.class(),
+        }
+    }
+
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.out.truncate(self.mark);
         self.kept.clear();

@@ -1,11 +1,11 @@
 //! `archipel.split_partition`, `merge_partitions` and `move_partition`: partitions changed by
-//! hand.
+//! hand; `pin_partition` and `freeze_partition` keep the monitor from it.
 //!
 //! A function call is checked against what there is and kept until its statement is over; then
 //! the actions run, one after another, each through the queues of the partitions concerned.
 
 use archipel_engine::id::{ExecutorId, IslandId, PartitionId};
-use archipel_engine::{Repartition, RepartitionRefused};
+use archipel_engine::{Mark, Repartition, RepartitionRefused};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -19,6 +19,10 @@ pub fn from_function(host: &Host, name: &str, args: &[Datum]) -> Option<Result<R
         "split_partition" => split(host, args),
         "merge_partitions" => merge(args),
         "move_partition" => move_home(host, args),
+        "pin_partition" => mark(args, Mark::Pinned, true),
+        "unpin_partition" => mark(args, Mark::Pinned, false),
+        "freeze_partition" => mark(args, Mark::Frozen, true),
+        "unfreeze_partition" => mark(args, Mark::Frozen, false),
         _ => return None,
     })
 }
@@ -33,11 +37,24 @@ pub fn refusal(refused: RepartitionRefused) -> SqlError {
         RepartitionRefused::NoPartition(_)
         | RepartitionRefused::NoGroup(_)
         | RepartitionRefused::NoExecutor(_) => SqlState::UNDEFINED_OBJECT,
+        RepartitionRefused::Pinned(_) => return marked(refused, "archipel.unpin_partition"),
+        RepartitionRefused::Frozen(_) => return marked(refused, "archipel.unfreeze_partition"),
         RepartitionRefused::BoundaryExists(_)
+        | RepartitionRefused::NothingBehind(_)
         | RepartitionRefused::NotNeighbours(..)
         | RepartitionRefused::Reference => SqlState::INVALID_PARAMETER_VALUE,
     };
     SqlError::new(state, refused.to_string()).with_hint("See archipel.partitions.")
+}
+
+fn marked(refused: RepartitionRefused, lifted_by: &str) -> SqlError {
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, refused.to_string())
+        .with_hint(format!("{lifted_by} lifts the mark."))
+}
+
+/// pin_partition(partition) and the like.
+fn mark(args: &[Datum], mark: Mark, set: bool) -> Result<Repartition> {
+    Ok(Repartition::Mark { partition: partition(args.first())?, mark, set })
 }
 
 fn partition(arg: Option<&Datum>) -> Result<PartitionId> {

@@ -7,8 +7,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
 
-use super::durability;
 use super::groups::{GroupKeys, group_tables};
+use super::{durability, monitor};
 use crate::session::host::Host;
 use crate::settings::table::{Context, SETTINGS, SettingId};
 use crate::settings::value::Kind;
@@ -27,9 +27,12 @@ const FIRST_OID: u32 = 13_500;
 static VIEWS: &[View] = &[
     View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4)], rows: islands },
     View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8)], rows: executors },
-    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4)], rows: partitions },
+    View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
-    View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8)], rows: repartitions },
+    View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8), ("decision", Type::INT8)], rows: repartitions },
+    View { schema: "archipel", name: "monitor_decisions", columns: monitor::DECISIONS, rows: monitor::decisions },
+    View { schema: "archipel", name: "sync_points", columns: monitor::SYNC_POINTS, rows: monitor::sync_points },
+    View { schema: "archipel", name: "actions", columns: monitor::ACTIONS, rows: monitor::actions },
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
     View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
@@ -124,6 +127,7 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
                 Datum::Int4(i32::from(done.home.0)),
                 text(done.reason),
                 big(done.duration_nanos / 1_000),
+                if done.decision == 0 { Datum::Null } else { big(done.decision) },
             ]
         })
         .collect()
@@ -160,6 +164,8 @@ fn executors(host: &Host) -> Vec<Vec<Datum>> {
 }
 
 fn partitions(host: &Host) -> Vec<Vec<Datum>> {
+    let loads = host.server.engine.partition_loads();
+    let load = |id| loads.iter().find(|load| load.partition == id);
     let catalog = &host.catalog.catalog;
     host.server
         .engine
@@ -179,6 +185,10 @@ fn partitions(host: &Host) -> Vec<Vec<Datum>> {
                 big(partition.actions),
                 big(partition.busy_nanos / 1_000),
                 count(partition.queued),
+                big(partition.queued_total),
+                load(partition.id).map_or(Datum::Null, |load| Datum::Float8(load.share)),
+                Datum::Bool(partition.pinned),
+                Datum::Bool(partition.frozen),
             ]
         })
         .collect()

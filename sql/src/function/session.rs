@@ -46,6 +46,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "pg_has_role_name_name" "pg_has_role_name_id" "pg_has_role_id_name" "pg_has_role_id_id" "pg_has_role_name" "pg_has_role_id"
     "create_distributed_table" "create_reference_table" "create_distributed_function" "undistribute_table"
     "split_partition" "merge_partitions" "move_partition"
+    "pin_partition" "unpin_partition" "freeze_partition" "unfreeze_partition"
 };
 
 /// Text of the server's version, as `version()` begins in PostgreSQL: drivers parse it.

@@ -4,7 +4,7 @@
 use super::{RepartitionKind, Txn};
 use crate::id::{ExecutorId, GroupId, PartitionId};
 use crate::panics::NoUnwind;
-use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
+use crate::partition::{ClaimSet, FROZEN, PINNED, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
@@ -19,6 +19,29 @@ pub enum Repartition {
     Merge(PartitionId, PartitionId),
     /// A partition gets another home.
     Move { partition: PartitionId, to: ExecutorId },
+    /// As [`Repartition::Split`], at a key or behind all rows with its value; the upper part's
+    /// home is given.
+    Cut { group: GroupId, at: Cut, home: ExecutorId },
+    /// Sets or lifts a mark that keeps the monitor, and others, from changing a partition.
+    Mark { partition: PartitionId, mark: Mark, set: bool },
+}
+
+/// Where a partition is cut.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// A new partition begins with the key's distribution value.
+    At(KeyBuf),
+    /// A new partition begins with the next distribution value that there is.
+    Behind(KeyBuf),
+}
+
+/// See [`Repartition::Mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It keeps its home.
+    Pinned,
+    /// It keeps its bounds.
+    Frozen,
 }
 
 /// Why a change of partitions contradicts what there is.
@@ -32,6 +55,12 @@ pub enum RepartitionRefused {
     NoExecutor(ExecutorId),
     #[error("partition {0} begins at this key already")]
     BoundaryExists(PartitionId),
+    #[error("partition {0} has no rows behind this key")]
+    NothingBehind(PartitionId),
+    #[error("partition {0} is pinned")]
+    Pinned(PartitionId),
+    #[error("partition {0} is frozen")]
+    Frozen(PartitionId),
     #[error("partitions {0} and {1} are not neighbours of one group")]
     NotNeighbours(PartitionId, PartitionId),
     #[error("the partition of reference tables cannot be split, merged or moved")]
@@ -42,13 +71,15 @@ pub enum RepartitionRefused {
 pub struct Repartitioning {
     pub change: Repartition,
     pub reason: &'static str,
+    /// The monitor's decision that it carries out; 0: none.
+    pub decision: u64,
     /// Set by the run: whether it was done.
     pub result: Result<(), RepartitionRefused>,
 }
 
 impl Repartitioning {
     pub(crate) fn new(change: Repartition, reason: &'static str) -> Self {
-        Self { change, reason, result: Ok(()) }
+        Self { change, reason, decision: 0, result: Ok(()) }
     }
 
     /// The partitions concerned, by a routing table that may be old: their group, and the first
@@ -59,7 +90,8 @@ impl Repartitioning {
     ) -> Result<(GroupId, KeyBuf, Option<KeyBuf>), RepartitionRefused> {
         let find = |id: PartitionId| routing.position_of(id).ok_or(RepartitionRefused::NoPartition(id));
         let (group, low, right) = match &self.change {
-            Repartition::Split { group, at } => {
+            Repartition::Split { group, at }
+            | Repartition::Cut { group, at: Cut::At(at) | Cut::Behind(at), .. } => {
                 if routing.routes(*group).is_empty() {
                     return Err(RepartitionRefused::NoGroup(*group));
                 }
@@ -74,7 +106,7 @@ impl Repartitioning {
                 let routes = routing.routes(group);
                 (group, routes[left].low.clone(), Some(routes[right].low.clone()))
             }
-            Repartition::Move { partition, .. } => {
+            Repartition::Move { partition, .. } | Repartition::Mark { partition, .. } => {
                 let (group, at) = find(*partition)?;
                 (group, routing.routes(group)[at].low.clone(), None)
             }
@@ -107,15 +139,23 @@ impl Program for Repartitioning {
         };
         let partition = txn.partition_for(group, &low)?;
         self.result = match (&self.change, right) {
-            (Repartition::Split { .. }, _) => {
-                let at = txn.cut(group, &low);
-                // SAFETY: held by the transaction; the reference ends with the statement.
-                if unsafe { partition.data_mut() }.low[..] == at[..] {
-                    Err(RepartitionRefused::BoundaryExists(partition.id))
-                } else {
-                    txn.split(partition, &at, self.reason)?;
-                    Ok(())
+            (Repartition::Split { .. }, _) => self.split_at(txn, partition, txn.cut(group, &low), None)?,
+            (Repartition::Cut { at, home, .. }, _) => {
+                let at = match at {
+                    Cut::At(_) => Some(txn.cut(group, &low)),
+                    Cut::Behind(_) => txn.value_behind(partition, &low),
+                };
+                match at {
+                    Some(at) => self.split_at(txn, partition, at, Some(*home))?,
+                    None => Err(RepartitionRefused::NothingBehind(partition.id)),
                 }
+            }
+            (Repartition::Mark { partition: id, mark, set }, _) => {
+                if partition.id != *id {
+                    return Err(txn.look_again(group));
+                }
+                txn.mark(partition, *mark, *set)?;
+                Ok(())
             }
             (Repartition::Merge(one, other), Some(right)) => {
                 let right = txn.partition_for(group, &right)?;
@@ -125,14 +165,19 @@ impl Program for Repartitioning {
                     // Both changed between the look and the claim.
                     return Err(txn.look_again(group));
                 }
-                txn.merge(partition, right, self.reason)?;
-                Ok(())
+                match [partition, right].iter().find(|partition| partition.is_frozen()) {
+                    Some(frozen) => Err(RepartitionRefused::Frozen(frozen.id)),
+                    None => {
+                        txn.merge(partition, right, self.reason, self.decision)?;
+                        Ok(())
+                    }
+                }
             }
             (Repartition::Move { partition: id, to }, _) => {
                 if partition.id != *id {
                     return Err(txn.look_again(group));
                 }
-                txn.move_home(partition, *to, self.reason)?
+                txn.move_home(partition, *to, self.reason, self.decision)?
             }
             (Repartition::Merge(one, other), None) => Err(RepartitionRefused::NotNeighbours(*one, *other)),
         };
@@ -140,7 +185,74 @@ impl Program for Repartitioning {
     }
 }
 
+impl Repartitioning {
+    /// Splits a held partition at the beginning of a distribution value.
+    fn split_at(
+        &self,
+        txn: &mut Txn<'_>,
+        partition: PartitionRef,
+        at: KeyBuf,
+        home: Option<ExecutorId>,
+    ) -> Result<Result<(), RepartitionRefused>, Stop> {
+        // SAFETY: held by the transaction; the reference ends with the statement.
+        if unsafe { partition.data_mut() }.low[..] == at[..] {
+            return Ok(Err(RepartitionRefused::BoundaryExists(partition.id)));
+        }
+        if partition.is_frozen() {
+            return Ok(Err(RepartitionRefused::Frozen(partition.id)));
+        }
+        if let Some(home) = home.filter(|home| !txn.has_executor(*home)) {
+            return Ok(Err(RepartitionRefused::NoExecutor(home)));
+        }
+        txn.split(partition, &at, self.reason, home, self.decision)?;
+        Ok(Ok(()))
+    }
+}
+
 impl Txn<'_> {
+    fn has_executor(&self, id: ExecutorId) -> bool {
+        usize::from(id.0) < self.shared.executors.len()
+    }
+
+    /// The first distribution value behind that of `key` in a held partition.
+    fn value_behind(&self, partition: PartitionRef, key: &[u8]) -> Option<KeyBuf> {
+        let value = self.cut(partition.group, key);
+        // SAFETY: held by this transaction; the reference ends with the function.
+        let data = unsafe { partition.data_mut() };
+        // No encoded value is a prefix of another one, so what is greater than all keys with this
+        // value is its encoding counted up by one.
+        let mut above = value.clone();
+        while let Some(last) = above.pop() {
+            if last < u8::MAX {
+                above.push(last + 1);
+                break;
+            }
+        }
+        if above.is_empty() {
+            return None;
+        }
+        let found = data.roots.iter().filter_map(|root| {
+            let (key, _) = root.tree.seek(std::ops::Bound::Included(&above[..]))?;
+            Some(self.cut(partition.group, key))
+        });
+        found.min()
+    }
+
+    /// Sets or lifts a mark of a held partition, and logs it.
+    fn mark(&mut self, partition: PartitionRef, mark: Mark, set: bool) -> Result<(), Stop> {
+        self.may_repartition(partition.group)?;
+        let bit = match mark {
+            Mark::Pinned => PINNED,
+            Mark::Frozen => FROZEN,
+        };
+        let flags = if set { partition.flags() | bit } else { partition.flags() & !bit };
+        if flags != partition.flags() {
+            partition.set_flags(flags);
+            self.publish_routes(partition.group, |_| {});
+        }
+        Ok(())
+    }
+
     /// The routing table of now. What it says of partitions that this transaction holds stays
     /// true while it holds them.
     pub(super) fn current_routing(&mut self) -> std::sync::Arc<RoutingTable> {
@@ -155,9 +267,15 @@ impl Txn<'_> {
     }
 
     /// Joins a held partition with its held neighbour to the right.
-    fn merge(&mut self, left: PartitionRef, right: PartitionRef, reason: &'static str) -> Result<(), Stop> {
+    fn merge(
+        &mut self,
+        left: PartitionRef,
+        right: PartitionRef,
+        reason: &'static str,
+        decision: u64,
+    ) -> Result<(), Stop> {
         self.may_repartition(left.group)?;
-        let action = self.begin_action(RepartitionKind::Merge, reason);
+        let action = self.begin_action(RepartitionKind::Merge, reason, decision);
         // SAFETY: both are held by this transaction and differ; the references end before the
         // next access.
         let (left_data, right_data) = unsafe { (left.data_mut(), right.data_mut()) };
@@ -188,15 +306,20 @@ impl Txn<'_> {
         partition: PartitionRef,
         to: ExecutorId,
         reason: &'static str,
+        decision: u64,
     ) -> Result<Result<(), RepartitionRefused>, Stop> {
-        if usize::from(to.0) >= self.shared.executors.len() {
+        if !self.has_executor(to) {
             return Ok(Err(RepartitionRefused::NoExecutor(to)));
         }
         self.may_repartition(partition.group)?;
         if partition.home() == to {
             return Ok(Ok(()));
         }
-        let action = self.begin_action(RepartitionKind::Move, reason);
+        // Unless its home is gone.
+        if partition.is_pinned() && self.shared.is_served(partition.home()) {
+            return Ok(Err(RepartitionRefused::Pinned(partition.id)));
+        }
+        let action = self.begin_action(RepartitionKind::Move, reason, decision);
         partition.set_home(to);
         // The table is the same but for the home, which the record has.
         self.publish_routes(partition.group, |_| {});

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-pub use merge::{Repartition, RepartitionRefused, Repartitioning};
+pub use merge::{Cut, Mark, Repartition, RepartitionRefused, Repartitioning};
 pub use split::{PreSplit, SplitPartition};
 
 use super::Txn;
@@ -48,6 +48,10 @@ pub(crate) struct GroupRecord {
     /// Beside `lows`; empty in records of before homes were logged.
     #[serde(default)]
     pub homes: Vec<u16>,
+    /// Beside `lows`: which partitions are pinned or frozen; empty in records of before that was
+    /// logged.
+    #[serde(default)]
+    pub flags: Vec<u32>,
 }
 
 impl GroupRecord {
@@ -55,6 +59,7 @@ impl GroupRecord {
         Self {
             lows: routes.iter().map(|route| route.low.to_vec()).collect(),
             homes: routes.iter().map(|route| route.home().0).collect(),
+            flags: routes.iter().map(|route| route.partition.flags()).collect(),
         }
     }
 }
@@ -75,6 +80,8 @@ pub struct RepartitionView {
     /// The home of the partition that is new, of the one that stays, or of the moved one.
     pub home: ExecutorId,
     pub reason: &'static str,
+    /// The monitor's decision that it carried out; 0: none.
+    pub decision: u64,
     /// How long the partitions were held for it.
     pub duration_nanos: u64,
 }
@@ -112,6 +119,10 @@ impl History {
         history.push_back(view);
     }
 
+    pub fn last(&self) -> Option<RepartitionView> {
+        self.0.lock().back().cloned()
+    }
+
     pub fn list(&self) -> Vec<RepartitionView> {
         self.0.lock().iter().cloned().collect()
     }
@@ -121,12 +132,13 @@ impl History {
 struct Action {
     kind: RepartitionKind,
     reason: &'static str,
+    decision: u64,
     began_nanos: u64,
 }
 
 impl Txn<'_> {
-    fn begin_action(&self, kind: RepartitionKind, reason: &'static str) -> Action {
-        Action { kind, reason, began_nanos: self.shared.clock.monotonic_nanos() }
+    fn begin_action(&self, kind: RepartitionKind, reason: &'static str, decision: u64) -> Action {
+        Action { kind, reason, decision, began_nanos: self.shared.clock.monotonic_nanos() }
     }
 
     fn end_action(
@@ -150,6 +162,7 @@ impl Txn<'_> {
             key: key.map(<[u8]>::to_vec),
             home,
             reason: action.reason,
+            decision: action.decision,
             duration_nanos: now.saturating_sub(action.began_nanos),
         });
     }

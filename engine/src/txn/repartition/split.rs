@@ -4,7 +4,7 @@
 //! partition of its own, at home where the fewest of its group are.
 
 use super::{RepartitionKind, Txn};
-use crate::id::GroupId;
+use crate::id::{ExecutorId, GroupId};
 use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, PartitionData, PartitionRef, RoutingTable, SplitRanges};
 use crate::program::{Program, Stop};
@@ -44,7 +44,7 @@ impl Program for SplitPartition {
         // SAFETY: held by the transaction; the reference ends before the split below.
         let data = unsafe { partition.data_mut() };
         let partitions = txn.current_routing().routes(self.group).len();
-        if data.rows() < self.rows_min.max(2) || partitions >= self.partitions_max {
+        if data.rows() < self.rows_min.max(2) || partitions >= self.partitions_max || partition.is_frozen() {
             return Ok(());
         }
         let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return Ok(()) };
@@ -56,7 +56,7 @@ impl Program for SplitPartition {
             at = largest.tree.last().map(|(key, _)| txn.cut(self.group, key));
         }
         let Some(at) = at.filter(|at| at[..] > data.low[..] && starts_below(data, at)) else { return Ok(()) };
-        txn.split(partition, &at, self.reason)?;
+        txn.split(partition, &at, self.reason, None, 0)?;
         self.split_at = Some(at);
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Program for PreSplit {
             let partition = txn.partition_for(self.group, &at)?;
             // SAFETY: held by the transaction; the reference ends with the statement.
             if !at.is_empty() && unsafe { partition.data_mut() }.low[..] < at[..] {
-                txn.split(partition, &at, "bulk load")?;
+                txn.split(partition, &at, "bulk load", None, 0)?;
                 self.added += 1;
             }
         }
@@ -88,15 +88,18 @@ impl Program for PreSplit {
 }
 
 impl Txn<'_> {
-    /// Splits a held partition at `at`, a key of its range above the first.
+    /// Splits a held partition at `at`, a key of its range above the first. The upper part is at
+    /// home where the lower one is if that is pinned; else at `home`, or where the fewest are.
     pub(super) fn split(
         &mut self,
         partition: PartitionRef,
         at: &[u8],
         reason: &'static str,
+        home: Option<ExecutorId>,
+        decision: u64,
     ) -> Result<(), Stop> {
         self.may_repartition(partition.group)?;
-        let action = self.begin_action(RepartitionKind::Split, reason);
+        let action = self.begin_action(RepartitionKind::Split, reason, decision);
         // SAFETY: held by this transaction; the reference ends before the next access.
         let data = unsafe { partition.data_mut() };
         if at <= &data.low[..] || !data.covers(at) {
@@ -107,6 +110,10 @@ impl Txn<'_> {
         let upper = data.split_off(at);
         let versions = upper.has_versions();
         let upper = self.shared.new_partition(partition.group, upper);
+        upper.set_flags(partition.flags());
+        if let Some(home) = if partition.is_pinned() { Some(partition.home()) } else { home } {
+            upper.set_home(home);
+        }
         if versions {
             self.shared.snapshots.note_versions(upper);
         }

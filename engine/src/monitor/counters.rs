@@ -1,0 +1,318 @@
+//! What is counted on the hot path: little, by the owner, in fixed space.
+//!
+//! One run in [`MEASURE_EVERY`] is measured: its time, the sub-partitions it went to, the keys
+//! that routed it, and which sub-partitions met in it. A partition's numbers are written by its
+//! holder, a thread's by the thread. Both stand behind a latch of their own that the owner only
+//! *tries*: the monitor takes it for moments, once in a window, and a sample that finds it taken is
+//! dropped. So no run waits, and no two threads write one line.
+//!
+//! The thesis has two arrays per partition, one of them quadratic in the sub-partitions. Here
+//! meetings are sparse: a table of those that happened, by class and sub-partitions. Cuts between
+//! sub-partitions are keys that divide the rows evenly; a hot range shows in them, a hot key in the
+//! sketch.
+
+use smallvec::SmallVec;
+
+use super::sketch::HotKeys;
+use crate::id::{GroupId, PartitionId};
+use crate::partition::{ClaimEntry, ClaimSet, PartitionData, PartitionRef};
+use crate::schema::KeyColumn;
+use crate::storage::KeyBuf;
+use crate::table::REFERENCE_GROUP;
+
+/// One run in so many is measured.
+pub const MEASURE_EVERY: u64 = 16;
+/// Sub-partitions of a partition.
+pub const SUB_PARTITIONS: usize = 10;
+/// Meetings a thread tells apart in a window; further ones are counted as lost.
+const MEETINGS_MAX: usize = 256;
+/// Classes a thread tells apart in a window.
+const CLASSES_MAX: usize = 64;
+/// Sub-partitions a meeting names. One of more is a statement over many partitions, which no
+/// placement would make local.
+pub const PARTICIPANTS_MAX: usize = 4;
+/// A run that took so many times the mean was interrupted, or is so rare that one sample of it
+/// says nothing: it counts as this much.
+const OUTLIER: u64 = 32;
+/// Cuts are drawn again when the rows have become so much more or fewer.
+const REDRAW_FACTOR: u64 = 2;
+/// What a participant costs beside the redo: its state word and the lines of the first node.
+const PARTICIPANT_BYTES: u64 = 128;
+
+/// Where a partition's distribution column ends in a key.
+pub(crate) type Distribution = Option<(KeyColumn, crate::cell::ColumnKind)>;
+
+/// Measured runs and their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    pub samples: u64,
+    pub nanos: u64,
+}
+
+impl Measured {
+    fn add(&mut self, nanos: u64) {
+        self.samples += 1;
+        self.nanos += nanos;
+    }
+}
+
+/// What was measured of one partition.
+#[derive(Clone, Debug, Default)]
+pub struct PartitionStatistics {
+    /// First keys of the second and all further sub-partitions.
+    pub cuts: Vec<KeyBuf>,
+    /// Rows when the cuts were drawn; 0: they are to be drawn.
+    cuts_rows: u64,
+    pub slices: [Measured; SUB_PARTITIONS],
+    /// Runs over more than a sub-partition, or somewhere unforeseen.
+    pub spread: Measured,
+    pub hot: HotKeys,
+}
+
+impl PartitionStatistics {
+    /// Empties the numbers; the cuts stay.
+    pub fn reset(&mut self) {
+        self.slices = Default::default();
+        self.spread = Measured::default();
+        self.hot.clear();
+    }
+
+    /// Forgets everything: the bounds have changed.
+    pub fn forget(&mut self) {
+        self.reset();
+        self.cuts.clear();
+        self.cuts_rows = 0;
+    }
+
+    /// All runs.
+    pub fn total(&self) -> Measured {
+        let mut total = self.spread;
+        for slice in &self.slices {
+            total.samples += slice.samples;
+            total.nanos += slice.nanos;
+        }
+        total
+    }
+
+    fn usual(&self, nanos: u64) -> u64 {
+        let total = self.total();
+        match total.nanos.checked_div(total.samples) {
+            Some(mean) if total.samples >= 8 => nanos.min(mean.max(100) * OUTLIER),
+            _ => nanos.min(1_000_000),
+        }
+    }
+
+    /// Draws the cuts where the rows fall into equal parts, at whole distribution values.
+    fn draw(&mut self, data: &PartitionData, distribution: &Distribution) {
+        let rows = data.rows();
+        let redraw = self.cuts_rows == 0
+            || rows > self.cuts_rows.saturating_mul(REDRAW_FACTOR)
+            || rows < self.cuts_rows / REDRAW_FACTOR;
+        if !redraw {
+            return;
+        }
+        self.forget();
+        self.cuts_rows = rows.max(1);
+        let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return };
+        let count = largest.tree.len();
+        for part in 1..SUB_PARTITIONS as u64 {
+            let Some((key, _)) = largest.tree.nth(count * part / SUB_PARTITIONS as u64) else { return };
+            let key = &key[..value_length(key, distribution)];
+            if *key > data.low[..] && self.cuts.last().is_none_or(|last| last[..] < *key) {
+                self.cuts.push(KeyBuf::from_slice(key));
+            }
+        }
+    }
+
+    /// The sub-partition of a key.
+    fn slice_of(&self, key: &[u8]) -> usize {
+        self.cuts.partition_point(|cut| cut[..] <= *key)
+    }
+}
+
+fn value_length(key: &[u8], distribution: &Distribution) -> usize {
+    distribution
+        .as_ref()
+        .map_or(key.len(), |(column, kind)| crate::table::distribution_prefix(key, column, *kind))
+}
+
+/// A sub-partition: a partition and a position in its cuts.
+pub type SubPartition = (PartitionId, u8);
+
+/// What one class of transactions did on a thread, or which sub-partitions met there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeetingCount {
+    pub class: u32,
+    pub participants: SmallVec<[SubPartition; PARTICIPANTS_MAX]>,
+    pub samples: u64,
+    pub bytes: u64,
+}
+
+/// Samples of a class of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    pub class: u32,
+    pub runs: Measured,
+}
+
+/// Exact counts of a thread, since it exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub runs: u64,
+    /// Runs that held several partitions.
+    pub multi: u64,
+    pub restarts: u64,
+    /// Runs that came through queues.
+    pub queued: u64,
+    /// Nanoseconds that sampled ones of them waited (one in [`MEASURE_EVERY`]).
+    pub waited_nanos: u64,
+}
+
+/// What was measured on one thread.
+#[derive(Debug, Default)]
+pub struct ThreadStatistics {
+    pub tally: Tally,
+    pub classes: Vec<ClassCount>,
+    pub meetings: Vec<MeetingCount>,
+    /// Meetings there was no room for.
+    pub lost: u64,
+}
+
+impl ThreadStatistics {
+    pub fn reset(&mut self) {
+        self.classes.clear();
+        self.meetings.clear();
+        self.lost = 0;
+    }
+
+    fn class(&mut self, class: u32, nanos: u64) {
+        match self.classes.iter().position(|count| count.class == class) {
+            Some(at) => self.classes[at].runs.add(nanos),
+            None if self.classes.len() < CLASSES_MAX => {
+                self.classes.push(ClassCount { class, runs: Measured { samples: 1, nanos } });
+            }
+            None => self.lost += 1,
+        }
+    }
+
+    fn meeting(&mut self, class: u32, participants: &[SubPartition], bytes: u64) {
+        let same = |count: &MeetingCount| count.class == class && count.participants[..] == *participants;
+        match self.meetings.iter().position(same) {
+            Some(at) => {
+                self.meetings[at].samples += 1;
+                self.meetings[at].bytes += bytes;
+            }
+            None if self.meetings.len() < MEETINGS_MAX => {
+                let participants = SmallVec::from_slice(participants);
+                self.meetings.push(MeetingCount { class, participants, samples: 1, bytes });
+            }
+            None => self.lost += 1,
+        }
+    }
+}
+
+/// A measured run.
+pub(crate) struct Run<'r> {
+    pub class: u32,
+    pub claims: &'r ClaimSet,
+    pub nanos: u64,
+    pub redo_bytes: u64,
+    pub tally: Tally,
+}
+
+/// Counts a measured run over the partitions it still holds.
+#[cold]
+#[inline(never)]
+pub(crate) fn measure(
+    run: &Run<'_>,
+    held: &[PartitionRef],
+    thread: &parking_lot::Mutex<ThreadStatistics>,
+    distribution: &dyn Fn(GroupId) -> Distribution,
+) {
+    let participants = held.iter().filter(|partition| partition.group != REFERENCE_GROUP).count();
+    let nanos = run.nanos / participants.max(1) as u64;
+    let mut met: SmallVec<[SubPartition; PARTICIPANTS_MAX]> = SmallVec::new();
+    for partition in held {
+        // SAFETY: the caller still holds all of them; the reference ends in this iteration.
+        let data = unsafe { partition.data_mut() };
+        let Some(mut statistics) = partition.statistics.try_lock() else { continue };
+        let slice = place(&mut statistics, partition.group, data, run.claims, nanos, distribution);
+        if participants > 1 && partition.group != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
+            met.push((partition.id, slice));
+        }
+    }
+    let Some(mut thread) = thread.try_lock() else { return };
+    thread.tally = run.tally;
+    thread.class(run.class, run.nanos);
+    if (2..=PARTICIPANTS_MAX).contains(&participants) && met.len() == participants {
+        thread.meeting(run.class, &met, run.redo_bytes + participants as u64 * PARTICIPANT_BYTES);
+    }
+}
+
+/// Counts a run at one partition; the sub-partition it went to, or the first of several.
+fn place(
+    statistics: &mut PartitionStatistics,
+    group: GroupId,
+    data: &PartitionData,
+    claims: &ClaimSet,
+    nanos: u64,
+    distribution: &dyn Fn(GroupId) -> Distribution,
+) -> u8 {
+    let nanos = statistics.usual(nanos);
+    if group == REFERENCE_GROUP {
+        statistics.spread.add(nanos);
+        return 0;
+    }
+    let distribution = distribution(group);
+    statistics.draw(data, &distribution);
+    let points = || {
+        claims.entries.iter().filter_map(|entry| match entry {
+            ClaimEntry::Point { group: of, key } if *of == group && data.covers(key) => Some(&key[..]),
+            _ => None,
+        })
+    };
+    let count = points().count() as u64;
+    let mut first = None;
+    for key in points() {
+        let slice = statistics.slice_of(key);
+        statistics.slices[slice].nanos += nanos / count;
+        first.get_or_insert(slice);
+        statistics.hot.add(&key[..value_length(key, &distribution)]);
+    }
+    match first {
+        Some(slice) => statistics.slices[slice].samples += 1,
+        None => statistics.spread.add(nanos),
+    }
+    first.unwrap_or(0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_sample_counts_as_an_outlier() {
+        let mut statistics = PartitionStatistics::default();
+        for _ in 0..100 {
+            let nanos = statistics.usual(1_000);
+            statistics.spread.add(nanos);
+        }
+        assert_eq!(statistics.usual(5_000), 5_000);
+        assert_eq!(statistics.usual(50_000_000), 32_000);
+    }
+
+    #[test]
+    fn a_thread_tells_so_many_meetings_apart_and_no_more() {
+        let mut thread = ThreadStatistics::default();
+        for round in 0..2 {
+            for peer in 0..MEETINGS_MAX as u32 + 10 {
+                thread.meeting(1, &[(PartitionId(0), 0), (PartitionId(peer + 1), 3)], 100);
+            }
+            assert_eq!(thread.meetings.len(), MEETINGS_MAX);
+            assert_eq!(thread.meetings[0].samples, round + 1);
+        }
+        assert_eq!(thread.lost, 20);
+        thread.reset();
+        assert!(thread.meetings.is_empty() && thread.lost == 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! The decision: both searches, what they would bring, and whether that is worth it.
+//!
+//! Pure, like everything it calls. Hysteresis is here: a better layout is taken only if the
+//! forecast gain is above the threshold, above what chance alone shows in a trace of so many
+//! samples, and above the cost of the actions within [`HORIZON_NANOS`].
+
+use super::balance::{Limits, balance};
+use super::model::{Hardware, Layout, Trace, bottleneck, imbalance, synchronization};
+use super::synchronize::synchronize;
+
+/// A repartitioning must pay for itself within this time.
+pub const HORIZON_NANOS: f64 = 10e9;
+/// What a byte costs that crosses the distance of one: a line of 64 in about 100 ns.
+const NANOS_PER_BYTE: f64 = 1.5;
+/// The second search may leave so much more of the load out of balance than the first.
+const IMBALANCE_FOR_MEETINGS: f64 = 0.05;
+
+/// What else a decision depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub limits: Limits,
+    /// The least gain that is acted on.
+    pub gain_min: f64,
+    /// Measured runs in the trace, and how many there must be.
+    pub samples: u64,
+    pub samples_min: u64,
+    /// Standard deviations of chance that the gain must be above.
+    pub confidence: f64,
+    /// What one action has cost so far, in nanoseconds.
+    pub action_nanos: f64,
+    /// Some partitions are at home where nobody serves them.
+    pub homeless: bool,
+}
+
+/// The costs of a layout under a trace. Imbalance as a part of the whole load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costs {
+    pub imbalance: f64,
+    pub synchronization: f64,
+    /// Relative to a perfect layout: see [`bottleneck`], with the meetings added.
+    pub time: f64,
+}
+
+/// What to do, and the numbers that say so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    pub after: Layout,
+    pub costs_before: Costs,
+    pub costs_after: Costs,
+    /// By which part throughput should rise.
+    pub gain: f64,
+    /// What chance alone may show.
+    pub noise: f64,
+    /// Nanoseconds of all actions.
+    pub price_nanos: f64,
+}
+
+/// See [`Verdict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No better layout was found.
+    Kept,
+    /// A better one was found, and is not worth it.
+    TooSmall,
+    /// The actions cost more than they bring.
+    TooDear,
+    /// Too few runs were measured.
+    TooFew,
+    Repartition,
+}
+
+/// Evaluates a trace.
+pub fn decide(hardware: &Hardware, trace: &Trace, layout: &Layout, terms: &Terms) -> Verdict {
+    let costs_before = costs(hardware, trace, layout);
+    let balanced = balance(hardware, trace, layout, &terms.limits);
+    let after = synchronize(hardware, trace, &balanced, IMBALANCE_FOR_MEETINGS * trace.total());
+    let costs_after = costs(hardware, trace, &after);
+    let gain = costs_before.time / costs_after.time - 1.0;
+    // The busiest core's load is known from its own samples, at least a fair share of all.
+    let share = terms.samples as f64 / hardware.cores.len().max(1) as f64;
+    let noise = terms.confidence / share.max(1.0).sqrt();
+    let price_nanos = actions(layout, &after) as f64 * terms.action_nanos;
+    let saved = (1.0 - costs_after.time / costs_before.time) * HORIZON_NANOS;
+    let outcome = if terms.homeless {
+        Outcome::Repartition
+    } else if terms.samples < terms.samples_min {
+        Outcome::TooFew
+    } else if after == *layout {
+        Outcome::Kept
+    } else if gain < terms.gain_min.max(noise) {
+        Outcome::TooSmall
+    } else if saved < price_nanos {
+        Outcome::TooDear
+    } else {
+        Outcome::Repartition
+    };
+    Verdict { outcome, after, costs_before, costs_after, gain, noise, price_nanos }
+}
+
+/// What a layout costs under a trace.
+pub fn costs(hardware: &Hardware, trace: &Trace, layout: &Layout) -> Costs {
+    let (assignment, total) = (layout.assignment(), trace.total().max(1.0));
+    let synchronization = synchronization(hardware, trace, &assignment);
+    Costs {
+        imbalance: imbalance(hardware, trace, &assignment) / total,
+        synchronization,
+        time: bottleneck(hardware, trace, layout) + synchronization * NANOS_PER_BYTE / total,
+    }
+}
+
+/// Splits, merges and moves between two layouts of the same slices.
+fn actions(before: &Layout, after: &Layout) -> usize {
+    let starts =
+        |layout: &Layout| -> Vec<usize> { layout.parts.iter().map(|part| part.slices.start).collect() };
+    let (had, has) = (starts(before), starts(after));
+    let splits = has.iter().filter(|start| !had.contains(start)).count();
+    let merges = had.iter().filter(|start| !has.contains(start)).count();
+    let was = before.assignment();
+    let moves = after.parts.iter().filter(|part| was[part.slices.start] != part.core).count();
+    splits + merges + moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::model::{Part, Slice};
+
+    fn trace(loads: &[f64]) -> Trace {
+        Trace { slices: loads.iter().map(|&load| Slice { table: 0, load }).collect(), meetings: Vec::new() }
+    }
+
+    fn layout(bounds: &[(usize, usize)], slices: usize) -> Layout {
+        let ends = bounds.iter().skip(1).map(|bound| bound.0).chain([slices]);
+        let part = |(&(start, core), end): (&(usize, usize), usize)| Part {
+            table: 0,
+            slices: start..end,
+            core,
+            pinned: false,
+            frozen: false,
+            joins: true,
+        };
+        Layout { parts: bounds.iter().zip(ends).map(part).collect() }
+    }
+
+    fn terms(samples: u64) -> Terms {
+        let limits = Limits { share_max: 0.25, action_price: 0.002, parts_max: 32 };
+        Terms {
+            limits,
+            gain_min: 0.05,
+            samples,
+            samples_min: 100,
+            confidence: 1.5,
+            action_nanos: 50_000.0,
+            homeless: false,
+        }
+    }
+
+    /// Four partitions of ten slices, two a core; half of the load in a fifth of the keys.
+    fn skewed() -> (Trace, Layout) {
+        let loads: Vec<f64> = (0..40).map(|at| if at < 8 { 50.0 / 8.0 } else { 50.0 / 32.0 }).collect();
+        (trace(&loads), layout(&[(0, 0), (10, 0), (20, 1), (30, 1)], 40))
+    }
+
+    #[test]
+    fn skew_is_spread_and_then_left_alone() {
+        let hardware = Hardware::uniform(1, 2);
+        let (trace, before) = skewed();
+        let verdict = decide(&hardware, &trace, &before, &terms(2_000));
+        assert_eq!(verdict.outcome, Outcome::Repartition);
+        assert!(verdict.costs_after.imbalance < 0.05, "{verdict:?}");
+        assert!(verdict.gain > 0.2, "{verdict:?}");
+        let again = decide(&hardware, &trace, &verdict.after, &terms(2_000));
+        assert_ne!(again.outcome, Outcome::Repartition, "{again:?}");
+    }
+
+    #[test]
+    fn a_small_trace_or_a_small_gain_is_not_acted_on() {
+        let hardware = Hardware::uniform(1, 2);
+        let (trace, before) = skewed();
+        assert_eq!(decide(&hardware, &trace, &before, &terms(50)).outcome, Outcome::TooFew);
+        let even = self::trace(&[10.0, 10.0, 10.5, 10.0]);
+        let verdict = decide(&hardware, &even, &layout(&[(0, 0), (1, 0), (2, 1), (3, 1)], 4), &terms(100));
+        assert!(matches!(verdict.outcome, Outcome::TooSmall | Outcome::Kept), "{verdict:?}");
+    }
+
+    #[test]
+    fn actions_that_cost_too_much_are_not_taken() {
+        let hardware = Hardware::uniform(1, 2);
+        let (trace, before) = skewed();
+        let dear = Terms { action_nanos: 5e9, ..terms(2_000) };
+        assert_eq!(decide(&hardware, &trace, &before, &dear).outcome, Outcome::TooDear);
+    }
+
+    #[test]
+    fn homeless_partitions_are_moved_whatever_it_brings() {
+        let hardware = Hardware::uniform(1, 2);
+        let (trace, before) = skewed();
+        let homeless = Terms { homeless: true, ..terms(0) };
+        assert_eq!(decide(&hardware, &trace, &before, &homeless).outcome, Outcome::Repartition);
+    }
+}

@@ -1,0 +1,215 @@
+//! From counters to a trace: what the searches work on, and how to get back from it to keys,
+//! partitions and executors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::counters::{MEASURE_EVERY, Measured, PartitionStatistics, SubPartition};
+use super::model::{Core, Hardware, Layout, Meeting, Part, Slice, Trace};
+use crate::engine::Shared;
+use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::partition::Route;
+use crate::storage::KeyBuf;
+use crate::table::REFERENCE_GROUP;
+use crate::txn::Cut;
+
+/// Fewer samples do not make a key hot.
+const HOT_SAMPLES_MIN: u64 = 32;
+/// A key with more than this cannot be told from all of its partition.
+const HOT_SHARE_ALL: f64 = 0.97;
+
+/// A trace, and what its numbers stand for.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub trace: Trace,
+    pub layout: Layout,
+    /// By core of the model.
+    pub cores: Vec<ExecutorId>,
+    pub hardware: Hardware,
+    /// By table of the model.
+    pub groups: Vec<GroupId>,
+    /// Where a slice begins; the first key of a partition, or where it could be cut.
+    pub starts: Vec<Cut>,
+    /// By part: the partition, and its home as it is.
+    pub partitions: Vec<(PartitionId, ExecutorId)>,
+    /// Slices of one key each, with the key.
+    pub hot: Vec<(usize, KeyBuf)>,
+    /// Measured runs over all partitions.
+    pub measured: Measured,
+    /// Measured runs that wrote reference tables.
+    pub references: Measured,
+    /// A partition is at home where nobody serves it.
+    pub homeless: bool,
+}
+
+/// Gathers what was measured since the last reset, and resets it if asked.
+pub(crate) fn gather(
+    shared: &Shared,
+    own_cuts: &BTreeSet<(GroupId, KeyBuf)>,
+    hot_key_share: f64,
+    reset: bool,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    gathered.read_hardware(shared);
+    let routing = shared.load_routing();
+    let mut places = BTreeMap::new();
+    for group in routing.groups() {
+        let routes = routing.routes(group);
+        if group == REFERENCE_GROUP {
+            for route in routes {
+                gathered.references = take(route, reset).total();
+            }
+            continue;
+        }
+        let table = gathered.groups.len();
+        gathered.groups.push(group);
+        for (at, route) in routes.iter().enumerate() {
+            let statistics = take(route, reset);
+            let high = routes.get(at + 1).map(|next| &next.low);
+            let slices = gathered.add_slices(table, route, high, &statistics, hot_key_share);
+            places.insert(route.partition.id, slices.clone());
+            gathered.add_part(table, route, slices, own_cuts.contains(&(group, route.low.clone())));
+            let total = statistics.total();
+            gathered.measured.samples += total.samples;
+            gathered.measured.nanos += total.nanos;
+        }
+    }
+    gathered.trace.meetings = meetings(shared, &places, reset);
+    gathered
+}
+
+fn take(route: &Route, reset: bool) -> PartitionStatistics {
+    let mut statistics = route.partition.statistics.lock();
+    let taken = statistics.clone();
+    if reset {
+        statistics.reset();
+    }
+    taken
+}
+
+impl Gathered {
+    /// The executors that somebody serves.
+    fn read_hardware(&mut self, shared: &Shared) {
+        let served = shared.executors.iter().filter(|executor| shared.is_served(executor.id));
+        let mut islands = 0;
+        for executor in served {
+            self.cores.push(executor.id);
+            let island = usize::from(executor.island.0);
+            islands = islands.max(island + 1);
+            self.hardware.cores.push(Core { island, speed: 1.0 });
+        }
+        self.hardware.distances = (0..islands)
+            .map(|from| (0..islands).map(|to| if from == to { 0.0 } else { 1.0 }).collect())
+            .collect();
+    }
+
+    fn add_slices(
+        &mut self,
+        table: usize,
+        route: &Route,
+        high: Option<&KeyBuf>,
+        statistics: &PartitionStatistics,
+        hot_key_share: f64,
+    ) -> Range<usize> {
+        let first = self.starts.len();
+        self.starts.push(Cut::At(route.low.clone()));
+        let inside = |cut: &&KeyBuf| **cut > route.low && high.is_none_or(|high| *cut < high);
+        self.starts.extend(statistics.cuts.iter().filter(inside).map(|cut| Cut::At(cut.clone())));
+        let count = self.starts.len() - first;
+        let spread = statistics.spread.nanos as f64 / count as f64;
+        // A partition that was cut anew in between may have fewer slices than were measured.
+        let mut loads = vec![spread; count];
+        for (at, measured) in statistics.slices.iter().enumerate() {
+            loads[at.min(count - 1)] += measured.nanos as f64;
+        }
+        self.trace.slices.extend(loads.iter().map(|load| Slice { table, load: load * MEASURE_EVERY as f64 }));
+        if let Some((key, share)) = statistics.hot.hottest()
+            && share >= hot_key_share
+            && statistics.total().samples >= HOT_SAMPLES_MIN
+        {
+            self.set_apart(first, key.clone(), share);
+        }
+        first..self.starts.len()
+    }
+
+    /// Gives a hot key a slice of its own, so that the searches can give it a partition.
+    fn set_apart(&mut self, first: usize, key: KeyBuf, share: f64) {
+        let slices = first..self.trace.slices.len();
+        if slices.len() == 1 && share >= HOT_SHARE_ALL {
+            self.hot.push((first, key));
+            return;
+        }
+        let whole: f64 = self.trace.slices[slices.clone()].iter().map(|slice| slice.load).sum();
+        let at = slices.rev().find(|&at| matches!(&self.starts[at], Cut::At(start) if *start <= key));
+        let Some(at) = at else { return };
+        let slice = self.trace.slices[at];
+        let hot = (whole * share).min(slice.load);
+        let rest = (slice.load - hot) / 2.0;
+        let mut parts = vec![(Cut::At(key.clone()), hot), (Cut::Behind(key.clone()), rest)];
+        let begins = self.starts[at] == Cut::At(key.clone());
+        if begins {
+            parts[1].1 += rest;
+        } else {
+            parts.insert(0, (self.starts[at].clone(), rest));
+        }
+        self.hot.push((at + usize::from(!begins), key));
+        let table = slice.table;
+        self.trace.slices.splice(at..=at, parts.iter().map(|&(_, load)| Slice { table, load }));
+        self.starts.splice(at..=at, parts.into_iter().map(|(start, _)| start));
+    }
+
+    fn add_part(&mut self, table: usize, route: &Route, slices: Range<usize>, joins: bool) {
+        let (home, partition) = (route.home(), route.partition);
+        let core = self.cores.iter().position(|core| *core == home);
+        self.homeless |= core.is_none();
+        let core = core.unwrap_or_else(|| self.emptiest());
+        let (pinned, frozen) = (partition.is_pinned(), partition.is_frozen());
+        self.layout.parts.push(Part { table, slices, core, pinned, frozen, joins });
+        self.partitions.push((partition.id, home));
+    }
+
+    /// The core with the fewest parts so far.
+    fn emptiest(&self) -> usize {
+        let mut counts = vec![0; self.cores.len().max(1)];
+        for part in &self.layout.parts {
+            counts[part.core] += 1;
+        }
+        counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(core, _)| core)
+    }
+
+    /// What part of the load each partition has.
+    pub fn shares(&self) -> Vec<(PartitionId, f64)> {
+        let total = self.trace.total().max(1.0);
+        let loads = self.layout.parts.iter().map(|part| self.trace.load(part.slices.clone()) / total);
+        self.partitions.iter().map(|(partition, _)| *partition).zip(loads).collect()
+    }
+
+    /// Loads of the partitions, in nanoseconds.
+    pub fn loads(&self) -> Vec<(PartitionId, f64)> {
+        let loads = self.layout.parts.iter().map(|part| self.trace.load(part.slices.clone()));
+        self.partitions.iter().map(|(partition, _)| *partition).zip(loads).collect()
+    }
+}
+
+/// Meetings of all threads, by slices of the trace.
+fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Range<usize>>, reset: bool) -> Vec<Meeting> {
+    let mut sums: BTreeMap<(u32, Vec<usize>), f64> = BTreeMap::new();
+    let slice_of = |&(partition, slice): &SubPartition| {
+        let slices = places.get(&partition)?;
+        Some((slices.start + usize::from(slice)).min(slices.end - 1))
+    };
+    for thread in shared.monitor.threads() {
+        let mut thread = thread.lock();
+        for count in &thread.meetings {
+            // A partition that has gone meanwhile met nobody.
+            let slices: Option<Vec<usize>> = count.participants.iter().map(slice_of).collect();
+            if let Some(slices) = slices {
+                *sums.entry((count.class, slices)).or_default() += (count.bytes * MEASURE_EVERY) as f64;
+            }
+        }
+        if reset {
+            thread.reset();
+        }
+    }
+    sums.into_iter().map(|((class, slices), bytes)| Meeting { class, slices, bytes }).collect()
+}

@@ -1,0 +1,172 @@
+//! The monitor: what is measured, when it is evaluated, what is decided and how it is carried out.
+//!
+//! After ATraPos (D. Porobic, *High Performance Transaction Processing on Non-Uniform Hardware
+//! Topologies*, EPFL thesis 7023, chapter 4), completed where it is silent. In the order of the
+//! flow:
+//!
+//! - [`counters`]    what threads and partitions count, and [`sketch`] of hot keys
+//! - [`gather`]      from counters to a trace
+//! - [`trigger`]     when to evaluate: pure
+//! - [`model`]       the costs RU and TS: pure
+//! - [`thesis`]      both searches as the thesis writes them: pure, the yardstick
+//! - [`balance`], [`synchronize`]  both searches as they are used: pure
+//! - [`decide`]      forecast, hysteresis and the cost of moving: pure
+//! - [`plan`]        from a layout to splits, merges and moves
+//! - [`watch`]       the thread that does all this, a step at a time
+//! - [`decision`]    what is told of it
+//!
+//! Invariant: the monitor changes nothing but through [`crate::Repartition`], whose actions run in
+//! the queues of the partitions concerned and keep the routing table whole. A wrong decision costs
+//! time, never an answer.
+//!
+//! The thesis's gaps, by their numbers in the digest, and what is done about each:
+//!
+//! 1. *A steady start is never evaluated.* The first full trace is evaluated (`trigger`).
+//! 2. *"Changed" and "stable".* A deviation begins a watch; two windows in a row must agree on
+//!    where the load lies before anything is decided (`watch`). Imbalance and a shift of the mix
+//!    trigger too. Throughput is compared once there are two intervals.
+//! 3. *Shape of the synchronization counters.* Sparse: class, sub-partitions, bytes (`counters`).
+//! 4. *Contiguity.* Layouts are ranges; a core has several (`balance`).
+//! 5. *Swap safety.* Balance is checked after every switch (`synchronize`); cores differ in speed
+//!    and may be fewer than tables (`model`).
+//! 6. *Noise.* Hysteresis: a least gain, what chance shows in so many samples, the cost of the
+//!    actions (`decide`), and a hold-off after repartitionings that brought little (`watch`).
+//! 7. *Hot keys.* Found by a sketch and given a slice of their own (`gather`), so that the first
+//!    search gives them a partition; what is still too hot is told as advice (`decision`).
+//! 8. *Loose prose.* No number of the thesis is built in; forecasts are measured afterwards and
+//!    both are shown.
+//! 9. *The log.* Not centralised: threads write redo of their own ([`crate::log`]).
+//! 10. *Locks, isolation, aborts, recovery of partition metadata.* The claim is the lock
+//!     ([`crate::partition`]); bounds, homes and marks are logged ([`crate::txn`]).
+//! 11. *Known classes.* A class is a deployed routine ([`crate::Program::class`]); statements share
+//!     class 0. Any program may meet any partition: what met is counted, not declared.
+//! 12. *Shape in code.* Numbers stand in the partition and in the thread; the monitor reads them
+//!     behind latches that their owners only try.
+//!
+//! Unlike the thesis's, a repartitioning is no pause: each action holds the partitions it changes,
+//! for microseconds, and everybody else goes on.
+
+pub mod balance;
+pub(crate) mod counters;
+pub mod decide;
+mod decision;
+mod gather;
+pub mod model;
+mod plan;
+mod settings;
+pub(crate) mod sketch;
+pub mod synchronize;
+pub mod thesis;
+mod trigger;
+mod watch;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+pub(crate) use counters::{MEASURE_EVERY, PartitionStatistics, Run, Tally, ThreadStatistics, measure};
+pub use decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
+pub use settings::MonitorSettings;
+pub use trigger::Reason;
+pub(crate) use watch::tick;
+
+use decision::Decisions;
+use gather::Gathered;
+use watch::Watch;
+
+/// The monitor's part of the engine's shared state.
+pub(crate) struct Monitor {
+    /// Copied out of the settings: read by every sixteenth run.
+    measures: AtomicBool,
+    settings: Mutex<MonitorSettings>,
+    threads: Mutex<Vec<Arc<Mutex<ThreadStatistics>>>>,
+    watch: Mutex<Watch>,
+    pub decisions: Decisions,
+    shown: Mutex<Shown>,
+}
+
+/// The last trace, for the views.
+#[derive(Default)]
+struct Shown {
+    loads: Vec<PartitionLoad>,
+    sync_points: Vec<SyncPointView>,
+}
+
+/// Exact counts over all threads, for the views.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// As of each thread's last measured run.
+    pub runs: u64,
+    /// Runs that held several partitions.
+    pub multi_partition: u64,
+    pub restarts: u64,
+    pub queued: u64,
+    /// Estimated nanoseconds that queued runs waited.
+    pub queue_wait_nanos: u64,
+}
+
+impl Monitor {
+    pub fn new(settings: MonitorSettings) -> Self {
+        Self {
+            measures: AtomicBool::new(settings.measures),
+            settings: Mutex::new(settings),
+            threads: Mutex::default(),
+            watch: Mutex::default(),
+            decisions: Decisions::default(),
+            shown: Mutex::default(),
+        }
+    }
+
+    /// Whether runs are measured.
+    #[inline]
+    pub fn measures(&self) -> bool {
+        self.measures.load(Ordering::Relaxed)
+    }
+
+    pub fn settings(&self) -> MonitorSettings {
+        *self.settings.lock()
+    }
+
+    pub fn set(&self, settings: MonitorSettings) {
+        self.measures.store(settings.measures, Ordering::Relaxed);
+        *self.settings.lock() = settings;
+    }
+
+    /// The counters of a new thread.
+    pub fn register_thread(&self) -> Arc<Mutex<ThreadStatistics>> {
+        let thread = Arc::<Mutex<ThreadStatistics>>::default();
+        self.threads.lock().push(thread.clone());
+        thread
+    }
+
+    fn threads(&self) -> Vec<Arc<Mutex<ThreadStatistics>>> {
+        self.threads.lock().clone()
+    }
+
+    fn show(&self, gathered: &Gathered) {
+        let (loads, sync_points) = watch::views(gathered);
+        *self.shown.lock() = Shown { loads, sync_points };
+    }
+
+    pub fn loads(&self) -> Vec<PartitionLoad> {
+        self.shown.lock().loads.clone()
+    }
+
+    pub fn sync_points(&self) -> Vec<SyncPointView> {
+        self.shown.lock().sync_points.clone()
+    }
+
+    pub fn run_counts(&self) -> RunCounts {
+        let mut counts = RunCounts::default();
+        for thread in self.threads() {
+            let tally = thread.lock().tally;
+            counts.runs += tally.runs;
+            counts.multi_partition += tally.multi;
+            counts.restarts += tally.restarts;
+            counts.queued += tally.queued;
+            counts.queue_wait_nanos += tally.waited_nanos * MEASURE_EVERY;
+        }
+        counts
+    }
+}

@@ -1,0 +1,522 @@
+//! The monitor's own thread of thought: sample, watch, decide, act, measure.
+//!
+//! ```text
+//!            trigger                two windows agree          the last action is done
+//!   Idle ───────────────► Watching ───────────────────► Acting ───────────────► Settling
+//!    ▲                       │  kept, too small, too dear   one action at a time    │
+//!    └───────────────────────┴──────────────────────────────────────── Measuring ◄──┘
+//! ```
+//!
+//! Everything happens in [`tick`], which never waits: an action that is queued is looked at again
+//! in the next tick. Given the clock, the counters and the routing table it does the same again,
+//! so the simulator steps it like any other thread.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::balance::Limits;
+use super::counters::MEASURE_EVERY;
+use super::decide::{Outcome, Terms, costs, decide};
+use super::decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
+use super::gather::{Gathered, gather};
+use super::model::{meeting_cost, overload};
+use super::plan::{Action, plan};
+use super::settings::MonitorSettings;
+use super::trigger::{PartitionSample, Reason, Sample, Trigger, distance, noise};
+use crate::engine::{PARTITIONS_PER_EXECUTOR, Shared, SubmitOptions, submit_on};
+use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::partition::SAMPLE_EVERY;
+use crate::storage::KeyBuf;
+use crate::submission::Submission;
+use crate::table::REFERENCE_GROUP;
+use crate::txn::{Cut, RepartitionKind, Repartitioning};
+
+/// Samples in a window of watching.
+const WINDOW_SAMPLES: u64 = 3;
+/// Windows that may disagree before the load is called unstable.
+const WINDOWS_MAX: u32 = 6;
+/// What an action is expected to take before any was done.
+const ACTION_NANOS_FIRST: f64 = 100_000.0;
+/// A repartitioning that brought less than this part of its forecast was a poor one.
+const POOR: f64 = 0.25;
+const HOLD_OFF_NANOS: u64 = 8_000_000_000;
+const HOLD_OFF_DOUBLINGS_MAX: u32 = 5;
+/// How often to look while an action is queued.
+const ACTION_LOOK: Duration = Duration::from_millis(1);
+/// One partition may have so much more than its fair share when groups have as many as they want.
+const SHARE_FACTOR: f64 = 2.0;
+/// What an action must bring in balance, as a share of the load.
+const ACTION_PRICE: f64 = 0.004;
+/// A reference table whose writes take more of the time is worth a word.
+const HOT_REFERENCE_SHARE: f64 = 0.2;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Watch {
+    trigger: Trigger,
+    phase: Phase,
+    next_sample: u64,
+    served: Vec<ExecutorId>,
+    topology: u64,
+    /// Bounds that the monitor drew and may take away.
+    own_cuts: BTreeSet<(GroupId, KeyBuf)>,
+    decisions: u64,
+    /// Repartitionings in a row that brought little, and until when the next one waits.
+    poor: u32,
+    held_off_until: u64,
+    /// Mean time of an action, as a moving average.
+    action_nanos: Option<f64>,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Watching {
+        reason: Reason,
+        since: u64,
+        until: u64,
+        windows: u32,
+        first: Option<Vec<(PartitionId, f64)>>,
+        throughput: f64,
+    },
+    Acting(Box<Acting>),
+    Settling {
+        until: u64,
+        done: Done,
+    },
+    Measuring {
+        until: u64,
+        began: (u64, u64),
+        done: Done,
+    },
+}
+
+/// A repartitioning on its way.
+struct Acting {
+    actions: VecDeque<Action>,
+    current: Option<(Action, Submission<Repartitioning>)>,
+    reason: Reason,
+    began: u64,
+    next: u64,
+    done: Done,
+}
+
+/// What is remembered of a repartitioning until it is measured.
+#[derive(Clone, Copy)]
+struct Done {
+    decision: u64,
+    time_before: f64,
+    predicted: f64,
+    accepted: f64,
+}
+
+/// Takes the next step if it is due; when to look again.
+pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
+    // Somebody further down the stack of a simulation, or another caller, is at it.
+    let Some(mut watch) = shared.monitor.watch.try_lock() else { return ACTION_LOOK };
+    let settings = shared.monitor.settings();
+    let now = shared.clock.monotonic_nanos();
+    if !settings.measures && !matches!(watch.phase, Phase::Acting(_)) {
+        *watch = Watch {
+            decisions: watch.decisions,
+            own_cuts: std::mem::take(&mut watch.own_cuts),
+            ..Watch::default()
+        };
+        return Duration::from_nanos(settings.sample_interval_nanos);
+    }
+    let phase = std::mem::take(&mut watch.phase);
+    watch.phase = match phase {
+        Phase::Idle => watch.look(shared, &settings, now),
+        Phase::Watching { until, .. } if now < until => phase,
+        Phase::Watching { reason, since, windows, first, throughput, .. } => {
+            watch.window(shared, &settings, now, (reason, since, throughput), windows, first)
+        }
+        Phase::Acting(acting) => watch.act(shared, &settings, now, acting),
+        Phase::Settling { until, .. } | Phase::Measuring { until, .. } if now < until => phase,
+        Phase::Settling { done, .. } => {
+            watch.forget_samples(shared);
+            let until = now + 2 * WINDOW_SAMPLES * settings.sample_interval_nanos;
+            Phase::Measuring { until, began: (now, actions(shared)), done }
+        }
+        Phase::Measuring { began, done, .. } => {
+            watch.measured(shared, &settings, now, began, done);
+            Phase::Idle
+        }
+    };
+    let due = match &watch.phase {
+        Phase::Idle => watch.next_sample,
+        Phase::Watching { until, .. } | Phase::Settling { until, .. } | Phase::Measuring { until, .. } => {
+            *until
+        }
+        Phase::Acting(acting) if acting.current.is_some() => return ACTION_LOOK,
+        Phase::Acting(acting) => acting.next,
+    };
+    Duration::from_nanos(due.saturating_sub(now).clamp(100_000, settings.sample_interval_nanos.max(100_000)))
+}
+
+/// Actions of all partitions, ever.
+fn actions(shared: &Shared) -> u64 {
+    let routing = shared.load_routing();
+    let groups = routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP);
+    let routes = groups.flat_map(|group| routing.routes(group));
+    routes.map(|route| route.partition.actions.load(Ordering::Relaxed)).sum()
+}
+
+impl Watch {
+    /// Idle: a sample when it is due, and what it triggers.
+    fn look(&mut self, shared: &Arc<Shared>, settings: &MonitorSettings, now: u64) -> Phase {
+        if now < self.next_sample {
+            return Phase::Idle;
+        }
+        self.next_sample = now + settings.sample_interval_nanos;
+        let sample = self.sample(shared, now);
+        let Some(reason) = self.trigger.sample(sample, settings) else { return Phase::Idle };
+        let throughput = self.trigger.throughput();
+        if reason == Reason::Topology {
+            // Partitions may have no home: that does not wait for a trace.
+            let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
+            if gathered.homeless {
+                return self.decide(shared, settings, now, (reason, now, throughput), &gathered);
+            }
+        }
+        self.forget_samples(shared);
+        let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
+        Phase::Watching { reason, since: now, until, windows: 0, first: None, throughput }
+    }
+
+    fn sample(&mut self, shared: &Shared, now: u64) -> Sample {
+        let served: Vec<ExecutorId> =
+            shared.executors.iter().map(|executor| executor.id).filter(|id| shared.is_served(*id)).collect();
+        if served != self.served {
+            self.topology += 1;
+            self.served = served;
+        }
+        let routing = shared.load_routing();
+        let groups = routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP);
+        let mut partitions: Vec<PartitionSample> = groups
+            .flat_map(|group| routing.routes(group))
+            .map(|route| {
+                let partition = route.partition;
+                let actions = partition.actions.load(Ordering::Relaxed);
+                let nanos = partition.sampled_nanos.load(Ordering::Relaxed) * SAMPLE_EVERY;
+                PartitionSample {
+                    partition: partition.id,
+                    core: self.served.iter().position(|id| *id == partition.home()).unwrap_or(0),
+                    actions,
+                    nanos_each: (nanos as f64 / actions.max(1) as f64).max(1.0),
+                }
+            })
+            .collect();
+        partitions.sort_unstable_by_key(|sample| sample.partition);
+        Sample { at_nanos: now, partitions, cores: self.served.len(), topology: self.topology }
+    }
+
+    fn forget_samples(&mut self, shared: &Shared) {
+        drop(gather(shared, &self.own_cuts, 1.0, true));
+    }
+
+    /// The end of a window of watching.
+    fn window(
+        &mut self,
+        shared: &Arc<Shared>,
+        settings: &MonitorSettings,
+        now: u64,
+        trigger: (Reason, u64, f64),
+        windows: u32,
+        first: Option<Vec<(PartitionId, f64)>>,
+    ) -> Phase {
+        let (reason, since, throughput) = trigger;
+        let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
+        let again = |windows, first| Phase::Watching { reason, since, until, windows, first, throughput };
+        let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
+        if gathered.homeless {
+            return self.decide(shared, settings, now, trigger, &gathered);
+        }
+        let Some(first) = first else { return again(windows, Some(gathered.loads())) };
+        if gathered.measured.samples < settings.samples_min {
+            // The load has gone, or was hardly there.
+            self.trigger.evaluated(settings, 0.0, false);
+            return Phase::Idle;
+        }
+        if agree(&first, &gathered, settings) {
+            return self.decide(shared, settings, now, trigger, &gathered);
+        }
+        self.forget_samples(shared);
+        if windows < WINDOWS_MAX {
+            return again(windows + 1, None);
+        }
+        let terms = self.terms(shared, settings, &gathered);
+        let verdict = decide(&gathered.hardware, &gathered.trace, &gathered.layout, &terms);
+        self.tell(shared, now, trigger, &gathered, &verdict, Told::Unstable);
+        self.trigger.evaluated(settings, overload_of(&gathered), true);
+        Phase::Idle
+    }
+
+    fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered) -> Terms {
+        let executors = gathered.cores.len().max(1);
+        let wanted = PARTITIONS_PER_EXECUTOR * shared.executors.len();
+        Terms {
+            limits: Limits {
+                share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,
+                action_price: ACTION_PRICE,
+                parts_max: wanted.max(settings.partitions_per_executor_max * executors),
+            },
+            gain_min: settings.gain_min,
+            samples: gathered.measured.samples,
+            samples_min: settings.samples_min,
+            confidence: settings.confidence,
+            action_nanos: self.action_nanos.unwrap_or(ACTION_NANOS_FIRST),
+            homeless: gathered.homeless,
+        }
+    }
+
+    /// Two windows agree: what follows from them.
+    fn decide(
+        &mut self,
+        shared: &Arc<Shared>,
+        settings: &MonitorSettings,
+        now: u64,
+        trigger: (Reason, u64, f64),
+        gathered: &Gathered,
+    ) -> Phase {
+        if gathered.cores.is_empty() {
+            return Phase::Idle;
+        }
+        let terms = self.terms(shared, settings, gathered);
+        let verdict = decide(&gathered.hardware, &gathered.trace, &gathered.layout, &terms);
+        let told = match verdict.outcome {
+            Outcome::Repartition if !settings.adapts => Told::Static,
+            Outcome::Repartition if now < self.held_off_until && !gathered.homeless => Told::HeldOff,
+            outcome => Told::Decided(outcome),
+        };
+        let decision = self.tell(shared, now, trigger, gathered, &verdict, told);
+        if told != Told::Decided(Outcome::Repartition) {
+            self.trigger.evaluated(settings, overload_of(gathered), true);
+            return Phase::Idle;
+        }
+        let accepted = overload(&gathered.hardware, &gathered.trace, &verdict.after.assignment());
+        let done =
+            Done { decision, time_before: verdict.costs_before.time, predicted: verdict.gain, accepted };
+        Phase::Acting(Box::new(Acting {
+            actions: plan(gathered, &verdict.after).into(),
+            current: None,
+            reason: trigger.0,
+            began: now,
+            next: now,
+            done,
+        }))
+    }
+
+    fn tell(
+        &mut self,
+        shared: &Shared,
+        now: u64,
+        (reason, since, throughput): (Reason, u64, f64),
+        gathered: &Gathered,
+        verdict: &super::decide::Verdict,
+        told: Told,
+    ) -> u64 {
+        self.decisions += 1;
+        shared.monitor.show(gathered);
+        let decision = Decision {
+            id: self.decisions,
+            at: shared.clock.wall_micros(),
+            reason,
+            verdict: told,
+            watched_nanos: now.saturating_sub(since),
+            interval_nanos: self.trigger.interval_nanos(),
+            throughput,
+            samples: gathered.measured.samples,
+            before: verdict.costs_before,
+            after: verdict.costs_after,
+            measured: None,
+            predicted_gain: verdict.gain,
+            measured_gain: None,
+            throughput_after: None,
+            noise: verdict.noise,
+            price_nanos: verdict.price_nanos,
+            splits: 0,
+            merges: 0,
+            moves: 0,
+            refused: 0,
+            acted_nanos: None,
+            advice: advice(gathered),
+        };
+        tracing::info!(
+            decision = decision.id,
+            reason = reason.name(),
+            throughput = throughput.round(),
+            imbalance = verdict.costs_before.imbalance,
+            imbalance_after = verdict.costs_after.imbalance,
+            synchronization = verdict.costs_before.synchronization,
+            predicted_gain = verdict.gain,
+            "monitor: {}",
+            told.name()
+        );
+        shared.monitor.decisions.add(decision);
+        self.decisions
+    }
+
+    /// One action after another, each through the queues of its partitions.
+    fn act(
+        &mut self,
+        shared: &Arc<Shared>,
+        settings: &MonitorSettings,
+        now: u64,
+        mut acting: Box<Acting>,
+    ) -> Phase {
+        let decisions = &shared.monitor.decisions;
+        let id = acting.done.decision;
+        if let Some((action, mut submission)) = acting.current.take() {
+            let Some(completed) = submission.try_take() else {
+                acting.current = Some((action, submission));
+                return Phase::Acting(acting);
+            };
+            let worked = completed.outcome.result.is_ok() && completed.program.result.is_ok();
+            if worked {
+                self.did(shared, &action);
+            }
+            decisions.change(id, |decision| match action.kind() {
+                _ if !worked => decision.refused += 1,
+                RepartitionKind::Split => decision.splits += 1,
+                RepartitionKind::Merge => decision.merges += 1,
+                RepartitionKind::Move => decision.moves += 1,
+            });
+            acting.next = now + settings.action_delay_nanos;
+        }
+        if now < acting.next {
+            return Phase::Acting(acting);
+        }
+        while let Some(action) = acting.actions.pop_front() {
+            // What somebody else has done meanwhile is done.
+            let Some(change) = action.resolve(&shared.load_routing()) else { continue };
+            let mut program = Repartitioning::new(change, acting.reason.name());
+            program.decision = id;
+            let submission = submit_on(shared, program, SubmitOptions::default());
+            acting.current = Some((action, submission));
+            return Phase::Acting(acting);
+        }
+        decisions.change(id, |decision| decision.acted_nanos = Some(now - acting.began));
+        Phase::Settling { until: now + settings.sample_interval_nanos, done: acting.done }
+    }
+
+    fn did(&mut self, shared: &Shared, action: &Action) {
+        match action {
+            Action::Cut { group, at: Cut::At(key), .. } => {
+                self.own_cuts.insert((*group, key.clone()));
+            }
+            Action::Merge { group, at } => {
+                self.own_cuts.remove(&(*group, at.clone()));
+            }
+            Action::Cut { .. } | Action::Move { .. } => {}
+        }
+        if let Some(last) = shared.repartitions.last() {
+            let nanos = last.duration_nanos as f64;
+            self.action_nanos = Some(self.action_nanos.map_or(nanos, |mean| 0.9 * mean + 0.1 * nanos));
+        }
+    }
+
+    /// What a repartitioning brought, by a trace of afterwards.
+    fn measured(
+        &mut self,
+        shared: &Shared,
+        settings: &MonitorSettings,
+        now: u64,
+        (began, actions_before): (u64, u64),
+        done: Done,
+    ) {
+        let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, true);
+        shared.monitor.show(&gathered);
+        self.trigger.evaluated(settings, done.accepted, true);
+        if gathered.measured.samples < settings.samples_min {
+            return;
+        }
+        let found = costs(&gathered.hardware, &gathered.trace, &gathered.layout);
+        let gain = done.time_before / found.time - 1.0;
+        let seconds = now.saturating_sub(began).max(1) as f64 / 1e9;
+        let throughput = actions(shared).saturating_sub(actions_before) as f64 / seconds;
+        shared.monitor.decisions.change(done.decision, |decision| {
+            decision.measured = Some(found);
+            decision.measured_gain = Some(gain);
+            decision.throughput_after = Some(throughput);
+        });
+        tracing::info!(
+            decision = done.decision,
+            predicted_gain = done.predicted,
+            measured_gain = gain,
+            throughput = throughput.round(),
+            "monitor: measured"
+        );
+        if gain < done.predicted * POOR {
+            self.poor = (self.poor + 1).min(HOLD_OFF_DOUBLINGS_MAX);
+            if self.poor > 1 {
+                self.held_off_until = now + (HOLD_OFF_NANOS << (self.poor - 2));
+            }
+        } else {
+            self.poor = 0;
+        }
+    }
+}
+
+fn overload_of(gathered: &Gathered) -> f64 {
+    overload(&gathered.hardware, &gathered.trace, &gathered.layout.assignment())
+}
+
+/// Whether the load of the second of two windows lies where that of the first lay. `gathered` has
+/// both.
+fn agree(first: &[(PartitionId, f64)], gathered: &Gathered, settings: &MonitorSettings) -> bool {
+    let share = |loads: Vec<(PartitionId, f64)>| -> Vec<(PartitionId, f64)> {
+        let sum: f64 = loads.iter().map(|(_, load)| load).sum();
+        loads.into_iter().map(|(id, load)| (id, load / sum.max(1.0))).collect()
+    };
+    let both = gathered.loads();
+    if both.len() != first.len() {
+        return false;
+    }
+    let second = both.iter().zip(first).map(|(both, first)| (both.0, (both.1 - first.1).max(0.0))).collect();
+    let chance = noise(first.len(), gathered.measured.samples / 2);
+    distance(&share(first.to_vec()), &share(second)).is_some_and(|shift| shift <= settings.mix_shift + chance)
+}
+
+/// What to say of keys and tables that no repartitioning makes lighter.
+fn advice(gathered: &Gathered) -> Option<Advice> {
+    let total = gathered.trace.total();
+    let fair = 1.0 / gathered.cores.len().max(1) as f64;
+    let key = gathered.hot.iter().find_map(|(slice, key)| {
+        let share = gathered.trace.slices[*slice].load / total.max(1.0);
+        let group = gathered.groups[gathered.trace.slices[*slice].table];
+        (share > fair).then(|| Advice::HotKey { group, key: key.to_vec(), share })
+    });
+    let written = (gathered.references.nanos * MEASURE_EVERY) as f64;
+    let share = written / (total + written).max(1.0);
+    key.or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
+}
+
+/// What a trace says, for the views.
+pub(super) fn views(gathered: &Gathered) -> (Vec<PartitionLoad>, Vec<SyncPointView>) {
+    let homes = gathered.partitions.iter().map(|(_, home)| *home);
+    let loads = gathered.shares().into_iter().zip(homes);
+    let loads = loads.map(|((partition, share), home)| PartitionLoad { partition, home, share }).collect();
+    let assignment = gathered.layout.assignment();
+    let participant = |slice: usize| {
+        let part = gathered.layout.part_of(slice);
+        let (Cut::At(key) | Cut::Behind(key)) = &gathered.starts[slice];
+        let group = gathered.groups[gathered.layout.parts[part].table];
+        (gathered.partitions[part].0, group, key.to_vec())
+    };
+    let meetings = gathered.trace.meetings.iter().map(|meeting| {
+        let islands: BTreeSet<usize> =
+            meeting.slices.iter().map(|&slice| gathered.hardware.cores[assignment[slice]].island).collect();
+        SyncPointView {
+            class: meeting.class,
+            participants: meeting.slices.iter().map(|&slice| participant(slice)).collect(),
+            bytes: meeting.bytes as u64,
+            islands: islands.len(),
+            cost: meeting_cost(&gathered.hardware, meeting, &assignment),
+        }
+    });
+    (loads, meetings.collect())
+}

@@ -1,0 +1,265 @@
+//! The monitor on a virtual clock: what it does about skew, hot keys and lost executors, and that
+//! it does nothing about a load that is steady.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archipel_engine::clock::Clock;
+use archipel_engine::id::{ExecutorId, GroupId, PartitionId};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::random::RandomStream;
+use archipel_engine::{
+    Advice, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition,
+    RepartitionRefused, Seams, SliceBudget, Told,
+};
+use common::*;
+
+const GROUP: GroupId = GroupId(ACCOUNTS.0);
+const ROWS: i64 = 2_000;
+/// Actions between two samples of 250 ms.
+const ACTIONS: u64 = 500;
+const SAMPLES_A_SECOND: u64 = 4;
+
+/// Moves when told to, and by a microsecond a look.
+#[derive(Default)]
+struct VirtualClock(AtomicU64);
+
+impl Clock for VirtualClock {
+    fn wall_micros(&self) -> i64 {
+        self.monotonic_nanos() as i64 / 1_000
+    }
+
+    fn monotonic_nanos(&self) -> u64 {
+        self.0.fetch_add(1_000, Ordering::Relaxed)
+    }
+}
+
+struct World {
+    engine: Engine,
+    clock: Arc<VirtualClock>,
+    random: RandomStream,
+    store: MemoryStore,
+}
+
+fn open(store: &MemoryStore, clock: &Arc<VirtualClock>) -> Engine {
+    let config = EngineConfig { background: false, ..config(2) };
+    let seams = Seams { clock: clock.clone(), ..Seams::default() };
+    Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("the engine opens")
+}
+
+/// Accounts in four partitions, two an executor.
+fn world() -> World {
+    let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
+    let engine = open(&store, &clock);
+    open_bank(&engine, ROWS);
+    let cuts = (1..4).map(|at| account_key(at * ROWS / 4)).collect();
+    engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
+    let world = World { engine, clock, random: RandomStream::new(4), store };
+    for (at, (partition, _)) in world.homes().into_iter().enumerate() {
+        world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 2) }).expect("moved");
+    }
+    world
+}
+
+impl World {
+    fn homes(&self) -> Vec<(PartitionId, ExecutorId)> {
+        let routing = self.engine.routing();
+        routing.routes(GROUP).iter().map(|route| (route.partition(), route.home())).collect()
+    }
+
+    fn change(&self, change: Repartition) -> Result<(), RepartitionRefused> {
+        let done = self.engine.repartition(change, "test").wait();
+        done.outcome.result.expect("an action ends");
+        done.program.result
+    }
+
+    /// So many seconds of reads of accounts that `draw` chooses.
+    fn load(&mut self, seconds: u64, mut draw: impl FnMut(&mut RandomStream) -> i64) {
+        for _ in 0..seconds * SAMPLES_A_SECOND {
+            for _ in 0..ACTIONS {
+                let account = draw(&mut self.random);
+                let found = run(
+                    &self.engine,
+                    move |_, claims| claims.add_point(GROUP, &account_key(account)),
+                    move |txn| balance(txn, account),
+                );
+                assert_eq!(found.0, Ok(Some(100)));
+            }
+            self.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
+            // As its thread would: again at once while actions are to be done.
+            for _ in 0..200 {
+                let pause = self.engine.step_monitor();
+                if pause > std::time::Duration::from_millis(2) {
+                    break;
+                }
+                self.clock.0.fetch_add(pause.as_nanos() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn repartitions(&self) -> usize {
+        self.engine.repartitions().iter().filter(|done| done.decision > 0).count()
+    }
+
+    /// The share of each executor in the load of the accounts, as last evaluated.
+    fn shares(&self) -> Vec<f64> {
+        let loads = self.engine.partition_loads();
+        let of = |executor| loads.iter().filter(|load| load.home == executor).map(|load| load.share).sum();
+        [ExecutorId(0), ExecutorId(1)].map(of).to_vec()
+    }
+}
+
+fn even(random: &mut RandomStream) -> i64 {
+    random.below(ROWS as u64) as i64
+}
+
+/// Half of the load in a fifth of the keys.
+fn skewed(random: &mut RandomStream) -> i64 {
+    match random.below(2) {
+        0 => random.below(ROWS as u64 / 5) as i64,
+        _ => even(random),
+    }
+}
+
+#[test]
+fn a_steady_load_is_left_alone() {
+    let mut world = world();
+    world.load(120, even);
+    let decisions = world.engine.monitor_decisions();
+    assert_eq!(world.repartitions(), 0, "{decisions:?}");
+    assert_eq!(decisions[0].reason, Reason::FirstTrace);
+    assert!(decisions.len() <= 3, "{decisions:?}");
+    let counts = world.engine.run_counts();
+    assert!(counts.runs > 100_000, "{counts:?}");
+}
+
+#[test]
+fn skew_is_spread_and_the_gain_is_as_forecast() {
+    let mut world = world();
+    world.load(10, even);
+    let before = world.engine.monitor_decisions().len();
+    world.load(5, skewed);
+    let decisions = world.engine.monitor_decisions();
+    let acted: Vec<_> =
+        decisions[before..].iter().filter(|decision| decision.verdict.name() == "repartitioned").collect();
+    assert_eq!(acted.len(), 1, "{decisions:?}");
+    let decision = acted[0];
+    assert!(matches!(decision.reason, Reason::Imbalance | Reason::Mix), "{decision:?}");
+    assert!(decision.watched_nanos <= 2_000_000_000, "{decision:?}");
+    assert!(decision.before.imbalance > 0.2 && decision.after.imbalance < 0.05, "{decision:?}");
+    assert!(decision.splits + decision.moves > 0 && decision.refused == 0, "{decision:?}");
+    let measured = decision.measured_gain.expect("measured afterwards");
+    assert!((measured / decision.predicted_gain - 1.0).abs() < 0.25, "{decision:?}");
+    for share in world.shares() {
+        assert!((0.45..0.55).contains(&share), "{:?}", world.shares());
+    }
+    let routing = world.engine.routing();
+    for done in world.engine.repartitions().iter().filter(|done| done.decision > 0) {
+        assert_eq!(done.decision, decision.id);
+    }
+    // What is settled stays so.
+    world.load(60, skewed);
+    assert_eq!(world.engine.routing().version, routing.version, "{:?}", world.engine.monitor_decisions());
+    // And when the skew goes, that is followed too.
+    world.load(5, even);
+    for share in world.shares() {
+        assert!((0.42..0.58).contains(&share), "{:?}", world.shares());
+    }
+}
+
+#[test]
+fn a_hot_key_gets_a_partition_of_its_own() {
+    let mut world = world();
+    let hot = |random: &mut RandomStream| if random.below(5) < 3 { 1_234 } else { even(random) };
+    world.load(20, hot);
+    let routing = world.engine.routing();
+    let routes = routing.routes(GROUP);
+    let at = routes.iter().position(|route| route.low == account_key(1_234));
+    let at = at.unwrap_or_else(|| panic!("{:?}", world.engine.monitor_decisions()));
+    assert_eq!(routes[at + 1].low, account_key(1_235));
+    let decisions = world.engine.monitor_decisions();
+    let told = decisions.iter().find_map(|decision| decision.advice.as_ref());
+    let Some(Advice::HotKey { group, key, share }) = told else { panic!("{decisions:?}") };
+    assert_eq!((*group, &key[..]), (GROUP, &account_key(1_234)[..]));
+    assert!((0.5..0.7).contains(share), "{share}");
+    let changes = world.repartitions();
+    world.load(60, hot);
+    assert_eq!(world.repartitions(), changes, "{:?}", world.engine.monitor_decisions());
+}
+
+#[test]
+fn a_static_engine_only_tells() {
+    let mut world = world();
+    world.engine.set_monitor(MonitorSettings { adapts: false, ..MonitorSettings::default() });
+    world.load(6, skewed);
+    assert_eq!(world.repartitions(), 0);
+    let decisions = world.engine.monitor_decisions();
+    assert!(decisions.iter().any(|decision| decision.verdict == Told::Static), "{decisions:?}");
+
+    world.engine.set_monitor(MonitorSettings { measures: false, ..MonitorSettings::default() });
+    let before = world.engine.monitor_decisions().len();
+    world.load(6, even);
+    assert_eq!(world.engine.monitor_decisions().len(), before, "unmeasured, nothing is decided");
+}
+
+#[test]
+fn marks_keep_everybody_away_and_survive_a_crash() {
+    let mut world = world();
+    let homes = world.homes();
+    for &(partition, _) in &homes {
+        for mark in [Mark::Pinned, Mark::Frozen] {
+            world.change(Repartition::Mark { partition, mark, set: true }).expect("marked");
+        }
+    }
+    let (first, second) = (homes[0].0, homes[1].0);
+    let refused = |change| world.change(change).expect_err("marked");
+    assert_eq!(
+        refused(Repartition::Move { partition: first, to: ExecutorId(1) }),
+        RepartitionRefused::Pinned(first)
+    );
+    assert_eq!(
+        refused(Repartition::Split { group: GROUP, at: account_key(7) }),
+        RepartitionRefused::Frozen(first)
+    );
+    assert_eq!(refused(Repartition::Merge(first, second)), RepartitionRefused::Frozen(first));
+    world.load(8, skewed);
+    assert_eq!(world.homes(), homes, "{:?}", world.engine.monitor_decisions());
+
+    let World { engine, clock, store, .. } = world;
+    engine.step_log().expect("written");
+    drop(engine);
+    let engine = open(&store, &clock);
+    let world = World { engine, clock, random: RandomStream::new(1), store };
+    let partition = world.homes()[0].0;
+    let home = Repartition::Move { partition, to: ExecutorId(1) };
+    assert_eq!(world.change(home.clone()), Err(RepartitionRefused::Pinned(partition)));
+    world.change(Repartition::Mark { partition, mark: Mark::Pinned, set: false }).expect("unmarked");
+    assert_eq!(world.change(home), Ok(()));
+}
+
+#[test]
+fn partitions_of_a_lost_executor_find_another_home() {
+    let world = world();
+    let mut handles: Vec<ExecutorHandle> =
+        (0..2).map(|id| world.engine.attach_executor(ExecutorId(id)).expect("nobody drives it")).collect();
+    let step = || {
+        world.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
+        for _ in 0..20 {
+            world.engine.step_monitor();
+            world.clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+        }
+    };
+    step();
+    drop(handles.remove(0));
+    for _ in 0..4 {
+        step();
+        handles[0].drain(SliceBudget::default());
+        step();
+    }
+    let homes = world.homes();
+    assert!(homes.iter().all(|(_, home)| *home == ExecutorId(1)), "{homes:?}");
+    let decisions = world.engine.monitor_decisions();
+    assert!(decisions.iter().any(|decision| decision.reason == Reason::Topology), "{decisions:?}");
+}

@@ -1,0 +1,226 @@
+//! The adaptive server over the wire: a skewed load ends spread over the executors, the views say
+//! why, and a steady load is left alone. Counted, not timed.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use archipel_tests::server::{Server, connect};
+use tokio_postgres::Client;
+
+/// How long the monitor may take on a machine that others use, too.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Reads that are on their way at a time.
+const PIPELINED: usize = 64;
+
+async fn ask(client: &Client, query: &str) -> Vec<Vec<String>> {
+    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    messages
+        .into_iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|at| row.get(at).unwrap_or("").to_owned()).collect())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+async fn refused(client: &Client, query: &str) -> String {
+    let error = client.simple_query(query).await.expect_err("refused");
+    let error = error.as_db_error().expect("the server says why");
+    format!("{} {}", error.code().code(), error.message())
+}
+
+fn number(rows: &[Vec<String>]) -> f64 {
+    rows[0][0].parse().unwrap_or_else(|_| panic!("{rows:?} is no number"))
+}
+
+/// A thousand rows in four partitions, all of them at home on the first executor.
+async fn ledger(client: &Client) -> Vec<i32> {
+    ask(client, "CREATE TABLE ledger (id integer PRIMARY KEY, amount integer NOT NULL)").await;
+    ask(client, "INSERT INTO ledger SELECT g, g FROM generate_series(0, 999) g").await;
+    for key in [250, 500, 750] {
+        ask(client, &format!("SELECT archipel.split_partition('ledger', '{key}')")).await;
+    }
+    let partitions = partitions(client).await;
+    for partition in &partitions {
+        ask(client, &format!("SELECT archipel.move_partition({partition}, 0)")).await;
+    }
+    partitions
+}
+
+async fn partitions(client: &Client) -> Vec<i32> {
+    let rows = ask(client, "SELECT partition FROM archipel.partitions WHERE tables = 'ledger'").await;
+    rows.into_iter().map(|row| row[0].parse().expect("a number")).collect()
+}
+
+/// Reads rows below `keys`, many at a time, until it is told to stop.
+fn read_until(url: &str, keys: i32, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
+    let (url, stop) = (url.to_owned(), stop.clone());
+    tokio::spawn(async move {
+        let client = connect(&url).await;
+        let read = client.prepare("SELECT amount FROM ledger WHERE id = $1").await.expect("prepared");
+        let mut state = 1_u32;
+        while !stop.load(Ordering::Relaxed) {
+            let ids: Vec<i32> = (0..PIPELINED)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    ((u64::from(state) * keys as u64) >> 32) as i32
+                })
+                .collect();
+            let (client, read) = (&client, &read);
+            let reads = ids.iter().map(|id| async move {
+                let row = client.query_one(read, &[id]).await.expect("the row is there");
+                assert_eq!(row.get::<_, i32>(0), *id);
+            });
+            futures::future::join_all(reads).await;
+        }
+    })
+}
+
+/// Waits until a count is positive.
+async fn until_positive(client: &Client, query: &str) {
+    let began = Instant::now();
+    while number(&ask(client, query).await) <= 0.0 {
+        if began.elapsed() > PATIENCE {
+            let told = ask(client, "SELECT * FROM archipel.monitor_decisions").await;
+            panic!("{query} stays 0: {told:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+const ACTED: &str = "SELECT count(*) FROM archipel.monitor_decisions WHERE outcome = 'repartitioned'";
+
+#[tokio::test]
+async fn a_skewed_load_ends_spread_and_stays_so() {
+    let server = Server::start(&["archipel.executors=2", "archipel.adaptive_samples_min=30"]);
+    let client = connect(&server.url()).await;
+    ledger(&client).await;
+    let stop = Arc::<AtomicBool>::default();
+    let readers: Vec<_> = (0..3).map(|_| read_until(&server.url(), 1_000, &stop)).collect();
+
+    let measured = format!("{ACTED} AND measured_gain IS NOT NULL");
+    until_positive(&client, &measured).await;
+    let share = |executor: i32| {
+        format!(
+            "SELECT coalesce(sum(load), 0) FROM archipel.partitions WHERE tables = 'ledger' AND executor = {executor}"
+        )
+    };
+    for executor in 0..2 {
+        let share = number(&ask(&client, &share(executor)).await);
+        assert!((0.3..0.7).contains(&share), "executor {executor} has {share}");
+    }
+    let why = ask(
+        &client,
+        "SELECT decision, reason, imbalance > 0.9, imbalance_predicted < 0.2, predicted_gain > 0.3, moves + splits > 0, samples >= 30
+         FROM archipel.monitor_decisions WHERE outcome = 'repartitioned' ORDER BY decision LIMIT 1",
+    )
+    .await;
+    assert!(["first trace", "imbalance"].contains(&why[0][1].as_str()), "{why:?}");
+    assert_eq!(why[0][2..], ["t", "t", "t", "t", "t"], "{why:?}");
+    let done = "SELECT count(*) FROM archipel.repartitions WHERE decision = ";
+    assert!(number(&ask(&client, &format!("{done}{}", why[0][0])).await) > 0.0);
+
+    // The same load goes on: nothing more is done about it.
+    let version = "SELECT count(*) FROM archipel.repartitions";
+    let before = ask(&client, version).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let told = ask(&client, "SELECT * FROM archipel.monitor_decisions").await;
+    assert_eq!(ask(&client, version).await, before, "{told:?}");
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.await.expect("a reader ends");
+    }
+    let counts = ask(&client, "SELECT runs > 1000 FROM archipel.actions").await;
+    assert_eq!(counts, [["t"]]);
+    assert_eq!(ask(&client, "SELECT sum(amount) FROM ledger").await, [["499500"]]);
+}
+
+#[tokio::test]
+async fn a_static_server_tells_and_does_nothing() {
+    let server =
+        Server::start(&["archipel.executors=2", "archipel.adaptive=off", "archipel.adaptive_samples_min=30"]);
+    let client = connect(&server.url()).await;
+    assert_eq!(ask(&client, "SHOW archipel.adaptive").await, [["off"]]);
+    assert_eq!(ask(&client, "SHOW archipel.adaptive_interval_max").await, [["8s"]]);
+    ledger(&client).await;
+    let stop = Arc::<AtomicBool>::default();
+    let reader = read_until(&server.url(), 1_000, &stop);
+    until_positive(
+        &client,
+        "SELECT count(*) FROM archipel.monitor_decisions WHERE outcome = 'adaptive is off'",
+    )
+    .await;
+    stop.store(true, Ordering::Relaxed);
+    reader.await.expect("a reader ends");
+    assert_eq!(
+        ask(&client, "SELECT count(*) FROM archipel.repartitions WHERE decision IS NOT NULL").await,
+        [["0"]]
+    );
+}
+
+#[tokio::test]
+async fn marks_are_kept_by_everybody_and_over_a_crash() {
+    let mut server = Server::start(&["archipel.executors=2"]);
+    let client = connect(&server.url()).await;
+    let partitions = ledger(&client).await;
+    let first = partitions[0];
+    ask(&client, &format!("SELECT archipel.pin_partition({first}), archipel.freeze_partition({first})"))
+        .await;
+    let marked = "SELECT count(*) FROM archipel.partitions WHERE pinned AND frozen";
+    assert_eq!(ask(&client, marked).await, [["1"]]);
+    assert_eq!(
+        refused(&client, &format!("SELECT archipel.move_partition({first}, 1)")).await,
+        format!("55000 partition {first} is pinned")
+    );
+    assert_eq!(
+        refused(&client, "SELECT archipel.split_partition('ledger', '100')").await,
+        format!("55000 partition {first} is frozen")
+    );
+    assert_eq!(
+        refused(&client, "SELECT archipel.pin_partition(4711)").await,
+        "42704 partition 4711 does not exist"
+    );
+
+    drop(client);
+    server.kill();
+    server.restart();
+    let client = connect(&server.url()).await;
+    assert_eq!(ask(&client, marked).await, [["1"]]);
+    let first = self::partitions(&client).await[0];
+    ask(&client, &format!("SELECT archipel.unpin_partition({first}), archipel.unfreeze_partition({first})"))
+        .await;
+    ask(&client, &format!("SELECT archipel.move_partition({first}, 1)")).await;
+    ask(&client, "SELECT archipel.split_partition('ledger', '100')").await;
+    assert_eq!(ask(&client, marked).await, [["0"]]);
+}
+
+#[test]
+fn thresholds_out_of_range_are_named() {
+    let start = |setting: &str| {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let done = Command::new(archipel_tests::archipel_binary())
+            .args(["serve", "--http", "off", "--listen", "127.0.0.1:0", "--set", setting, "--data-dir"])
+            .arg(directory.path())
+            .output()
+            .expect("the binary can be run");
+        assert!(!done.status.success(), "{setting} was taken");
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let told = start("archipel.adaptive_imbalance=1000");
+    assert!(
+        told.contains(
+            "1000 is outside the valid range for parameter \"archipel.adaptive_imbalance\" (0.01 .. 100)"
+        ),
+        "{told}"
+    );
+    let told = start("archipel.adaptive_interval_max=20ms");
+    assert!(told.contains("20 ms is outside the valid range"), "{told}");
+    let told = start("archipel.adaptive_interval_min=10s");
+    assert!(told.contains("must not be greater than archipel.adaptive_interval_max"), "{told}");
+    let told = start("archipel.adaptive=perhaps");
+    assert!(told.contains("parameter \"archipel.adaptive\" requires a Boolean value"), "{told}");
+}
