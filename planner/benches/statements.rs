@@ -74,8 +74,13 @@ impl Database {
         let path = ["public".to_owned()];
         let context = FunctionContext::detached();
         for parsed in archipel_sql::parser::parse(sql).expect("parses") {
-            let env =
-                ddl::DdlEnv { catalog: &self.catalog, search_path: &path, context: &context, system: false };
+            let env = ddl::DdlEnv {
+                catalog: &self.catalog,
+                search_path: &path,
+                context: &context,
+                system: false,
+                temporary_schema: "pg_temp_1",
+            };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");
             let done = self.engine.submit(Define(plan.operations.clone()), SubmitOptions::default()).wait();
             done.outcome.result.expect("is defined");

@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use archipel_engine::id::TreeId;
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
-use archipel_planner::ddl::{DdlEnv, plan_migration};
+use archipel_planner::ddl::{DdlEnv, DdlPlan, plan_migration};
+use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use parking_lot::Mutex;
 
 use crate::run::definition::{CatalogScan, DefinitionRun};
+use crate::session::temporary::drop_schema_statement;
 
 /// One snapshot.
 pub struct CatalogState {
@@ -129,7 +131,7 @@ pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
         tracing::info!("system catalog: step {} ({})", step.version, step.name);
     }
     drop_unknown_tables(engine, &catalog).map_err(CatalogError::Migration)?;
-    Ok(catalog)
+    drop_temporary(engine, catalog).map_err(CatalogError::Migration)
 }
 
 /// Drops tables that a transaction had made and not committed when the server went down: the
@@ -152,14 +154,42 @@ fn drop_unknown_tables(engine: &Engine, catalog: &Catalog) -> Result<(), SqlErro
     done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
 
+/// Drops what sessions left that had no end: their temporary relations.
+fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError> {
+    let mut catalog = catalog;
+    let left: Vec<String> = catalog
+        .schemas()
+        .map(|schema| schema.name.clone())
+        .filter(|name| is_temporary_schema(name))
+        .collect();
+    for schema in left {
+        let context = FunctionContext::detached();
+        let environment = DdlEnv {
+            catalog: &catalog,
+            search_path: &[],
+            context: &context,
+            system: true,
+            temporary_schema: &schema,
+        };
+        let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
+        catalog = run_plan(engine, &catalog, plan)?;
+    }
+    Ok(catalog)
+}
+
 fn migrate(
     engine: &Engine,
     catalog: &Catalog,
     step: &archipel_migrations::Step,
 ) -> Result<Catalog, SqlError> {
     let context = FunctionContext::detached();
-    let environment = DdlEnv { catalog, search_path: &[], context: &context, system: true };
+    let environment =
+        DdlEnv { catalog, search_path: &[], context: &context, system: true, temporary_schema: "pg_temp_0" };
     let plan = plan_migration(step.version, step.name, step.sql, &environment)?;
+    run_plan(engine, catalog, plan)
+}
+
+fn run_plan(engine: &Engine, catalog: &Catalog, plan: DdlPlan) -> Result<Catalog, SqlError> {
     let after = catalog.apply(&plan.changes);
     let run = DefinitionRun { operations: plan.operations, ..DefinitionRun::of_changes(plan.changes) };
     let done = engine.submit(run, SubmitOptions::default()).wait();

@@ -79,7 +79,7 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
         "var_pop" if integer || is(Oid::NUMERIC) => {
             (|_| Box::new(Squares::new(Statistic::VariancePopulation)), true)
         }
-        _ => return None,
+        _ => return crate::json::aggregate::factory(name).map(|factory| (factory, false)),
     })
 }
 

@@ -13,6 +13,7 @@
 //! - [`parser`]   from text to statements
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
+//! - [`json`]     json and jsonb values
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
 pub mod ast;
@@ -25,6 +26,7 @@ pub mod datum;
 pub mod error;
 pub mod function;
 pub mod io;
+pub mod json;
 pub mod numeric;
 pub mod parser;
 pub mod style;

@@ -62,6 +62,8 @@ pub enum ColumnSource {
     Kept(u16),
     /// The same value in every row.
     Constant(OwnedCell),
+    /// A value of its own for each row, in the order of the old rows' keys.
+    Each(std::sync::Arc<[OwnedCell]>),
     /// A fresh hidden row id.
     HiddenRowId,
 }

@@ -76,8 +76,13 @@ impl Database {
     fn define(&mut self, statement: &Statement) {
         let path = ["public".to_owned()];
         let context = FunctionContext::detached();
-        let env =
-            ddl::DdlEnv { catalog: &self.catalog, search_path: &path, context: &context, system: false };
+        let env = ddl::DdlEnv {
+            catalog: &self.catalog,
+            search_path: &path,
+            context: &context,
+            system: false,
+            temporary_schema: "pg_temp_1",
+        };
         let plan = ddl::plan(statement, &env).unwrap();
         let program = Define { operations: plan.operations.clone() };
         self.engine

@@ -141,6 +141,12 @@ impl Binder<'_, '_> {
             .table
             .as_ref()
             .map_or(Oid::RECORD, |table| table.row_type());
-        Ok(FoundColumn { expr: BoundExpr::new(ExprKind::Row(items), Type::of(oid)), source: None })
+        let expr = BoundExpr::new(ExprKind::Row(items), Type::of(oid));
+        if oid == Oid::RECORD {
+            let columns = &self.levels[place].relations[relation].columns;
+            let names = columns.iter().map(|column| column.name.clone()).collect();
+            self.whole_rows.push((expr.clone(), names));
+        }
+        Ok(FoundColumn { expr, source: None })
     }
 }

@@ -242,7 +242,12 @@ impl Binder<'_, '_> {
         }
         match &expr.kind {
             ExprKind::Row(items) => {
-                Some(items.iter().enumerate().map(|(i, item)| (format!("f{}", i + 1), item.ty)).collect())
+                let known = self.whole_rows.iter().find(|(row, _)| super::visit::same_expr(row, expr));
+                let name = |i: usize| match known {
+                    Some((_, names)) => names[i].clone(),
+                    None => format!("f{}", i + 1),
+                };
+                Some(items.iter().enumerate().map(|(i, item)| (name(i), item.ty)).collect())
             }
             ExprKind::Routine { routine, .. } => {
                 let columns = super::call::output_arguments(routine);

@@ -1,7 +1,7 @@
 //! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
 //! (transformFromClause).
 
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
@@ -418,6 +418,19 @@ impl Binder<'_, '_> {
             return Ok((Rel::CteScan { id, types }, vec![relation]));
         }
         let table = self.require_table(name)?;
+        if let Some(reference) = self.view_reference(schema.as_deref(), &table_name) {
+            let mut relation = self.referenced_relation(&table, reference);
+            self.apply_alias(&mut relation, alias, None)?;
+            if table.kind == TableKind::View {
+                let (rel, _) = self.view(&table, None)?;
+                return Ok((rel, vec![relation]));
+            }
+            let lock = self.lock_of(relation.name.as_deref());
+            return Ok((Rel::Scan { table, lock }, vec![relation]));
+        }
+        if table.kind == TableKind::View {
+            return self.view(&table, alias);
+        }
         let relation = self.table_relation(&table, alias, Some(&table.schema))?;
         let lock = self.lock_of(relation.name.as_deref());
         Ok((Rel::Scan { table, lock }, vec![relation]))
@@ -427,6 +440,11 @@ impl Binder<'_, '_> {
     pub(crate) fn require_table(&self, name: &ObjectName) -> Result<TableRef> {
         let (schema, table_name) = schema_and_name(name)?;
         let position = self.position(object_name_span(name));
+        if let Some(reference) = self.view_reference(schema.as_deref(), &table_name)
+            && let Some(table) = self.env.catalog.table_by_oid(reference.relation)
+        {
+            return Ok(table);
+        }
         if let Some(table) = self.env.catalog.table(schema.as_deref(), &table_name, self.env.search_path) {
             return Ok(table);
         }

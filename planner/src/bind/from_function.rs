@@ -44,8 +44,18 @@ impl Binder<'_, '_> {
         let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
         let mut scalar = false;
         let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
-            Resolved::Set { function: set, args, columns: types } => {
+            Resolved::Set { function: set, mut args, columns: types } => {
+                let one = match &types[..] {
+                    [ty] => self.composite_fields(ty.oid),
+                    _ => None,
+                };
                 let columns = match (set.columns, &types[..]) {
+                    _ if one.is_some() => one.unwrap_or_default(),
+                    (_, [Type { oid: Oid::RECORD, .. }]) => {
+                        let columns = self.defined_columns(alias)?;
+                        args.push(super::json::target(&columns));
+                        columns
+                    }
                     ([(name, _)], [ty]) if *name == set.name => {
                         scalar = true;
                         vec![(own_name(), *ty)]
@@ -74,6 +84,19 @@ impl Binder<'_, '_> {
                     }
                 }
                 (SetCall::Routine { routine, args }, columns)
+            }
+            Resolved::Scalar { function: scalar_function, mut args }
+                if scalar_function.result.oid == Oid::RECORD =>
+            {
+                let columns = self.defined_columns(alias)?;
+                args.push(super::json::target(&columns));
+                let call = ExprKind::Call { function: scalar_function, args };
+                let mut expr = BoundExpr::new(call, Type::RECORD);
+                // A record of one field would pass for its field.
+                if let [(_, ty)] = &columns[..] {
+                    expr = super::expr::record_field(expr, 0, *ty);
+                }
+                (SetCall::Scalar(Box::new(expr)), columns)
             }
             Resolved::Scalar { function: scalar_function, args } => {
                 scalar = true;

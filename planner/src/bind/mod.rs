@@ -19,6 +19,9 @@
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
 //! - [`name`]      identifiers, positions, output column names
+//! - `view`        views in FROM
+//! - `reference`   what foreign keys run
+//! - `json`        what JSON functions must know of types
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
 //!
@@ -38,6 +41,7 @@ pub(crate) mod from_function;
 pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
+pub(crate) mod json;
 pub mod literal;
 mod lock;
 pub mod modify;
@@ -45,10 +49,12 @@ pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;
 pub mod query;
+pub(crate) mod reference;
 pub mod resolve;
 pub mod scope;
 pub mod select;
 pub(crate) mod span;
+mod view;
 pub mod visit;
 pub mod window;
 
@@ -56,7 +62,7 @@ pub mod window;
 mod tests;
 
 use archipel_sql::ast::{self, RowLockClause};
-use archipel_sql::catalog::Catalog;
+use archipel_sql::catalog::{Catalog, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::type_table::format_type;
@@ -87,6 +93,8 @@ pub struct BindEnv<'a> {
     /// Literals whose meaning depends on the session are read when the plan runs: routines are
     /// compiled once for all sessions.
     pub late_literals: bool,
+    /// While a view's query is bound: the relations it names by number.
+    pub references: &'a [ViewReference],
 }
 
 impl<'a> BindEnv<'a> {
@@ -106,6 +114,7 @@ impl<'a> BindEnv<'a> {
             variables: None,
             session_dependent: false,
             late_literals: false,
+            references: &[],
         }
     }
 
@@ -271,6 +280,8 @@ pub(crate) struct Binder<'e, 'a> {
     /// String literals met so far: errors of reading one point at it, though that happens
     /// when its type is known, long after.
     pub(crate) literals: Vec<(String, Span)>,
+    /// Whole rows of subqueries met so far, with the names of their fields.
+    pub(crate) whole_rows: Vec<(BoundExpr, Vec<String>)>,
     nesting: u32,
 }
 
@@ -283,6 +294,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             cte_count: 0,
             locks: Vec::new(),
             literals: Vec::new(),
+            whole_rows: Vec::new(),
             nesting: 0,
         }
     }

@@ -69,6 +69,12 @@ impl Binder<'_, '_> {
     /// A table that takes changes.
     pub(crate) fn changed_table(&self, name: &ObjectName) -> Result<TableRef> {
         let table = self.require_table(name)?;
+        if table.kind == TableKind::View {
+            return Err(SqlError::unsupported(format_args!(
+                "INSERT, UPDATE or DELETE on view \"{}\"",
+                table.name
+            )));
+        }
         if table.kind != TableKind::Table {
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -410,6 +410,12 @@ impl Binder<'_, '_> {
                 Slot::Default => filled.push(self.default_argument(&candidate.callee, place)?),
             }
         }
+        let filled = match &candidate.callee {
+            Callee::Scalar(ScalarFunction { name, .. })
+            | Callee::Set(SetFunction { name, .. })
+            | Callee::Aggregate(AggregateFunction { name, .. }) => self.json_arguments(name, filled)?,
+            Callee::Routine(_) | Callee::Ranking(_) => filled,
+        };
         Ok(match candidate.callee {
             Callee::Scalar(function) => Resolved::Scalar {
                 function: ResolvedFunction { function, result: Type::of(result) },

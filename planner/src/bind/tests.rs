@@ -38,6 +38,9 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         distribution: Distribution::Column { column: 0, group: oid },
+        persistence: Default::default(),
+        on_commit: Default::default(),
+        view: None,
         tree: oid,
         version: 1,
     }
@@ -93,7 +96,12 @@ pub(crate) fn catalog() -> Catalog {
         ],
         &[0],
     );
-    t.checks.push(Check { oid: Oid(20010), name: "t_c_check".to_owned(), condition: "c >= 0".to_owned() });
+    t.checks.push(Check {
+        oid: Oid(20010),
+        name: "t_c_check".to_owned(),
+        condition: "c >= 0".to_owned(),
+        not_valid: false,
+    });
     t.indexes.push(Index {
         oid: Oid(20011),
         name: "t_b_key".to_owned(),

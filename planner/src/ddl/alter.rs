@@ -4,21 +4,20 @@
 //! changes: it gives the table a new layout version, and compiled statements meet it.
 
 use archipel_engine::id::TreeId;
-use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
-use archipel_sql::ast::{
-    AlterTable, AlterTableAction, AlteredObject, ColumnDefinition, Expression, TableConstraint,
-    TableConstraintKind, TypeName,
-};
+use archipel_engine::txn::{ColumnSource, DdlOp};
+use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
-use archipel_sql::catalog::{Distribution, ObjectKind, Relation, Table};
+use archipel_sql::catalog::{
+    Check, Distribution, ForeignKey, ObjectKind, Persistence, Relation, Table, TableKind,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Oid;
 
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
-use super::{distribution, expression, index, schema, table as create};
-use crate::row::{Codec, table_def};
+use super::{alter_column, distribution, expression, index, schema, table as create, view};
+use crate::row::table_def;
 
 pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
     let relation = match work.catalog.require_relation(&alter.name, work.search_path()) {
@@ -31,6 +30,19 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
     };
     match (alter.object, &relation) {
         // ALTER INDEX and ALTER SEQUENCE rename tables too, as in PostgreSQL.
+        (AlteredObject::Table | AlteredObject::View, Relation::Table(table))
+            if table.kind == TableKind::View =>
+        {
+            for action in &alter.actions {
+                let view = work
+                    .catalog
+                    .table_by_oid(table.oid)
+                    .ok_or_else(|| SqlError::internal("view vanished"))?;
+                view::alter_view(&view, action, work)?;
+            }
+            Ok(())
+        }
+        (AlteredObject::View, _) => Err(wrong_object(relation.name(), "a view")),
         (object, Relation::Table(table))
             if object == AlteredObject::Table
                 || matches!(alter.actions[..], [AlterTableAction::RenameTo(_)]) =>
@@ -100,12 +112,12 @@ fn words(action: &AlterTableAction) -> String {
     }
 }
 
-fn already_exists(name: &str) -> SqlError {
+pub(super) fn already_exists(name: &str) -> SqlError {
     SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
 }
 
 /// Puts the changed table, and a new layout version for it.
-fn finish(table: Table, work: &mut Work<'_>) {
+pub(super) fn finish(table: Table, work: &mut Work<'_>) {
     let table = work.put_table(table);
     let def = table_def(&table);
     let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
@@ -119,14 +131,14 @@ pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
     }
 }
 
-fn column_place(table: &Table, column: &str) -> Result<u16> {
+pub(super) fn column_place(table: &Table, column: &str) -> Result<u16> {
     table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))
 }
 
 fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
     match action {
         AlterTableAction::AddColumn { column, if_not_exists } => {
-            add_column(table, column, *if_not_exists, work)
+            alter_column::add_column(table, column, *if_not_exists, work)
         }
         AlterTableAction::DropColumn { column, if_exists, cascade } => {
             drop_column(table, column, *if_exists, *cascade, work)
@@ -150,8 +162,32 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
             finish(table, work);
             Ok(())
         }
-        AlterTableAction::SetNotNull { column, not_null } => set_not_null(table, column, *not_null, work),
-        AlterTableAction::SetType { column, ty, using } => set_type(table, column, ty, using.as_ref(), work),
+        AlterTableAction::SetNotNull { column, not_null } => {
+            alter_column::set_not_null(table, column, *not_null, work)
+        }
+        AlterTableAction::SetType { column, ty, using } => {
+            alter_column::set_type(table, column, ty, using.as_ref(), work)
+        }
+        AlterTableAction::Identity { column, change } => {
+            alter_column::change_identity(table, column, change, work)
+        }
+        AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
+        AlterTableAction::SetPersistence(persistence) => {
+            if table.persistence == Persistence::Temporary {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    format!(
+                        "cannot change logged status of table \"{}\" because it is temporary",
+                        table.name
+                    ),
+                ));
+            }
+            table.persistence = *persistence;
+            finish(table, work);
+            Ok(())
+        }
+        // About pages and statistics, of which there are none.
+        AlterTableAction::SetColumnOption { column } => column_place(&table, column).map(drop),
         AlterTableAction::RenameTo(name) => {
             if work.catalog.relation_in(&table.schema, name).is_some() {
                 return Err(already_exists(name));
@@ -172,15 +208,11 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
 
 /// Adds a constraint to a table that may have rows: they are checked first.
 fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_>) -> Result<()> {
-    if constraint.not_valid {
-        return Err(SqlError::unsupported("NOT VALID"));
-    }
     let before = table.clone();
     let mut table = table;
     let mut deferred = Deferred::default();
     constraint::add(&mut table, constraint, &mut deferred, work)?;
     deferred.resolve(&mut table, work)?;
-    let target = quote_qualified(&table.schema, &table.name);
     match &constraint.kind {
         TableConstraintKind::PrimaryKey { .. } => {
             for (place, column) in table.columns.iter().enumerate() {
@@ -200,24 +232,24 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
             Ok(())
         }
         TableConstraintKind::Check(_) => {
-            if let Some(check) = table.checks.last() {
-                let query = format!("SELECT 1 FROM {target} WHERE NOT ({}) LIMIT 1", check.condition);
-                work.validate(
-                    query,
-                    SqlError::new(
-                        SqlState::CHECK_VIOLATION,
-                        format!(
-                            "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                            check.name, table.name
-                        ),
-                    ),
-                );
+            if constraint.not_valid {
+                if let Some(check) = table.checks.last_mut() {
+                    check.not_valid = true;
+                }
+            } else if let Some(check) = table.checks.last() {
+                validate_check(&table, check, work);
             }
             finish(table, work);
             Ok(())
         }
         TableConstraintKind::ForeignKey { .. } => {
-            validate_foreign_key(&table, work);
+            if constraint.not_valid {
+                if let Some(key) = table.foreign_keys.last_mut() {
+                    key.not_valid = true;
+                }
+            } else if let Some(key) = table.foreign_keys.last() {
+                validate_foreign_key(&table, key, work);
+            }
             let referenced = table.foreign_keys.last().map(|key| key.references);
             let own = table.oid;
             finish(table, work);
@@ -250,7 +282,7 @@ fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Res
     Ok(())
 }
 
-fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
+pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
     let column = &table.columns[place].name;
     let target = quote_qualified(&table.schema, &table.name);
     work.validate(
@@ -262,10 +294,54 @@ fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
     );
 }
 
-fn validate_foreign_key(table: &Table, work: &mut Work<'_>) {
-    let Some(key) = table.foreign_keys.last() else {
-        return;
-    };
+/// VALIDATE CONSTRAINT: the rows that were there before it are checked now.
+fn validate_constraint(mut table: Table, name: &str, work: &mut Work<'_>) -> Result<()> {
+    if let Some(place) = table.checks.iter().position(|check| check.name == name) {
+        if std::mem::take(&mut table.checks[place].not_valid) {
+            validate_check(&table, &table.checks[place].clone(), work);
+            finish(table, work);
+        }
+        return Ok(());
+    }
+    if let Some(place) = table.foreign_keys.iter().position(|key| key.name == name) {
+        if std::mem::take(&mut table.foreign_keys[place].not_valid) {
+            validate_foreign_key(&table, &table.foreign_keys[place].clone(), work);
+            finish(table, work);
+        }
+        return Ok(());
+    }
+    Err(if has_constraint(&table, name) {
+        SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
+                table.name
+            ),
+        )
+    } else {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name),
+        )
+    })
+}
+
+fn validate_check(table: &Table, check: &Check, work: &mut Work<'_>) {
+    let target = quote_qualified(&table.schema, &table.name);
+    let query = format!("SELECT 1 FROM {target} WHERE NOT ({}) LIMIT 1", check.condition);
+    work.validate(
+        query,
+        SqlError::new(
+            SqlState::CHECK_VIOLATION,
+            format!(
+                "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                check.name, table.name
+            ),
+        ),
+    );
+}
+
+fn validate_foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) {
     let Some(referenced) = work.catalog.table_by_oid(key.references) else {
         return;
     };
@@ -369,66 +445,6 @@ fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
-fn set_not_null(mut table: Table, column: &str, not_null: bool, work: &mut Work<'_>) -> Result<()> {
-    let place = usize::from(column_place(&table, column)?);
-    if table.columns[place].not_null == not_null {
-        return Ok(());
-    }
-    if not_null {
-        validate_not_null(&table, place, work);
-    } else {
-        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(place as u16))) {
-            return Err(SqlError::new(
-                SqlState::INVALID_TABLE_DEFINITION,
-                format!("column \"{column}\" is in a primary key"),
-            ));
-        }
-        if table.columns[place].identity.is_some() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
-            ));
-        }
-        if matches!(table.distribution, Distribution::Column { column, .. } if usize::from(column) == place) {
-            return Err(SqlError::unsupported(format_args!(
-                "DROP NOT NULL of the distribution column \"{column}\""
-            )));
-        }
-    }
-    table.columns[place].not_null = not_null;
-    finish(table, work);
-    Ok(())
-}
-
-/// Types that store alike, where the new one holds every value of the old, change in place.
-fn set_type(
-    mut table: Table,
-    column: &str,
-    ty: &TypeName,
-    using: Option<&Expression>,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let place = usize::from(column_place(&table, column)?);
-    let old = table.columns[place].ty;
-    let new = work.catalog.resolve_type(ty, work.search_path())?;
-    if old == new && using.is_none() {
-        return Ok(());
-    }
-    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
-    let widens =
-        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
-    if !widens || using.is_some() || Codec::of(old) != Codec::of(new) {
-        return Err(SqlError::unsupported(format_args!(
-            "ALTER COLUMN TYPE from {} to {}",
-            archipel_sql::ast::type_display_name(old.oid),
-            archipel_sql::ast::type_display_name(new.oid)
-        )));
-    }
-    table.columns[place].ty = new;
-    finish(table, work);
-    Ok(())
-}
-
 fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) -> Result<()> {
     let place = usize::from(column_place(&table, from)?);
     if table.column_index(to).is_some() {
@@ -467,62 +483,6 @@ fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>
         *name = to.to_string();
     }
     finish(table, work);
-    Ok(())
-}
-
-/// Adds a column at the end; rows take its constant default, or NULL.
-fn add_column(
-    mut table: Table,
-    definition: &ColumnDefinition,
-    if_not_exists: bool,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    if table.column_index(&definition.name).is_some() {
-        let message = format!("column \"{}\" of relation \"{}\" already exists", definition.name, table.name);
-        if if_not_exists {
-            work.notice_as(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
-            return Ok(());
-        }
-        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-    }
-    let made = create::make_column(definition, &table, work)?;
-    if made.sequence.is_some() {
-        return Err(SqlError::unsupported("ADD COLUMN with a sequence of its own"));
-    }
-    let value = match &made.column.default {
-        Some(text) => expression::constant(text, made.column.ty)?,
-        None => OwnedCell::Null,
-    };
-    let target = quote_qualified(&table.schema, &table.name);
-    if made.column.not_null && value == OwnedCell::Null {
-        work.validate(
-            format!("SELECT 1 FROM {target} LIMIT 1"),
-            SqlError::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!("column \"{}\" of relation \"{}\" contains null values", definition.name, table.name),
-            ),
-        );
-    }
-    let place = table.columns.len() as u16;
-    let hidden = table.has_hidden_id();
-    table.columns.push(made.column);
-    let table = work.put_table(table);
-    let def = table_def(&table);
-    let mut columns: Vec<ColumnSource> = (0..place).map(ColumnSource::Kept).collect();
-    columns.push(ColumnSource::Constant(value));
-    if hidden {
-        columns.push(ColumnSource::Kept(place));
-    }
-    work.operation(DdlOp::AlterTable { def, columns });
-    for constraint in &made.constraints {
-        let table =
-            work.catalog.table_by_oid(table.oid).ok_or_else(|| SqlError::internal("table vanished"))?;
-        if !matches!(constraint.kind, TableConstraintKind::Unique { .. }) {
-            return Err(SqlError::unsupported("ADD COLUMN with this constraint")
-                .with_hint("Add the column first, and the constraint with ALTER TABLE … ADD CONSTRAINT."));
-        }
-        add_constraint((*table).clone(), constraint, work)?;
-    }
     Ok(())
 }
 
@@ -565,6 +525,7 @@ fn drop_column(
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
         });
     }
+    view::release_column(&table, place, cascade, work)?;
     let hidden = table.has_hidden_id();
     let old_width = table.columns.len() as u16;
     let mut checks = Vec::new();

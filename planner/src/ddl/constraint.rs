@@ -1,6 +1,6 @@
 //! Constraints: primary keys, unique keys, checks, foreign keys, and PostgreSQL's names for them.
 
-use archipel_sql::ast::{Expression, References, ReferentialAction, TableConstraint, TableConstraintKind};
+use archipel_sql::ast::{Deferrable, Expression, References, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::{Check, ForeignKey, Index, IndexColumn, KeyConstraint, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
@@ -11,7 +11,7 @@ use super::work::{Work, has_constraint};
 /// Constraints that wait until all keys of the statement are known.
 #[derive(Default)]
 pub(super) struct Deferred {
-    foreign_keys: Vec<(Option<String>, Vec<String>, References)>,
+    foreign_keys: Vec<(Option<String>, Vec<String>, References, Deferrable)>,
 }
 
 /// Adds one constraint to a table; foreign keys are put off to [`Deferred::resolve`].
@@ -21,8 +21,16 @@ pub(super) fn add(
     deferred: &mut Deferred,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    if constraint.deferrable.deferrable || constraint.deferrable.initially_deferred {
-        return Err(SqlError::unsupported("a DEFERRABLE constraint"));
+    let deferred_key = matches!(constraint.kind, TableConstraintKind::ForeignKey { .. });
+    if constraint.deferrable.deferrable && !deferred_key {
+        let what = match constraint.kind {
+            TableConstraintKind::Check(_) => {
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "misplaced DEFERRABLE clause"));
+            }
+            TableConstraintKind::PrimaryKey { .. } => "a DEFERRABLE primary key",
+            _ => "a DEFERRABLE unique constraint",
+        };
+        return Err(SqlError::unsupported(what));
     }
     let name = constraint.name.as_deref();
     match &constraint.kind {
@@ -42,7 +50,8 @@ pub(super) fn add(
         }
         TableConstraintKind::Check(condition) => add_check(table, name, condition, work),
         TableConstraintKind::ForeignKey { columns, references } => {
-            deferred.foreign_keys.push((constraint.name.clone(), columns.clone(), references.clone()));
+            let (name, deferrable) = (constraint.name.clone(), constraint.deferrable);
+            deferred.foreign_keys.push((name, columns.clone(), references.clone(), deferrable));
             Ok(())
         }
         TableConstraintKind::Exclude => Err(SqlError::unsupported("an EXCLUDE constraint")),
@@ -259,15 +268,15 @@ fn add_check(
         }
     };
     let oid = work.oids(1);
-    table.checks.push(Check { oid, name, condition: condition.text.clone() });
+    table.checks.push(Check { oid, name, condition: condition.text.clone(), not_valid: false });
     Ok(())
 }
 
 impl Deferred {
     /// Adds the foreign keys.
     pub fn resolve(self, table: &mut Table, work: &mut Work<'_>) -> Result<()> {
-        for (name, columns, references) in self.foreign_keys {
-            add_foreign_key(table, name.as_deref(), &columns, &references, work)?;
+        for (name, columns, references, deferrable) in self.foreign_keys {
+            add_foreign_key(table, name.as_deref(), &columns, &references, deferrable, work)?;
         }
         Ok(())
     }
@@ -278,13 +287,9 @@ fn add_foreign_key(
     name: Option<&str>,
     names: &[String],
     references: &References,
+    deferrable: Deferrable,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    for (event, action) in [("DELETE", references.on_delete), ("UPDATE", references.on_update)] {
-        if !matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
-            return Err(SqlError::unsupported(format_args!("ON {event} {}", action.as_str())));
-        }
-    }
     if references.match_full && names.len() > 1 {
         return Err(SqlError::unsupported("MATCH FULL over several columns"));
     }
@@ -340,6 +345,11 @@ fn add_foreign_key(
         columns,
         references: referenced.oid,
         referenced_columns,
+        on_delete: references.on_delete,
+        on_update: references.on_update,
+        deferrable: deferrable.deferrable,
+        initially_deferred: deferrable.initially_deferred,
+        not_valid: false,
     });
     Ok(())
 }
@@ -403,7 +413,7 @@ fn referenced_columns(referenced: &Table, references: &References) -> Result<Vec
 }
 
 /// Whether `=` exists between the types as foreign keys need it.
-fn comparable(own: Type, referenced: Type) -> bool {
+pub(super) fn comparable(own: Type, referenced: Type) -> bool {
     let family = |ty: Type| match ty.oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 => 1,
         Oid::TEXT | Oid::VARCHAR => 2,

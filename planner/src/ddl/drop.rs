@@ -7,7 +7,7 @@ use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{ObjectKind, Relation, SequenceRef, Table, TableRef};
+use archipel_sql::catalog::{ObjectKind, Relation, SequenceRef, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -25,8 +25,12 @@ pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
             continue;
         };
         match (drop.kind, &relation) {
-            (ObjectWord::Table, Relation::Table(table)) => {
-                work.check_changeable(table)?;
+            (ObjectWord::Table | ObjectWord::View, Relation::Table(table))
+                if (table.kind == TableKind::View) == (drop.kind == ObjectWord::View) =>
+            {
+                if table.kind != TableKind::View {
+                    work.check_changeable(table)?;
+                }
                 if !tables.iter().any(|other| other.oid == table.oid) {
                     tables.push(table.clone());
                 }
@@ -67,6 +71,7 @@ fn wrong_kind(name: &QualifiedName, wanted: ObjectWord, found: &Relation) -> Sql
         other => ("a", other.as_str()),
     };
     let is = match found {
+        Relation::Table(table) if table.kind == TableKind::View => ("VIEW", "a view"),
         Relation::Table(_) => ("TABLE", "a table"),
         Relation::Sequence(_) => ("SEQUENCE", "a sequence"),
         Relation::Index(..) | Relation::PrimaryKey(_) => ("INDEX", "an index"),
@@ -84,15 +89,20 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .catalog
             .dependents_of_table(table)
             .into_iter()
-            .filter(|dependent| !matches!(dependent, Dependent::ForeignKey(other, _) if dropped.contains(&other.oid)))
+            .filter(|dependent| {
+                !matches!(
+                    dependent,
+                    Dependent::ForeignKey(other, _) | Dependent::View(other) if dropped.contains(&other.oid)
+                )
+            })
+            .filter(|dependent| !dependents.iter().any(|known| same_view(known, dependent)))
             .collect();
         if !others.is_empty() && !cascade {
             let object = match tables {
-                [only] => format!("table {}", only.name),
+                [only] => format!("{} {}", word_of(only), only.name),
                 _ => "desired object(s)".to_string(),
             };
-            let error = still_depended_on(&format!("table {}", table.name), &others);
-            let detail = error.fields().detail.clone().unwrap_or_default();
+            let detail = dependency_lines(table, &others);
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!(
@@ -108,8 +118,10 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     cascade_notice(&dependents, work);
     drop_foreign_keys(&dependents, &dropped, work);
     for dependent in &dependents {
-        if let Dependent::Routine(routine) = dependent {
-            work.drop(ObjectKind::Routine, routine.oid);
+        match dependent {
+            Dependent::Routine(routine) => work.drop(ObjectKind::Routine, routine.oid),
+            Dependent::View(view) => work.drop(ObjectKind::Table, view.oid),
+            _ => {}
         }
     }
     for table in tables {
@@ -118,7 +130,48 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     Ok(())
 }
 
+fn word_of(table: &Table) -> &'static str {
+    if table.kind == TableKind::View { "view" } else { "table" }
+}
+
+fn same_view(one: &Dependent, other: &Dependent) -> bool {
+    matches!((one, other), (Dependent::View(one), Dependent::View(other)) if one.oid == other.oid)
+}
+
+/// "… depends on …", a line each: a view over a view depends on that one.
+fn dependency_lines(table: &TableRef, dependents: &[Dependent]) -> String {
+    let below = |view: &TableRef| -> String {
+        let reads = |oid| view.view.as_ref().is_some_and(|view| view.reads(oid));
+        if reads(table.oid) {
+            return format!("{} {}", word_of(table), table.name);
+        }
+        let between = dependents.iter().find_map(|dependent| match dependent {
+            Dependent::View(other) if reads(other.oid) => Some(format!("view {}", other.name)),
+            _ => None,
+        });
+        between.unwrap_or_else(|| format!("{} {}", word_of(table), table.name))
+    };
+    let lines: Vec<String> = dependents
+        .iter()
+        .map(|dependent| {
+            let on = match dependent {
+                Dependent::View(view) => below(view),
+                _ => format!("{} {}", word_of(table), table.name),
+            };
+            format!("{} depends on {on}", dependent.describe())
+        })
+        .collect();
+    lines.join("\n")
+}
+
 fn drop_table(table: &TableRef, dropped: &[Oid], work: &mut Work<'_>) {
+    if table.kind == TableKind::View {
+        // It may have gone with another one that was dropped.
+        if work.catalog.table_by_oid(table.oid).is_some() {
+            work.drop(ObjectKind::Table, table.oid);
+        }
+        return;
+    }
     for owned in work.catalog.owned_sequences(table.oid) {
         work.operation(DdlOp::DropSequence(SequenceId(owned.oid.0)));
         work.drop(ObjectKind::Sequence, owned.oid);

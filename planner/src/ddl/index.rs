@@ -3,7 +3,7 @@
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{CreateIndex, IndexKey, QualifiedName};
-use archipel_sql::catalog::{Index, IndexColumn, Relation, Table};
+use archipel_sql::catalog::{Index, IndexColumn, Relation, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::constraint::{check_key_types, no_include};
@@ -12,7 +12,15 @@ use super::{distribution, table::check_storage_options};
 use crate::row::index_def;
 
 pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
-    let table = work.user_table(&create.table)?;
+    let table = work.catalog.require_table(&create.table, work.search_path())?;
+    if table.kind == TableKind::View {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("cannot create index on relation \"{}\"", table.name),
+        )
+        .with_detail("This operation is not supported for views."));
+    }
+    work.check_changeable(&table)?;
     if let Some(name) = &create.name
         && work.catalog.relation_in(&table.schema, name).is_some()
     {

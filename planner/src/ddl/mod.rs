@@ -8,10 +8,12 @@
 //! - this file        [`DdlEnv`], [`DdlPlan`], which statement goes where
 //! - [`work`]         the plan under construction, over a catalog that already shows it
 //! - [`table`]        CREATE TABLE
+//! - [`table_like`]   LIKE
+//! - [`view`]         views
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`index`]        CREATE and DROP INDEX, local and global
-//! - [`alter`]        ALTER TABLE
+//! - [`alter`], [`alter_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
 //! - [`routine`]      functions and procedures
@@ -19,6 +21,8 @@
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
 mod alter;
+mod alter_column;
+pub mod computed;
 mod constraint;
 pub mod distribution;
 mod drop;
@@ -28,6 +32,8 @@ mod routine;
 mod schema;
 mod sequence;
 mod table;
+mod table_like;
+mod view;
 mod work;
 
 use archipel_engine::id::TreeId;
@@ -37,6 +43,7 @@ use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRe
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 
+pub use computed::{Computed, ComputedValue};
 pub use distribution::DistributionCall;
 use work::Work;
 
@@ -48,6 +55,8 @@ pub struct DdlEnv<'a> {
     pub context: &'a FunctionContext<'a>,
     /// Set for migrations: the system's schemas may be changed.
     pub system: bool,
+    /// The schema of the session's temporary relations, whether or not there is one yet.
+    pub temporary_schema: &'a str,
 }
 
 /// What a definition changes.
@@ -60,6 +69,8 @@ pub struct DdlPlan {
     /// Queries over the tables as they are before the operations that must answer no row; the
     /// first that does fails the statement with its error.
     pub validations: Vec<Validation>,
+    /// For each operation, the columns whose values are computed when it runs.
+    pub computed: Vec<Vec<Computed>>,
     /// For the client, in order.
     pub notices: Vec<SqlError>,
     /// The command tag.
@@ -115,6 +126,7 @@ pub fn plan_migration(version: u32, name: &str, script: &str, env: &DdlEnv<'_>) 
 fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
     match statement {
         Statement::CreateTable(create) => table::create_table(create, work)?,
+        Statement::CreateView(create) => view::create_view(create, work)?,
         Statement::AlterTable(alter) => alter::alter_table(alter, work)?,
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
@@ -138,6 +150,7 @@ pub fn is_definition(statement: &Statement) -> bool {
     matches!(
         statement,
         Statement::CreateTable(_)
+            | Statement::CreateView(_)
             | Statement::AlterTable(_)
             | Statement::CreateIndex(_)
             | Statement::CreateSequence(_)

@@ -10,7 +10,7 @@ use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectKind, PG_CATALOG, PUBLIC, Relation,
-    SUPERUSER_NAME, Schema, SequenceRef, Table,
+    SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -163,7 +163,7 @@ fn replace_sequence(old: &SequenceRef, new: archipel_sql::catalog::Sequence, wor
     }
 }
 
-fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
+pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
     if !work.catalog.schema_exists(schema) {
         return Err(undefined_schema(schema));
     }
@@ -270,8 +270,12 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
     };
     match object {
         CommentObject::Table(name) => match relation(name)? {
-            Relation::Table(table) => Ok((table.oid, 0)),
+            Relation::Table(table) if table.kind != TableKind::View => Ok((table.oid, 0)),
             _ => Err(wrong(name, "a table")),
+        },
+        CommentObject::View(name) => match relation(name)? {
+            Relation::Table(table) if table.kind == TableKind::View => Ok((table.oid, 0)),
+            _ => Err(wrong(name, "a view")),
         },
         CommentObject::Index(name) => match relation(name)? {
             found @ (Relation::Index(..) | Relation::PrimaryKey(_)) => Ok((found.oid(), 0)),

@@ -226,9 +226,14 @@ pub(super) fn alter_sequence(alter: &AlterSequence, work: &mut Work<'_>) -> Resu
         }
         Err(error) => return Err(error),
     };
-    let mut sequence = apply_options((*old).clone(), &alter.options, false)?;
-    apply_owner(&mut sequence, &alter.options, work)?;
-    let restart = alter.options.iter().find_map(|option| match option {
+    change(&old, &alter.options, work)
+}
+
+/// Applies options to a sequence that is there.
+pub(super) fn change(old: &Sequence, options: &[SequenceOption], work: &mut Work<'_>) -> Result<()> {
+    let mut sequence = apply_options(old.clone(), options, false)?;
+    apply_owner(&mut sequence, options, work)?;
+    let restart = options.iter().find_map(|option| match option {
         SequenceOption::Restart(value) => Some(value.unwrap_or(sequence.start)),
         _ => None,
     });

@@ -3,15 +3,18 @@
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
     ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, SequenceOption, TableConstraint,
-    TableConstraintKind,
+    TableConstraintKind, TypeName,
 };
-use archipel_sql::catalog::{Column, Distribution, Identity, Table, TableKind, dependency::sequence_default};
+use archipel_sql::catalog::dependency::sequence_default;
+use archipel_sql::catalog::{
+    Column, Distribution, Identity, OnCommit, Persistence, Sequence, Table, TableKind,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::constraint::{self, Deferred};
 use super::work::Work;
-use super::{alter, distribution, expression, sequence};
+use super::{alter, distribution, expression, sequence, table_like};
 use crate::row::table_def;
 
 /// PostgreSQL's MaxHeapAttributeNumber.
@@ -20,7 +23,20 @@ const MAX_COLUMNS: usize = 1600;
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
 pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let persistence = match create.name.schema.as_deref() {
+        Some("pg_temp") => Persistence::Temporary,
+        _ => create.persistence,
+    };
+    if persistence != Persistence::Temporary && create.on_commit != OnCommit::PreserveRows {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON COMMIT can only be used on temporary tables",
+        ));
+    }
+    let schema = match persistence {
+        Persistence::Temporary => work.temporary_target(&create.name)?,
+        _ => work.target_schema(&create.name)?,
+    };
     let name = &create.name.name;
     if work.catalog.relation_in(&schema, name).is_some() {
         let message = format!("relation \"{name}\" already exists");
@@ -48,12 +64,19 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         distribution: Distribution::None,
+        persistence,
+        on_commit: create.on_commit,
+        view: None,
         tree: work.tree(),
         version: 0,
     };
     let mut constraints: Vec<TableConstraint> = Vec::new();
     let mut sequences = Vec::new();
-    for definition in &create.columns {
+    let mut copies = table_like::Copies::default();
+    for (at, definition) in create.columns.iter().enumerate() {
+        for like in create.likes.iter().filter(|like| like.place == at) {
+            copies.add_columns(like, &mut table, &mut sequences, work)?;
+        }
         let place = table.columns.len() as u16;
         let made = make_column(definition, &table, work)?;
         if let Some(request) = made.sequence {
@@ -62,15 +85,21 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         table.columns.push(made.column);
         constraints.extend(made.constraints);
     }
+    for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
+        copies.add_columns(like, &mut table, &mut sequences, work)?;
+    }
     constraints.extend(create.constraints.iter().cloned());
+    constraints.extend(copies.constraints()?);
     // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
     for (place, request) in sequences {
         make_owned_sequence(&mut table, place, &request, work)?;
     }
     add_constraints(&mut table, &constraints, work)?;
+    copies.add_indexes(&mut table, work);
     distribution::choose_default(&mut table, work)?;
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
+    copies.add_comments(&table, work);
     work.operation(DdlOp::CreateTable(table_def(&table)));
     // Deletes from the tables this one points at must look here from now on.
     let mut referenced: Vec<Oid> = table.foreign_keys.iter().map(|key| key.references).collect();
@@ -238,7 +267,7 @@ pub(super) fn make_owned_sequence(
     place: u16,
     request: &SequenceRequest,
     work: &mut Work<'_>,
-) -> Result<()> {
+) -> Result<Sequence> {
     let column = table.columns[usize::from(place)].name.clone();
     let name = work.free_relation_name(
         &table.schema,
@@ -249,19 +278,23 @@ pub(super) fn make_owned_sequence(
     owned.owned_by = Some((table.oid, place));
     table.columns[usize::from(place)].default = Some(sequence_default(&owned));
     work.operation(DdlOp::CreateSequence(sequence::definition(&owned)));
-    work.put_sequence(owned);
-    Ok(())
+    work.put_sequence(owned.clone());
+    Ok(owned)
 }
 
 /// A column's type; pseudo-types, sets and composites cannot be stored.
 pub(super) fn column_type(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Type> {
-    let name = &definition.name;
-    let at = definition.ty.name.at();
+    named_type(&definition.name, &definition.ty, work)
+}
+
+/// The type a column is given by name.
+pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Result<Type> {
+    let at = written.name.at();
     let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(at);
-    if definition.ty.setof {
+    if written.setof {
         return Err(invalid(format!("column \"{name}\" cannot be declared SETOF")));
     }
-    let ty = work.catalog.resolve_type(&definition.ty, work.search_path())?;
+    let ty = work.catalog.resolve_type(written, work.search_path())?;
     let pseudo = matches!(
         ty.oid,
         Oid::RECORD
@@ -278,10 +311,10 @@ pub(super) fn column_type(definition: &ColumnDefinition, work: &Work<'_>) -> Res
             | Oid::RECORD_ARRAY
     );
     if pseudo {
-        return Err(invalid(format!("column \"{name}\" has pseudo-type {}", definition.ty)));
+        return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
     }
     if ty.oid.0 >= archipel_sql::catalog::FIRST_OID {
-        return Err(SqlError::unsupported(format_args!("a column of composite type {}", definition.ty)));
+        return Err(SqlError::unsupported(format_args!("a column of composite type {written}")));
     }
     Ok(ty)
 }

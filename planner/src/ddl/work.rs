@@ -6,20 +6,24 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::QualifiedName;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, ObjectKind, Sequence, Table};
+use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, Numbers, Object, ObjectKind, Schema, Sequence, Table, TableKind,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 
-use super::{DdlEnv, DdlPlan, Validation};
+use super::{Computed, DdlEnv, DdlPlan, Validation};
 
 pub(super) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,
     /// The catalog as the plan so far leaves it.
     pub catalog: Catalog,
     numbers: Numbers,
+    computed: Vec<Computed>,
     pub plan: DdlPlan,
 }
 
@@ -29,6 +33,7 @@ impl<'a> Work<'a> {
             env,
             catalog: env.catalog.clone(),
             numbers: env.catalog.numbers(),
+            computed: Vec::new(),
             plan: DdlPlan { tag, ..DdlPlan::default() },
         }
     }
@@ -113,6 +118,13 @@ impl<'a> Work<'a> {
 
     pub fn operation(&mut self, operation: DdlOp) {
         self.plan.operations.push(operation);
+        let computed = std::mem::take(&mut self.computed);
+        self.plan.computed.push(computed);
+    }
+
+    /// A column of the next operation that is computed when it runs.
+    pub fn compute(&mut self, column: Computed) {
+        self.computed.push(column);
     }
 
     /// Names a tree whose keys must be unique, for the error if they are not.
@@ -148,6 +160,32 @@ impl<'a> Work<'a> {
         Ok(schema)
     }
 
+    /// The session's schema of temporary relations, made if it is not there yet.
+    pub fn temporary_schema(&mut self) -> String {
+        let name = self.env.temporary_schema.to_owned();
+        if !self.catalog.schema_exists(&name) {
+            let oid = self.oids(1);
+            self.put(Object::Schema(Schema { oid, name: name.clone() }));
+        }
+        name
+    }
+
+    /// Where a temporary relation goes.
+    pub fn temporary_target(&mut self, name: &QualifiedName) -> Result<String> {
+        let own = self.env.temporary_schema;
+        if let Some(schema) = name.schema.as_deref().filter(|schema| *schema != "pg_temp" && *schema != own) {
+            return Err(if self.catalog.schema_exists(schema) {
+                SqlError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    "cannot create temporary relation in non-temporary schema",
+                )
+            } else {
+                undefined_schema(schema)
+            });
+        }
+        Ok(self.temporary_schema())
+    }
+
     /// A table that may be changed: stored, not the system's.
     pub fn user_table(&self, name: &QualifiedName) -> Result<Arc<Table>> {
         let table = self.catalog.require_table(name, self.search_path())?;
@@ -156,8 +194,14 @@ impl<'a> Work<'a> {
     }
 
     pub fn check_changeable(&self, table: &Table) -> Result<()> {
-        if self.env.system || table.kind == archipel_sql::catalog::TableKind::Table {
+        if self.env.system || table.kind == TableKind::Table {
             return Ok(());
+        }
+        if table.kind == TableKind::View {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a table", table.name),
+            ));
         }
         Err(SqlError::new(
             SqlState::INSUFFICIENT_PRIVILEGE,

@@ -87,6 +87,8 @@ pub(crate) struct Compiler<'e> {
     pub known: FxHashMap<u32, BoundExpr>,
     /// The values a slot takes in turn: the rows of VALUES. For routing only.
     pub lists: FxHashMap<u32, Vec<BoundExpr>>,
+    /// The actions of foreign keys that are being compiled.
+    pub actions: super::action::ActionsUnderWay,
     /// Lines of the plan for EXPLAIN, outermost first, with their indentation.
     pub plan: PlanText,
 }
@@ -120,6 +122,7 @@ impl<'e> Compiler<'e> {
             accesses: Vec::new(),
             tables: Vec::new(),
             known: FxHashMap::default(),
+            actions: Default::default(),
             plan: PlanText::default(),
         }
     }

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
+use archipel_sql::ast::ReferentialAction;
 use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -16,8 +17,10 @@ use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
 use super::CompiledPredicate;
+use super::action::{Action, Event};
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
+use super::deferral::DeferredCheck;
 use super::node::Node;
 use super::relation::ScanUse;
 use crate::bound::{BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
@@ -148,6 +151,12 @@ pub(crate) struct ReferenceCheck {
     child: TableRef,
     parent: TableRef,
     direction: Direction,
+    /// What happens instead of a check.
+    action: Option<Arc<Action>>,
+    /// The slots of what it takes: the old values, and for an update the new ones.
+    sources: Vec<u32>,
+    /// ON DELETE or ON UPDATE RESTRICT.
+    restricts: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,6 +168,40 @@ enum Direction {
 }
 
 impl ReferenceCheck {
+    /// Whether rows of the child change.
+    pub fn acts(&self) -> bool {
+        self.action.is_some()
+    }
+
+    /// The slots it reads.
+    pub fn sources(&self) -> &[u32] {
+        &self.sources
+    }
+
+    /// As [`ReferenceCheck::check`], when the statement has written all its rows if it is one
+    /// that waits so long.
+    pub fn check_or_queue(self: &Arc<Self>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let ExecContext { references, frame, .. } = ctx;
+        let Some(queue) = references else { return self.check(ctx) };
+        let values = self.sources.iter().map(|slot| frame.slots[*slot as usize].clone()).collect();
+        queue.push_back((self.clone(), values));
+        Ok(())
+    }
+
+    /// Checks or acts over these values.
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, values: &[Datum]) -> ExecResult<()> {
+        let Some(action) = &self.action else {
+            for (slot, value) in self.sources.iter().zip(values) {
+                ctx.frame.slots[*slot as usize].clone_from(value);
+            }
+            return self.check(ctx);
+        };
+        if values[..self.slots.len()].iter().any(Datum::is_null) {
+            return Ok(());
+        }
+        action.run(ctx, values)
+    }
+
     /// Runs the check over the values in its slots.
     pub fn check(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         // MATCH SIMPLE: a NULL anywhere references nothing.
@@ -179,10 +222,32 @@ impl ReferenceCheck {
             }
         };
         match self.direction {
-            Direction::ChildNeedsParent if !found => Err(self.violation(ctx).into()),
-            Direction::ParentLeaves if found => Err(self.violation(ctx).into()),
+            Direction::ChildNeedsParent if !found => self.violated(ctx),
+            Direction::ParentLeaves if found => self.violated(ctx),
             _ => Ok(()),
         }
+    }
+
+    /// The key does not hold: an error now, or a check to make again at COMMIT.
+    fn violated(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let error = self.violation(ctx);
+        let key = &self.foreign_key;
+        // RESTRICT does not wait.
+        let restricts = self.direction == Direction::ParentLeaves && self.restricts;
+        let deferred = ctx.constraints.as_ref().is_some_and(|modes| modes.is_deferred(key));
+        if !deferred || restricts {
+            return Err(error.into());
+        }
+        let values: Vec<Datum> =
+            self.slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
+        let check = DeferredCheck::new(key, &self.child, &self.parent, &values, error, &ctx.functions);
+        ctx.deferred.push(check);
+        Ok(())
+    }
+
+    /// Whether the key references its own table.
+    pub fn is_own(&self) -> bool {
+        self.child.oid == self.parent.oid
     }
 
     fn violation(&self, ctx: &ExecContext<'_, '_>) -> SqlError {
@@ -256,7 +321,7 @@ impl Compiler<'_> {
         table: &TableRef,
         row: &[u32],
         changed: Option<&[u16]>,
-    ) -> Result<Vec<ReferenceCheck>> {
+    ) -> Result<Vec<Arc<ReferenceCheck>>> {
         let mut found = Vec::new();
         for key in &table.foreign_keys {
             if changed.is_some_and(|changed| !key.columns.iter().any(|column| changed.contains(column))) {
@@ -268,27 +333,32 @@ impl Compiler<'_> {
             // An interactive transaction keeps the parent from going away.
             let lock = RowLock { strength: LockStrength::KeyShare, wait: LockWait::Block };
             let node = self.lookup(&parent, &key.referenced_columns, &slots, types, Some(lock))?;
-            found.push(ReferenceCheck {
+            found.push(Arc::new(ReferenceCheck {
                 node,
-                slots,
+                slots: slots.clone(),
                 foreign_key: key.clone(),
                 child: table.clone(),
                 parent,
                 direction: Direction::ChildNeedsParent,
-            });
+                action: None,
+                sources: slots,
+                restricts: false,
+            }));
         }
         Ok(found)
     }
 
     /// The foreign keys that point at a table, over the slots of a row that leaves (or changes
-    /// one of the `changed` columns).
+    /// one of the `changed` columns, its new row being in these slots).
     pub fn child_checks(
         &mut self,
         table: &TableRef,
         row: &[u32],
-        changed: Option<&[u16]>,
-    ) -> Result<Vec<ReferenceCheck>> {
+        changed: Option<(&[u16], &[u32])>,
+    ) -> Result<Vec<Arc<ReferenceCheck>>> {
         let mut found = Vec::new();
+        let event = if changed.is_some() { Event::Update } else { Event::Delete };
+        let (changed, new) = changed.unzip();
         let mut children: Vec<TableRef> = self
             .env
             .catalog
@@ -305,17 +375,31 @@ impl Compiler<'_> {
                 }
                 let slots: Vec<u32> =
                     key.referenced_columns.iter().map(|column| row[usize::from(*column)]).collect();
+                let mut sources = slots.clone();
+                if let Some(new) = new {
+                    sources.extend(key.referenced_columns.iter().map(|column| new[usize::from(*column)]));
+                }
                 let types =
                     key.referenced_columns.iter().map(|column| table.columns[usize::from(*column)].ty);
-                let node = self.lookup(&child, &key.columns, &slots, types, None)?;
-                found.push(ReferenceCheck {
+                let action = self.reference_action(&child, key, table, event, &sources)?;
+                let node = match &action {
+                    Some(_) => Node::Unit,
+                    None => self.lookup(&child, &key.columns, &slots, types, None)?,
+                };
+                found.push(Arc::new(ReferenceCheck {
                     node,
                     slots,
                     foreign_key: key.clone(),
                     child: child.clone(),
                     parent: table.clone(),
                     direction: Direction::ParentLeaves,
-                });
+                    action,
+                    sources,
+                    restricts: match event {
+                        Event::Delete => key.on_delete,
+                        Event::Update => key.on_update,
+                    } == ReferentialAction::Restrict,
+                }));
             }
         }
         Ok(found)
@@ -330,22 +414,9 @@ impl Compiler<'_> {
         types: impl Iterator<Item = Type>,
         lock: Option<RowLock>,
     ) -> Result<Node> {
-        let conditions = columns
-            .iter()
-            .zip(types)
-            .enumerate()
-            .map(|(position, (column, value_type))| {
-                let column_type = table.columns[usize::from(*column)].ty;
-                let equality = equality(column_type.oid, value_type.oid)?;
-                let left = BoundExpr::column(usize::from(*column), column_type);
-                let kind = ExprKind::Column { depth: 1, index: position as u16 };
-                let args = vec![left, BoundExpr::new(kind, value_type)];
-                Ok(BoundExpr::new(ExprKind::Call { function: equality, args }, Type::BOOL))
-            })
-            .collect::<Result<Vec<_>>>()?;
         let rel = Arc::new(Rel::Filter {
             input: Box::new(Rel::Scan { table: table.clone(), lock: None }),
-            predicate: BoundExpr::new(ExprKind::And(conditions), Type::BOOL),
+            predicate: self.key_conditions(table, columns, types)?,
         });
         // Layouts are remembered by address, so the relation lives as long as the compilation.
         self.keep(rel.clone());
@@ -359,6 +430,29 @@ impl Compiler<'_> {
             let usage = ScanUse { lock, reference: true, ..ScanUse::default() };
             Ok(c.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node)
         })
+    }
+
+    /// That the columns of a row equal the first values one depth out.
+    pub fn key_conditions(
+        &self,
+        table: &TableRef,
+        columns: &[u16],
+        types: impl Iterator<Item = Type>,
+    ) -> Result<BoundExpr> {
+        let conditions = columns
+            .iter()
+            .zip(types)
+            .enumerate()
+            .map(|(position, (column, value_type))| {
+                let column_type = table.columns[usize::from(*column)].ty;
+                let equality = equality(column_type.oid, value_type.oid)?;
+                let left = BoundExpr::column(usize::from(*column), column_type);
+                let kind = ExprKind::Column { depth: 1, index: position as u16 };
+                let args = vec![left, BoundExpr::new(kind, value_type)];
+                Ok(BoundExpr::new(ExprKind::Call { function: equality, args }, Type::BOOL))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
     }
 }
 

@@ -19,6 +19,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
+use crate::native::deferral::{ConstraintModes, DeferredCheck};
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
 
@@ -92,6 +93,13 @@ pub struct ExecContext<'a, 'e> {
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
     pub(crate) frame: Frame,
+    /// What SET CONSTRAINTS has said, in a transaction whose COMMIT is still to come; without one
+    /// every constraint is checked by its statement.
+    pub constraints: Option<Arc<ConstraintModes>>,
+    /// What COMMIT has to check.
+    pub deferred: Vec<DeferredCheck>,
+    /// While a statement writes rows that others reference: what that sets off.
+    pub(crate) references: Option<super::action::ReferenceQueue>,
     frames: Vec<Frame>,
     /// How many statements are running, one inside the other.
     nested: usize,
@@ -145,6 +153,9 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             sequences: Vec::new(),
             depth: 0,
             frame: Frame::default(),
+            constraints: None,
+            deferred: Vec::new(),
+            references: None,
             frames: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
             nested: 0,
             batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),

@@ -4,6 +4,7 @@
 //! may: then they are collected first, so that a statement never sees its own rows.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use archipel_engine::Inserted;
 use archipel_engine::schema::IndexDef;
@@ -14,6 +15,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
+use super::action::with_queue;
 use super::compile::{Compiler, Pruned};
 use super::constraint::{ReferenceCheck, RowChecks};
 use super::context::{ExecContext, ExecResult};
@@ -34,7 +36,9 @@ pub(crate) struct Insert {
     slots: Vec<u32>,
     collected: bool,
     checks: RowChecks,
-    parents: Vec<ReferenceCheck>,
+    parents: Vec<Arc<ReferenceCheck>>,
+    /// Rows may reference ones that come after them.
+    waits: bool,
     conflict: Option<Conflict>,
     returning: Option<Vec<Source>>,
     /// What RETURNING reads where a row may have been updated instead.
@@ -130,7 +134,10 @@ impl Compiler<'_> {
             }
         }
         let collected = reads_anything(&insert.source);
-        Ok(Insert { target, source, slots, collected, checks, parents, conflict, returning, shown })
+        let updates = conflict.as_ref().and_then(|conflict: &Conflict| conflict.update.as_ref());
+        let waits = parents.iter().any(|parent| parent.is_own())
+            || updates.is_some_and(|update| update.change.acts());
+        Ok(Insert { target, source, slots, collected, checks, parents, waits, conflict, returning, shown })
     }
 
     fn arbiter(&self, target: &Target, columns: &[u16]) -> Result<Arbiter> {
@@ -173,6 +180,13 @@ enum Written {
 
 impl Insert {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        if self.waits {
+            return with_queue(ctx, |ctx| self.run_rows(ctx, emit));
+        }
+        self.run_rows(ctx, emit)
+    }
+
+    fn run_rows(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         let mut count = 0;
         let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
         let mut row = std::mem::take(&mut ctx.frame.row);
@@ -211,6 +225,13 @@ impl Insert {
 
     /// Writes proposed rows.
     pub fn write(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<()> {
+        if self.waits {
+            return with_queue(ctx, |ctx| self.write_rows(ctx, rows));
+        }
+        self.write_rows(ctx, rows)
+    }
+
+    fn write_rows(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<()> {
         let mut touched = FxHashSet::default();
         let mut row = Vec::new();
         for index in 0..rows.len() {
@@ -252,7 +273,7 @@ impl Insert {
             Written::Skipped => return Ok(0),
             Written::Inserted => {
                 for parent in &self.parents {
-                    parent.check(ctx)?;
+                    if self.waits { parent.check_or_queue(ctx)? } else { parent.check(ctx)? }
                 }
                 if let Some(shown) = &self.shown {
                     for (from, to) in slots.iter().zip(shown) {

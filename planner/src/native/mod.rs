@@ -24,6 +24,7 @@
 pub mod context;
 pub mod statement;
 
+mod action;
 mod advisory;
 mod aggregate;
 mod arithmetic;
@@ -32,6 +33,7 @@ mod catalog_tests;
 mod compile;
 mod conjunct;
 mod constraint;
+mod deferral;
 mod expression;
 mod hash;
 mod insert;
@@ -71,6 +73,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 pub use context::{ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
+pub use deferral::{ConstraintModes, DeferredCheck};
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of, convert_io};
 pub use operand::element;

@@ -6,6 +6,7 @@
 //! its own. A target that several FROM rows match is changed once, by the first of them.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use archipel_engine::Inserted;
 use archipel_engine::cell::Cell;
@@ -14,6 +15,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use smallvec::SmallVec;
 
+use super::action::with_queue;
 use super::compile::{Compiler, Layout};
 use super::conjunct::Conjunct;
 use super::constraint::{ReferenceCheck, RowChecks};
@@ -37,9 +39,9 @@ pub(crate) struct Change {
     /// The new row: changed columns in their new slots, the others where they are.
     pub row: Vec<u32>,
     checks: RowChecks,
-    parents: Vec<ReferenceCheck>,
+    parents: Vec<Arc<ReferenceCheck>>,
     /// Rows that reference the old values of changed columns.
-    children: Vec<ReferenceCheck>,
+    children: Vec<Arc<ReferenceCheck>>,
     /// Whether a column of the storage key changes.
     moves: bool,
 }
@@ -53,7 +55,7 @@ pub(crate) struct Update {
 pub(crate) struct Delete {
     target: Target,
     targets: Targets,
-    children: Vec<ReferenceCheck>,
+    children: Vec<Arc<ReferenceCheck>>,
 }
 
 impl Compiler<'_> {
@@ -110,9 +112,12 @@ impl Compiler<'_> {
         }
         let checks = self.row_checks(table, &row, checks, Some(&columns))?;
         let parents = self.parent_checks(table, &row, Some(&columns))?;
-        let children = self.child_checks(table, old, Some(&columns))?;
-        for check in parents.iter().chain(&children) {
+        let children = self.child_checks(table, old, Some((&columns, &row)))?;
+        for check in &parents {
             self.mark_all(&check.slots);
+        }
+        for check in &children {
+            self.mark_all(check.sources());
         }
         Ok(Change { set, old: old.to_vec(), row, checks, parents, children, moves })
     }
@@ -170,8 +175,11 @@ impl Compiler<'_> {
         if change.moves {
             kept.extend(&old);
         }
-        for check in change.parents.iter().chain(&change.children) {
+        for check in &change.parents {
             kept.extend(&check.slots);
+        }
+        for check in &change.children {
+            kept.extend(check.sources());
         }
         kept.sort_unstable();
         kept.dedup();
@@ -198,8 +206,8 @@ impl Compiler<'_> {
         let children = self.child_checks(table, &old, None)?;
         let mut kept: Vec<u32> = Vec::new();
         for check in &children {
-            self.mark_all(&check.slots);
-            kept.extend(&check.slots);
+            self.mark_all(check.sources());
+            kept.extend(check.sources());
         }
         kept.sort_unstable();
         kept.dedup();
@@ -322,6 +330,11 @@ impl Change {
         Ok(())
     }
 
+    /// Whether changing a row may change rows that reference it.
+    pub fn acts(&self) -> bool {
+        self.children.iter().any(|child| child.acts())
+    }
+
     fn check_references(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for parent in &self.parents {
             parent.check(ctx)?;
@@ -335,7 +348,7 @@ impl Change {
                 })
             });
             if !stays {
-                child.check(ctx)?;
+                child.check_or_queue(ctx)?;
             }
         }
         Ok(())
@@ -344,7 +357,7 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() {
+        if !self.targets.is_single() || self.change.acts() {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -373,6 +386,18 @@ impl Update {
 
     /// Writes what was found, and answers it.
     pub fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        if self.change.acts() {
+            return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
+        }
+        self.write_rows(ctx, found, emit)
+    }
+
+    fn write_rows(
         &self,
         ctx: &mut ExecContext<'_, '_>,
         found: &Found,
@@ -418,7 +443,7 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() {
+        if !self.targets.is_single() || self.children.iter().any(|child| child.acts()) {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -438,7 +463,7 @@ impl Delete {
                 }
             }
             for child in &self.children {
-                child.check(ctx)?;
+                child.check_or_queue(ctx)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -452,6 +477,18 @@ impl Delete {
 
     /// Deletes what was found, and answers it.
     pub fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        if self.children.iter().any(|child| child.acts()) {
+            return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
+        }
+        self.write_rows(ctx, found, emit)
+    }
+
+    fn write_rows(
         &self,
         ctx: &mut ExecContext<'_, '_>,
         found: &Found,
@@ -469,7 +506,7 @@ impl Delete {
         for child in &self.children {
             for index in 0..found.keys.len() {
                 found.values.restore(index, &mut ctx.frame, &self.targets.kept);
-                child.check(ctx)?;
+                child.check_or_queue(ctx)?;
             }
         }
         Ok(count)

@@ -82,8 +82,13 @@ impl Database {
     fn define(&mut self, statement: &Statement) -> Result<(), SqlError> {
         let path = ["public".to_owned()];
         let context = FunctionContext::detached();
-        let env =
-            ddl::DdlEnv { catalog: &self.catalog, search_path: &path, context: &context, system: false };
+        let env = ddl::DdlEnv {
+            catalog: &self.catalog,
+            search_path: &path,
+            context: &context,
+            system: false,
+            temporary_schema: "pg_temp_1",
+        };
         let plan = ddl::plan(statement, &env)?;
         let completed = self
             .engine

@@ -177,6 +177,7 @@ impl Database {
                 search_path: &self.search_path,
                 context: &FunctionContext::detached(),
                 system: false,
+                temporary_schema: "pg_temp_1",
             };
             let plan = ddl::plan(statement, &env)?;
             return self.define(plan);
@@ -248,6 +249,7 @@ impl Database {
                 search_path: &self.search_path,
                 context: &FunctionContext::detached(),
                 system: false,
+                temporary_schema: "pg_temp_1",
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));
             plan.and_then(|plan| self.define(plan)).unwrap_or_else(|e| panic!("{e}: {line}"));

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::computed::ComputedRun;
 use archipel_engine::cell::Cell;
 use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
@@ -28,6 +29,8 @@ pub struct DefinitionRun {
     pub operations: Vec<DdlOp>,
     /// The error of an operation that met two rows of one key, by the operation's place.
     pub duplicates: Vec<SqlError>,
+    /// For each operation, the columns to compute before it.
+    pub computed: Vec<Vec<ComputedRun>>,
     pub changes: Vec<CatalogChange>,
     /// For the validations; a first start has none.
     pub host: Option<Arc<Host>>,
@@ -50,6 +53,7 @@ impl DefinitionRun {
             validations: Vec::new(),
             operations: Vec::new(),
             duplicates: Vec::new(),
+            computed: Vec::new(),
             changes,
             host: None,
             error: None,
@@ -70,8 +74,10 @@ impl DefinitionRun {
                 }
             }
         }
-        for (place, operation) in self.operations.iter().enumerate() {
-            match txn.ddl(operation.clone())? {
+        let operations = self.with_computed(txn)?;
+        for (place, operation) in operations.into_iter().enumerate() {
+            let operation = self.compute(place, operation, txn)?;
+            match txn.ddl(operation)? {
                 Inserted::Ok => {}
                 Inserted::DuplicateKey(_) => {
                     let error = self.duplicates.get(place).cloned();

@@ -10,6 +10,7 @@
 //! inside the engine's storage are the engine's to judge.
 
 pub mod call;
+pub mod computed;
 pub mod definition;
 pub mod load;
 pub mod statement;

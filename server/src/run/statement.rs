@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
-use archipel_planner::native::{ExecContext, ExecResult, Notice};
+use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -40,6 +40,10 @@ pub struct StatementRun {
     /// What `nextval` gave.
     pub sequences: Vec<(Oid, i64)>,
     pub error: Option<SqlError>,
+    /// When the transaction checks its constraints; `None` where this statement is all of it.
+    pub constraints: Option<Arc<ConstraintModes>>,
+    /// What COMMIT has to check.
+    pub deferred: Vec<DeferredCheck>,
 }
 
 impl StatementRun {
@@ -53,6 +57,7 @@ impl StatementRun {
         let mut context = ExecContext::new(txn, functions, &*host);
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
+        context.constraints = self.constraints.clone();
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -67,6 +72,7 @@ impl StatementRun {
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.sequences = std::mem::take(&mut context.sequences);
+        self.deferred = std::mem::take(&mut context.deferred);
         self.rows = done?;
         Ok(())
     }
@@ -99,6 +105,7 @@ impl Program for StatementRun {
         self.error = None;
         self.notices.clear();
         self.sequences.clear();
+        self.deferred.clear();
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

@@ -360,6 +360,9 @@ impl Session {
     async fn leave(&mut self) {
         self.copy_in = None;
         self.abandon_transaction().await;
+        if let Err(error) = self.drop_temporary().await {
+            tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
+        }
         self.entry().engine.release();
         self.replies.drained().await;
     }

@@ -83,7 +83,7 @@ impl Session {
     }
 
     fn begin_copy_in(&mut self, copy: &Copy, table: TableRef, columns: &[String], alone: bool) -> Result<()> {
-        if table.kind == TableKind::System {
+        if table.kind != TableKind::Table {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot copy to view \"{}\"", table.name),

@@ -27,6 +27,13 @@ impl Session {
                 let host = self.host();
                 let path = self.settings.effective().search_path.clone();
                 let table = host.catalog.catalog.require_table(name, &path)?;
+                if table.kind == archipel_sql::catalog::TableKind::View {
+                    return Err(SqlError::new(
+                        archipel_sql::error::SqlState::WRONG_OBJECT_TYPE,
+                        format!("cannot copy from view \"{}\"", table.name),
+                    )
+                    .with_hint("Try the COPY (SELECT ...) TO variant."));
+                }
                 let columns: Vec<String> = column_positions(&table, columns)?
                     .into_iter()
                     .map(|at| quote_identifier(&table.columns[at].name).to_string())

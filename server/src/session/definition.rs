@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archipel_engine::{Interactive, SubmitOptions};
-use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall};
+use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{QualifiedName, Statement, Vacuum};
@@ -16,7 +16,9 @@ use archipel_sql::catalog::{Catalog, CatalogChange, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
+use super::temporary::makes_temporary;
 use crate::encode::Formats;
+use crate::run::computed::{ComputedRun, ValueRun};
 use crate::run::definition::DefinitionRun;
 use crate::statement::{Body, Prepared};
 use crate::wire::output::Severity;
@@ -42,7 +44,8 @@ impl Session {
                 self.delete_all_rows(&truncate.tables).await?;
                 return Ok(prepared.tag.to_owned());
             }
-            Statement::CreateTableAs(_) => return Err(SqlError::unsupported("CREATE TABLE AS")),
+            Statement::CreateTableAs(create) => return self.create_table_as(create).await,
+            other if makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
@@ -81,7 +84,7 @@ impl Session {
             return Box::pin(self.stage_definition(&source)).await;
         }
         self.commit_implicit().await?;
-        self.run_definition(source).await
+        self.run_definition(source, true).await
     }
 
     /// Runs the distribution functions a statement has called, after it.
@@ -92,7 +95,8 @@ impl Session {
         Ok(())
     }
 
-    async fn run_definition(&mut self, source: Source) -> Result<String> {
+    /// Runs a definition on its own. `tell` says whether the client hears of its notices.
+    pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
         let server = self.server.clone();
         // Others may define while this waits for the tables it changes.
         let first = self.plan_definition(&source, &server.catalog.current().catalog.clone())?;
@@ -101,7 +105,9 @@ impl Session {
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
         let plan = self.plan_definition(&source, &catalog)?;
-        self.definition_notices(&plan);
+        if tell {
+            self.definition_notices(&plan);
+        }
         let tag = plan.tag.to_owned();
         if plan.is_empty() {
             return Ok(tag);
@@ -156,8 +162,15 @@ impl Session {
         let host = self.host();
         let context = host.context();
         let search_path = self.settings.effective().search_path.clone();
+        let temporary_schema = &self.temporary_schema_name();
         let plan = |catalog: &Catalog| {
-            let environment = DdlEnv { catalog, search_path: &search_path, context: &context, system: false };
+            let environment = DdlEnv {
+                catalog,
+                search_path: &search_path,
+                context: &context,
+                system: false,
+                temporary_schema,
+            };
             match source {
                 Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
                 Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
@@ -194,16 +207,43 @@ impl Session {
                 CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
             validations.push((compile_statement(&bound, &compile)?, validation.error.clone()));
         }
+        let mut computed = Vec::with_capacity(plan.computed.len());
+        for columns in &plan.computed {
+            let columns = columns.iter().map(|column| self.computed_run(column)).collect::<Result<_>>()?;
+            computed.push(columns);
+        }
         let duplicates =
             plan.operations.iter().map(|operation| plan.duplicate_key(tree_of(operation))).collect();
         Ok(DefinitionRun {
             validations,
             duplicates,
+            computed,
             operations: plan.operations,
             changes: plan.changes,
             host: Some(self.host()),
             error: None,
         })
+    }
+
+    /// Compiles what computes a column of rows that are there.
+    fn computed_run(&mut self, column: &Computed) -> Result<ComputedRun> {
+        let value = match &column.value {
+            ComputedValue::Sequence(sequence) => ValueRun::Sequence(*sequence),
+            ComputedValue::Query { text, types } => {
+                let statement = archipel_sql::parser::parse_statement(text)?;
+                let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
+                let (bound, ..) = self.bind_rows(&statement, text, &declared)?;
+                let environment = self.environment();
+                let linker = self.server.routines.linker(&environment);
+                let compile = CompileEnv {
+                    tables: &self.server.engine,
+                    catalog: &environment.catalog,
+                    routines: &*linker,
+                };
+                ValueRun::Query { query: compile_statement(&bound, &compile)?, types: types.clone() }
+            }
+        };
+        Ok(ComputedRun { column: column.column, ty: column.ty, not_null: column.not_null.clone(), value })
     }
 
     pub(super) async fn checkpoint(&mut self) -> Result<()> {

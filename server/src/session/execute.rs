@@ -275,6 +275,8 @@ impl Session {
             notices: Vec::new(),
             sequences: Vec::new(),
             error: None,
+            constraints: self.transaction.constraint_modes(),
+            deferred: Vec::new(),
         }
     }
 
@@ -422,6 +424,7 @@ impl Session {
             values.extend(run.sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
             *self.memory.last_sequence.lock() = Some(last.0);
         }
+        self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         let pending = std::mem::take(&mut *run.host.pending.lock());
         for change in pending {
             let local = change.local && self.transaction.is_open();

@@ -134,6 +134,9 @@ impl Session {
         let mut tables: Vec<(TreeId, String)> = Vec::new();
         for name in &lock.tables {
             let table = catalog.require_table(name, &path)?;
+            if table.kind == TableKind::View {
+                return Err(SqlError::unsupported("LOCK TABLE of a view"));
+            }
             if table.kind != TableKind::Table {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,

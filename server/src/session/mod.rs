@@ -9,6 +9,9 @@
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
+//! - [`constraints`] deferred constraints
+//! - [`create_as`]   CREATE TABLE AS
+//! - [`temporary`]   what goes with the session
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE
@@ -21,8 +24,10 @@
 mod analytic;
 mod backup;
 pub mod connection;
+mod constraints;
 mod copy_in;
 mod copy_out;
+mod create_as;
 mod cursor;
 mod definition;
 mod describe;
@@ -35,6 +40,7 @@ mod modes;
 mod portal;
 mod simple;
 mod staging;
+pub(crate) mod temporary;
 mod transaction;
 mod utility;
 

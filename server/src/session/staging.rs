@@ -126,6 +126,7 @@ impl Staged {
             run.validations.extend(step.run.validations);
             run.operations.extend(step.run.operations);
             run.duplicates.extend(step.run.duplicates);
+            run.computed.extend(step.run.computed);
             run.changes.extend(step.run.changes);
             run.host = step.run.host.or(run.host);
         }
@@ -138,14 +139,16 @@ fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, Definition
     if !now.contains(&true) {
         return (None, run);
     }
-    let DefinitionRun { validations, operations, duplicates, changes, host, .. } = run;
+    let DefinitionRun { validations, operations, duplicates, computed, changes, host, .. } = run;
     let mut early =
         DefinitionRun { validations, host: host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
     let mut late = DefinitionRun { host, ..DefinitionRun::of_changes(changes) };
-    for ((operation, duplicate), now) in operations.into_iter().zip(duplicates).zip(now) {
+    let described = operations.into_iter().zip(duplicates).zip(computed);
+    for (((operation, duplicate), computed), now) in described.zip(now) {
         let run = if *now { &mut early } else { &mut late };
         run.operations.push(operation);
         run.duplicates.push(duplicate);
+        run.computed.push(computed);
     }
     (Some(early), late)
 }

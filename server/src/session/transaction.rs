@@ -6,9 +6,11 @@
 //! statement that needs it. A failed statement has undone itself; the block then only takes
 //! ROLLBACK, COMMIT (which rolls back) or ROLLBACK TO a savepoint.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archipel_engine::txn::{Interactive, InteractiveSavepoint};
+use archipel_planner::native::{ConstraintModes, DeferredCheck};
 use archipel_sql::ast::{TransactionModes, TransactionStatement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -31,6 +33,10 @@ pub struct Transaction {
     start: i64,
     /// Whether a statement saw the database: its isolation can no longer change.
     queried: bool,
+    /// When its constraints are checked.
+    constraints: Arc<ConstraintModes>,
+    /// What COMMIT has to check.
+    deferred: Vec<DeferredCheck>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +121,23 @@ impl Transaction {
 
     pub(super) fn set_staged(&mut self, staged: Staged) {
         self.staged = Some(staged);
+    }
+
+    /// When constraints are checked; `None` outside of a transaction with a COMMIT to come.
+    pub(super) fn constraint_modes(&self) -> Option<Arc<ConstraintModes>> {
+        self.interactive.as_ref().map(|_| self.constraints.clone())
+    }
+
+    pub(super) fn constraints_mut(&mut self) -> &mut ConstraintModes {
+        Arc::make_mut(&mut self.constraints)
+    }
+
+    pub(super) fn take_deferred(&mut self) -> Vec<DeferredCheck> {
+        std::mem::take(&mut self.deferred)
+    }
+
+    pub(super) fn add_deferred(&mut self, checks: Vec<DeferredCheck>) {
+        self.deferred.extend(checks);
     }
 
     /// When the transaction began, for `now()`; `None` outside of one.
@@ -279,7 +302,7 @@ impl Session {
         Ok(())
     }
 
-    fn begin(&mut self, modes: &TransactionModes) -> Result<()> {
+    pub(super) fn begin(&mut self, modes: &TransactionModes) -> Result<()> {
         if self.transaction.is_block() {
             let warning =
                 SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
@@ -324,6 +347,14 @@ impl Session {
 
     /// Commits whatever is open; an error means that it was rolled back.
     pub(super) async fn commit_transaction(&mut self) -> Result<()> {
+        let checked = match self.check_deferred(None).await {
+            Ok(()) => self.end_temporary().await,
+            failed => failed,
+        };
+        if let Err(error) = checked {
+            self.rollback_transaction().await;
+            return Err(error);
+        }
         let mut transaction = std::mem::take(&mut self.transaction);
         if let Some(staged) = transaction.staged.take().filter(|staged| staged.len() > 0) {
             self.host = None;
@@ -355,7 +386,7 @@ impl Session {
             Kind::Implicit => self.commit_transaction().await,
             Kind::None => {
                 self.settings.commit();
-                Ok(())
+                self.end_temporary().await
             }
             Kind::Block => Ok(()),
         }

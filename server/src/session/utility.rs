@@ -115,6 +115,17 @@ impl Session {
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);
             }
+            Statement::SetConstraints(set) => {
+                self.set_constraints(set).await?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::Discard(target) => {
+                self.discard(*target)?;
+                if matches!(target, DiscardTarget::All | DiscardTarget::Temporary) {
+                    self.drop_temporary().await?;
+                }
+                self.output.command_complete(prepared.tag);
+            }
             other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
             _ => {
                 let tag = self.define(statement, prepared, alone).await?;
@@ -137,9 +148,6 @@ impl Session {
                 let name = setting_name(name);
                 self.change_settings(|all| all.set(&name, None, false))?;
             }
-            Statement::Discard(target) => self.discard(*target)?,
-            Statement::SetConstraints(set) if !set.deferred => {}
-            Statement::SetConstraints(_) => return Err(SqlError::unsupported("SET CONSTRAINTS … DEFERRED")),
             Statement::Listen(_) | Statement::Notify { .. } | Statement::Unlisten(Some(_)) => {
                 return Err(SqlError::unsupported(statement.tag()));
             }

@@ -25,6 +25,8 @@ pub struct Effective {
     pub transaction_read_only: bool,
     pub deadlock_timeout_ms: u64,
     pub search_path: Arc<[String]>,
+    /// The schema of the session's temporary relations, once it has any: first in the path.
+    temporary_schema: Option<String>,
     pub synchronous_commit: bool,
     pub require_route: bool,
     pub statement_timeout_ms: u64,
@@ -57,6 +59,7 @@ pub struct SessionSettings {
     reset: Arc<Vec<Value>>,
     session: Vec<Value>,
     session_custom: BTreeMap<String, String>,
+    temporary_schema: Option<String>,
     local: Vec<(Name, Value)>,
     undo: Vec<Undo>,
 }
@@ -103,7 +106,11 @@ pub fn split_identifiers(text: &str) -> Option<Vec<String>> {
 }
 
 impl Effective {
-    fn new(values: Vec<Value>, custom: BTreeMap<String, String>) -> Effective {
+    fn new(
+        values: Vec<Value>,
+        custom: BTreeMap<String, String>,
+        temporary_schema: Option<String>,
+    ) -> Effective {
         let mut effective = Effective {
             values,
             custom,
@@ -111,6 +118,7 @@ impl Effective {
             transaction_read_only: false,
             deadlock_timeout_ms: 1_000,
             search_path: Arc::from(Vec::new()),
+            temporary_schema,
             synchronous_commit: true,
             require_route: false,
             statement_timeout_ms: 0,
@@ -128,13 +136,12 @@ impl Effective {
         let path = split_identifiers(&self.text("search_path")).unwrap_or_default();
         let user = self.text("session_authorization");
         // The superuser's name is the name of the system's own schema, which "$user" never means.
-        self.search_path = path
-            .into_iter()
-            .filter_map(|name| match name.as_str() {
-                "$user" => (user != "archipel").then(|| user.clone()),
-                _ => Some(name),
-            })
-            .collect();
+        let named = path.into_iter().filter_map(|name| match name.as_str() {
+            "$user" => (user != "archipel").then(|| user.clone()),
+            "pg_temp" => None,
+            _ => Some(name),
+        });
+        self.search_path = self.temporary_schema.iter().cloned().chain(named).collect();
         self.isolation = IsolationLevel::parse(&self.text("transaction_isolation"))
             .unwrap_or(IsolationLevel::ReadCommitted);
         self.transaction_read_only = self.value("transaction_read_only") == Some(&Value::Bool(true));
@@ -293,12 +300,13 @@ impl SessionSettings {
     /// A session's settings: the server's, then those of the startup packet.
     pub fn new(server: Arc<Vec<Value>>) -> SessionSettings {
         let session = (*server).clone();
-        let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new()));
+        let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new(), None));
         let mut settings = SessionSettings {
             effective,
             reset: server,
             session,
             session_custom: BTreeMap::new(),
+            temporary_schema: None,
             local: Vec::new(),
             undo: Vec::new(),
         };
@@ -326,6 +334,12 @@ impl SessionSettings {
             self.reset = Arc::new(self.session.clone());
             self.refresh();
         }
+    }
+
+    /// Names the schema that relations are looked up in first.
+    pub fn set_temporary_schema(&mut self, name: &str) {
+        self.temporary_schema = Some(name.to_owned());
+        self.refresh();
     }
 
     /// SET (or SET LOCAL) `name` to `text`, or to its reset value.
@@ -415,7 +429,7 @@ impl SessionSettings {
                 (Name::Custom(_), _) => {}
             }
         }
-        self.effective = Arc::new(Effective::new(values, custom));
+        self.effective = Arc::new(Effective::new(values, custom, self.temporary_schema.clone()));
     }
 
     /// RESET ALL.

@@ -59,6 +59,9 @@ pub(super) fn tables() -> Vec<Table> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             distribution: Distribution::None,
+            persistence: Default::default(),
+            on_commit: Default::default(),
+            view: None,
             tree: 0,
             version: 1,
         })

@@ -1,27 +1,64 @@
 //! Definitions: tables, indexes, sequences, schemas, routines, privileges.
 
 use super::{Expression, QualifiedName, TypeName};
+use crate::catalog::{OnCommit, Persistence};
 
-/// CREATE TABLE with columns. Forms without an equivalent here (LIKE, INHERITS, PARTITION …,
-/// OF type, TEMPORARY, UNLOGGED) parse to `Statement::Unsupported`.
+/// CREATE TABLE with columns. Forms without an equivalent here (INHERITS, PARTITION …, OF type)
+/// parse to `Statement::Unsupported`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTable {
     pub name: QualifiedName,
+    pub persistence: Persistence,
+    pub on_commit: OnCommit,
     pub if_not_exists: bool,
     pub columns: Vec<ColumnDefinition>,
+    pub likes: Vec<TableLike>,
     pub constraints: Vec<TableConstraint>,
     /// WITH (…) storage parameters.
     pub options: Vec<(String, Option<String>)>,
 }
 
-/// CREATE TABLE name [(columns)] AS query [WITH [NO] DATA].
+/// LIKE source [{ INCLUDING | EXCLUDING } …] in a table's list of columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableLike {
+    /// How many columns were defined before it.
+    pub place: usize,
+    pub source: Option<QualifiedName>,
+    pub defaults: bool,
+    pub constraints: bool,
+    pub identity: bool,
+    pub generated: bool,
+    pub indexes: bool,
+    pub comments: bool,
+}
+
+/// CREATE TABLE name [(columns)] AS query [WITH [NO] DATA], and SELECT … INTO name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTableAs {
     pub name: QualifiedName,
+    pub persistence: Persistence,
+    pub on_commit: OnCommit,
     pub if_not_exists: bool,
     pub columns: Vec<String>,
-    pub query: Box<sqlparser::ast::Query>,
+    /// The text of the query.
+    pub query: String,
     pub with_data: bool,
+    /// Whether it was written as SELECT … INTO.
+    pub select_into: bool,
+    pub options: Vec<(String, Option<String>)>,
+}
+
+/// CREATE [OR REPLACE] [TEMPORARY] VIEW name [(columns)] AS query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub name: QualifiedName,
+    pub or_replace: bool,
+    pub temporary: bool,
+    pub columns: Vec<String>,
+    /// The text of the query.
+    pub query: String,
+    /// WITH [LOCAL | CASCADED] CHECK OPTION.
+    pub check_option: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +116,7 @@ pub struct References {
     pub on_update: ReferentialAction,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ReferentialAction {
     #[default]
     NoAction,
@@ -90,6 +127,17 @@ pub enum ReferentialAction {
 }
 
 impl ReferentialAction {
+    /// pg_constraint.confdeltype and confupdtype.
+    pub fn letter(self) -> &'static str {
+        match self {
+            ReferentialAction::NoAction => "a",
+            ReferentialAction::Restrict => "r",
+            ReferentialAction::Cascade => "c",
+            ReferentialAction::SetNull => "n",
+            ReferentialAction::SetDefault => "d",
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             ReferentialAction::NoAction => "NO ACTION",
@@ -142,6 +190,7 @@ pub enum AlteredObject {
     Table,
     Index,
     Sequence,
+    View,
 }
 
 /// ALTER TABLE (and the forms of ALTER INDEX and ALTER SEQUENCE that rename).
@@ -152,6 +201,23 @@ pub struct AlterTable {
     pub if_exists: bool,
     pub only: bool,
     pub actions: Vec<AlterTableAction>,
+}
+
+/// ALTER COLUMN … GENERATED … AS IDENTITY and relatives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IdentityChange {
+    Add {
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    /// SET GENERATED, and SET with options of the sequence.
+    Set {
+        always: Option<bool>,
+        options: Vec<SequenceOption>,
+    },
+    Drop {
+        if_exists: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -198,6 +264,16 @@ pub enum AlterTableAction {
     /// SET (…), RESET (…): storage parameters.
     SetOptions(Vec<(String, Option<String>)>),
     ReplicaIdentity,
+    Identity {
+        column: String,
+        change: IdentityChange,
+    },
+    ValidateConstraint(String),
+    SetPersistence(Persistence),
+    /// SET STATISTICS, SET STORAGE, SET (…) of a column.
+    SetColumnOption {
+        column: String,
+    },
     /// An action that is not supported, by its words.
     Unsupported(String),
 }
@@ -352,6 +428,7 @@ pub enum ObjectWord {
     Table,
     Index,
     Sequence,
+    View,
     Schema,
 }
 
@@ -362,6 +439,7 @@ impl ObjectWord {
             ObjectWord::Table => "table",
             ObjectWord::Index => "index",
             ObjectWord::Sequence => "sequence",
+            ObjectWord::View => "view",
             ObjectWord::Schema => "schema",
         }
     }
@@ -432,6 +510,7 @@ pub enum CommentObject {
     Table(QualifiedName),
     Index(QualifiedName),
     Sequence(QualifiedName),
+    View(QualifiedName),
     Column(QualifiedName, String),
     Constraint { name: String, table: QualifiedName },
     Schema(String),

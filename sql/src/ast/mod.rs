@@ -47,15 +47,16 @@ pub enum Statement {
     Delete(Box<sqlparser::ast::Delete>),
     Merge(Box<sqlparser::ast::Merge>),
     CreateTable(Box<CreateTable>),
-    /// CREATE TABLE … AS query.
+    /// CREATE TABLE … AS query, SELECT … INTO.
     CreateTableAs(Box<CreateTableAs>),
+    CreateView(Box<CreateView>),
     AlterTable(Box<AlterTable>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(CreateSequence),
     AlterSequence(AlterSequence),
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
-    /// DROP TABLE, INDEX, SEQUENCE, SCHEMA.
+    /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
     Drop(Drop),
     DropRoutine(DropRoutine),
     /// ALTER … RENAME TO and SET SCHEMA of routines, schemas, indexes; other forms refuse.
@@ -100,7 +101,7 @@ pub enum Statement {
     /// The command of PostgreSQL's replication protocol.
     BaseBackup,
     Checkpoint,
-    /// A statement of PostgreSQL that Archipel does not have, by its name ("CREATE VIEW").
+    /// A statement of PostgreSQL that Archipel does not have, by its name ("CREATE RULE").
     /// Running it answers [`Statement::refusal`].
     Unsupported {
         what: String,
@@ -129,11 +130,14 @@ impl Statement {
             Statement::Delete(_) => "DELETE",
             Statement::Merge(_) => "MERGE",
             Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::CreateTableAs(_) => "SELECT",
+            Statement::CreateTableAs(create) if create.with_data => "SELECT",
+            Statement::CreateTableAs(_) => "CREATE TABLE AS",
+            Statement::CreateView(_) => "CREATE VIEW",
             Statement::AlterTable(alter) => match alter.object {
                 AlteredObject::Table => "ALTER TABLE",
                 AlteredObject::Index => "ALTER INDEX",
                 AlteredObject::Sequence => "ALTER SEQUENCE",
+                AlteredObject::View => "ALTER VIEW",
             },
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::CreateSequence(_) => "CREATE SEQUENCE",
@@ -147,6 +151,7 @@ impl Statement {
                 ObjectWord::Table => "DROP TABLE",
                 ObjectWord::Index => "DROP INDEX",
                 ObjectWord::Sequence => "DROP SEQUENCE",
+                ObjectWord::View => "DROP VIEW",
                 ObjectWord::Schema => "DROP SCHEMA",
             },
             Statement::DropRoutine(drop) => match drop.kind {

@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::Oid;
 
-use super::{Catalog, RoutineRef, SequenceRef, TableRef};
+use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef};
 
 /// Something that depends on an object.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub enum Dependent {
     ForeignKey(TableRef, usize),
     /// A default of this table's column (by place) that calls the sequence.
     Default(TableRef, u16),
+    /// A view that reads it, directly or through another view.
+    View(TableRef),
     /// A routine whose arguments or result use the table's row type.
     Routine(RoutineRef),
     /// An object inside the schema.
@@ -33,6 +35,10 @@ impl Dependent {
                     "default value for column {} of table {}",
                     table.columns[*column as usize].name, table.name
                 )
+            }
+            Dependent::View(view) => format!("view {}", view.name),
+            Dependent::Table(table) if table.kind == TableKind::View => {
+                format!("view {}.{}", table.schema, table.name)
             }
             Dependent::Table(table) => format!("table {}.{}", table.schema, table.name),
             Dependent::Sequence(sequence) => format!("sequence {}.{}", sequence.schema, sequence.name),
@@ -65,6 +71,7 @@ impl Catalog {
                 }
             }
         }
+        dependents.extend(self.views_over(table.oid).into_iter().map(Dependent::View));
         let (row, array) = (table.row_type(), table.row_array_type());
         for routine in self.routines_all() {
             let uses = |ty: Oid| ty == row || ty == array;

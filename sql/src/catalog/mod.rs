@@ -5,6 +5,7 @@
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`dependency`] who would break if an object went
+//! - [`view`]     views' stored queries
 //!
 //! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
 //! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
@@ -14,6 +15,7 @@ pub mod dependency;
 pub mod names;
 pub mod object;
 pub mod snapshot;
+pub mod view;
 
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
 pub use snapshot::{Catalog, Relation};
@@ -22,6 +24,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ast::ReferentialAction;
 use crate::types::{Oid, Type};
 
 /// A table, or a view over the server's own state, as statements see it.
@@ -39,7 +42,14 @@ pub struct Table {
     pub checks: Vec<Check>,
     pub foreign_keys: Vec<ForeignKey>,
     pub distribution: Distribution,
-    /// The engine's number for the table's rows.
+    #[serde(default)]
+    pub persistence: Persistence,
+    #[serde(default)]
+    pub on_commit: OnCommit,
+    /// Views: what they show.
+    #[serde(default)]
+    pub view: Option<View>,
+    /// The engine's number for the table's rows; 0 where there are none.
     pub tree: u32,
     /// Grows with every change of the definition; plans compare it after claiming.
     pub version: u64,
@@ -48,9 +58,66 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TableKind {
     Table,
+    /// A query by name.
+    View,
     /// Rows computed from server or catalog state: pg_catalog, information_schema, archipel.
     System,
 }
+
+/// Whether a table outlives its session. Unlogged tables are as durable as any: the word is kept
+/// for those who ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Persistence {
+    #[default]
+    Permanent,
+    Unlogged,
+    Temporary,
+}
+
+impl Persistence {
+    /// pg_class.relpersistence.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Persistence::Permanent => "p",
+            Persistence::Unlogged => "u",
+            Persistence::Temporary => "t",
+        }
+    }
+}
+
+/// What COMMIT does with the rows of a temporary table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnCommit {
+    #[default]
+    PreserveRows,
+    DeleteRows,
+    Drop,
+}
+
+/// A view's query as it was written, but for the relations it reads: they stand there as
+/// `"\u{1}relation"."n"`, the n-th of `references`, so that it goes on reading them whatever they are
+/// called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    pub query: String,
+    pub references: Vec<ViewReference>,
+    /// Where its other names are looked up.
+    pub search_path: Vec<String>,
+}
+
+/// A relation a view reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewReference {
+    pub relation: Oid,
+    /// The name the view knows it by.
+    pub name: String,
+    /// The names of its columns when the view was made: later ones are not the view's.
+    pub columns: Vec<String>,
+}
+
+/// The schema that stands before the number of a [`ViewReference`]: no schema bears such a name,
+/// and nothing but a view's query is bound with references.
+pub const REFERENCE_SCHEMA: &str = "\u{1}relation";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
@@ -199,6 +266,9 @@ pub struct Check {
     pub name: String,
     /// SQL text of the condition.
     pub condition: String,
+    /// Rows that were there before it were not checked.
+    #[serde(default)]
+    pub not_valid: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,6 +278,16 @@ pub struct ForeignKey {
     pub columns: Vec<u16>,
     pub references: Oid,
     pub referenced_columns: Vec<u16>,
+    #[serde(default)]
+    pub on_delete: ReferentialAction,
+    #[serde(default)]
+    pub on_update: ReferentialAction,
+    #[serde(default)]
+    pub deferrable: bool,
+    #[serde(default)]
+    pub initially_deferred: bool,
+    #[serde(default)]
+    pub not_valid: bool,
 }
 
 /// Where a table's rows live, in the words of the catalog.

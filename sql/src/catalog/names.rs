@@ -26,16 +26,25 @@ impl Catalog {
             .map(String::as_str)
             // The system's schema `archipel` bears the superuser's name and holds only views:
             // `$user` never stands for it.
-            .filter(|schema| *schema != "$user" && self.schema_exists(schema))
+            .filter(|schema| *schema != "$user" && !is_temporary_schema(schema) && self.schema_exists(schema))
             .collect()
+    }
+
+    /// Where relations are looked up: the session's temporary ones come first. Its path then
+    /// begins with their schema.
+    fn relation_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
+        let mut path: Vec<&str> = temporary_schema(search_path).into_iter().collect();
+        path.extend(self.effective_path(search_path));
+        path
     }
 
     /// Looks a relation up, along the path unless a schema is given.
     pub fn relation(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Relation> {
         match schema {
+            Some("pg_temp") => self.relation_in(temporary_schema(search_path)?, name),
             Some(schema) => self.relation_in(schema, name),
             None => {
-                self.effective_path(search_path).into_iter().find_map(|schema| self.relation_in(schema, name))
+                self.relation_path(search_path).into_iter().find_map(|schema| self.relation_in(schema, name))
             }
         }
     }
@@ -184,6 +193,16 @@ impl Catalog {
             (None, _) => Err(crate::ast::undefined_type(&ty.to_string(), ty.name.at())),
         }
     }
+}
+
+/// Whether a schema holds a session's temporary relations.
+pub fn is_temporary_schema(schema: &str) -> bool {
+    schema.starts_with("pg_temp_")
+}
+
+/// The schema of the session's temporary relations, if it has made any.
+pub fn temporary_schema(search_path: &[String]) -> Option<&str> {
+    search_path.first().map(String::as_str).filter(|schema| is_temporary_schema(schema))
 }
 
 /// Parses `a`, `a.b` or `a.b.c` with quotes, as regclass input takes it.

@@ -167,6 +167,11 @@ impl Catalog {
         self.0.tables.get(&oid).cloned()
     }
 
+    /// A table that lives as long as this borrow of the catalog.
+    pub fn table_in_place(&self, oid: Oid) -> Option<&Table> {
+        self.0.tables.get(&oid).map(|table| &**table)
+    }
+
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
         self.0.sequences.get(&oid).cloned()
     }

@@ -120,7 +120,6 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "timestamptz_eq_date" "timestamptz_ne_date" "timestamptz_lt_date" "timestamptz_le_date" "timestamptz_gt_date" "timestamptz_ge_date" = by_moment;
     "timestamp_eq_timestamptz" "timestamp_ne_timestamptz" "timestamp_lt_timestamptz" "timestamp_le_timestamptz" "timestamp_gt_timestamptz" "timestamp_ge_timestamptz" = by_moment;
     "timestamptz_eq_timestamp" "timestamptz_ne_timestamp" "timestamptz_lt_timestamp" "timestamptz_le_timestamp" "timestamptz_gt_timestamp" "timestamptz_ge_timestamp" = by_moment;
-    "jsonb_eq" "jsonb_ne" "jsonb_lt" "jsonb_le" "jsonb_gt" "jsonb_ge" = by_text;
     "record_image_eq" "record_image_ne" "record_image_lt" "record_image_le" "record_image_gt" "record_image_ge" = generic;
     "texteq" "textne" "text_pattern_lt" "text_pattern_le" "text_pattern_gt" "text_pattern_ge" = by_text;
     "bpchareq" "bpcharne" "bpchar_pattern_lt" "bpchar_pattern_le" "bpchar_pattern_gt" "bpchar_pattern_ge" = by_text;

@@ -15,6 +15,7 @@ mod convert;
 mod decimal;
 mod float;
 mod integer;
+mod json;
 mod number_text;
 mod pattern;
 mod registry;
@@ -51,10 +52,11 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     number_text::FUNCTIONS,
     temporal::FUNCTIONS,
     array::FUNCTIONS,
+    json::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
 ];
-const SET_TABLES: &[SetTable] = &[series::SETS, temporal::SETS, array::SETS, pattern::SETS];
+const SET_TABLES: &[SetTable] = &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS];
 
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,

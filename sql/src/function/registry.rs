@@ -294,6 +294,7 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
             [3usize.saturating_sub(count)..]
             .to_vec()
             .leak(),
+        ("jsonb_set" | "jsonb_set_lax", 1) => vec![Datum::Bool(true)].leak(),
         (_, count) => vec![Datum::Bool(false); count].leak(),
     }
 }

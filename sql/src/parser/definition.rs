@@ -6,6 +6,7 @@ use crate::ast::{
     AlteredObject, Comment, CommentObject, CreateSchema, Drop, Grant, GrantObjects, ObjectWord, Rename,
     RenameAction, RenamedObject, RoutineSignature, RoutineWord, Statement, Truncate,
 };
+use crate::catalog::Persistence;
 use crate::error::Result;
 
 use super::cursor::Cursor;
@@ -51,7 +52,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["type"],
     &["user", "mapping"],
     &["user"],
-    &["view"],
 ];
 
 impl Cursor<'_> {
@@ -65,14 +65,25 @@ impl Cursor<'_> {
                 while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
                     self.skip(1);
                 }
-                let what = self.word_at(0).to_uppercase();
-                return Ok(self.refuse(format!("CREATE TEMPORARY {what}")));
+                return match self.word_at(0).as_str() {
+                    "view" => self.create_view(or_replace, true),
+                    "table" if !or_replace => {
+                        self.skip(1);
+                        self.create_table(Persistence::Temporary)
+                    }
+                    "sequence" | "recursive" if !or_replace => {
+                        let what = self.word_at(0).to_uppercase();
+                        Ok(self.refuse(format!("CREATE TEMPORARY {what}")))
+                    }
+                    _ => Err(self.unexpected()),
+                };
             }
+            "view" => return self.create_view(or_replace, false),
             _ if or_replace => {}
             "default" => return Ok(self.refuse("CREATE CONVERSION")),
             "table" => {
                 self.skip(1);
-                return self.create_table();
+                return self.create_table(Persistence::Permanent);
             }
             "unique" | "index" => return self.create_index(),
             "sequence" => {
@@ -83,7 +94,10 @@ impl Cursor<'_> {
                 self.skip(1);
                 return self.create_schema();
             }
-            "unlogged" => return Ok(self.refuse("CREATE UNLOGGED TABLE")),
+            "unlogged" if self.at_words(&["unlogged", "table"]) => {
+                self.skip(2);
+                return self.create_table(Persistence::Unlogged);
+            }
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return Ok(self.refuse("CREATE CONSTRAINT TRIGGER"));
             }
@@ -131,6 +145,10 @@ impl Cursor<'_> {
                 self.skip(1);
                 self.alter_table(AlteredObject::Sequence)
             }
+            "view" => {
+                self.skip(1);
+                self.alter_table(AlteredObject::View)
+            }
             "system" => {
                 self.skip(1);
                 self.alter_system()
@@ -174,6 +192,7 @@ impl Cursor<'_> {
             "table" => ObjectWord::Table,
             "index" => ObjectWord::Index,
             "sequence" => ObjectWord::Sequence,
+            "view" => ObjectWord::View,
             "schema" => ObjectWord::Schema,
             _ => return self.foreign_object("DROP"),
         };
@@ -215,6 +234,10 @@ impl Cursor<'_> {
             "sequence" => {
                 self.skip(1);
                 CommentObject::Sequence(self.name()?)
+            }
+            "view" => {
+                self.skip(1);
+                CommentObject::View(self.name()?)
             }
             "column" => {
                 self.skip(1);

@@ -7,6 +7,7 @@
 //! - [`keywords`]    which words are reserved
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
+//! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
 //! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
 //! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT, GRANT
@@ -30,6 +31,7 @@ mod refuse;
 mod routine;
 mod session;
 mod table;
+mod table_as;
 mod tokens;
 mod transaction;
 mod type_names;
@@ -133,7 +135,11 @@ impl Cursor<'_> {
             return self.query().map(Statement::Query);
         }
         match self.word_at(0).as_str() {
-            "select" | "with" | "values" | "table" => self.query().map(Statement::Query),
+            "select" | "with" => match self.find_into() {
+                Some(into) => self.select_into(into),
+                None => self.query().map(Statement::Query),
+            },
+            "values" | "table" => self.query().map(Statement::Query),
             "insert" | "update" | "delete" | "merge" => self.data_change(),
             "create" => self.create(),
             "alter" => self.alter(),

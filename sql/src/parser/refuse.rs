@@ -37,9 +37,6 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["between", "asymmetric"], "BETWEEN ASYMMETRIC"),
     (&["group", "by", "all"], "GROUP BY ALL"),
     (&["group", "by", "distinct"], "GROUP BY DISTINCT"),
-    (&["into", "temp"], "SELECT INTO"),
-    (&["into", "temporary"], "SELECT INTO"),
-    (&["into", "unlogged"], "SELECT INTO"),
 ];
 
 /// The name of a construction among a statement's tokens that the grammar lacks; `failed` is the

@@ -4,9 +4,10 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
-    ColumnDefinition, CreateTable, CreateTableAs, Deferrable, QualifiedName, References, ReferentialAction,
-    Statement, TableConstraint, TableConstraintKind,
+    ColumnDefinition, CreateTable, Deferrable, IdentityChange, References, ReferentialAction, Statement,
+    TableConstraint, TableConstraintKind,
 };
+use crate::catalog::{OnCommit, Persistence};
 use crate::error::Result;
 
 use super::cursor::Cursor;
@@ -16,7 +17,7 @@ type Options = Vec<(String, Option<String>)>;
 
 impl Cursor<'_> {
     /// After CREATE TABLE.
-    pub(super) fn create_table(&mut self) -> Result<Statement> {
+    pub(super) fn create_table(&mut self, persistence: Persistence) -> Result<Statement> {
         let if_not_exists = self.take_if_not_exists();
         let name = self.name()?;
         if self.at("partition") {
@@ -29,18 +30,19 @@ impl Cursor<'_> {
             return Ok(self.refuse("CREATE TABLE … USING"));
         }
         if self.is_table_as() {
-            return self.create_table_as(name, if_not_exists);
+            return self.create_table_as(name, persistence, if_not_exists);
         }
         self.expect_token(&Token::LParen)?;
-        let (mut columns, mut constraints) = (Vec::new(), Vec::new());
+        let (mut columns, mut likes, mut constraints) = (Vec::new(), Vec::new(), Vec::new());
         if !self.take_token(&Token::RParen) {
             loop {
                 if self.at("like") {
-                    return Ok(self.refuse("CREATE TABLE (LIKE …)"));
-                }
-                match self.table_constraint()? {
-                    Some(constraint) => constraints.push(constraint),
-                    None => columns.push(self.column_definition()?),
+                    likes.push(self.table_like(columns.len())?);
+                } else {
+                    match self.table_constraint()? {
+                        Some(constraint) => constraints.push(constraint),
+                        None => columns.push(self.column_definition()?),
+                    }
                 }
                 if !self.take_token(&Token::Comma) {
                     break;
@@ -48,14 +50,14 @@ impl Cursor<'_> {
             }
             self.expect_token(&Token::RParen)?;
         }
-        let mut options = Vec::new();
+        let (mut options, mut on_commit) = (Vec::new(), OnCommit::PreserveRows);
         while !self.at_end() {
             match self.word_at(0).as_str() {
                 "inherits" => return Ok(self.refuse("CREATE TABLE … INHERITS")),
                 "partition" => return Ok(self.refuse("CREATE TABLE … PARTITION BY")),
                 "tablespace" => return Ok(self.refuse("TABLESPACE")),
                 "using" => return Ok(self.refuse("CREATE TABLE … USING")),
-                "on" => return Ok(self.refuse("ON COMMIT")),
+                "on" => on_commit = self.on_commit()?,
                 "without" if self.at_words(&["without", "oids"]) => self.skip(2),
                 "with" => {
                     self.skip(1);
@@ -66,62 +68,13 @@ impl Cursor<'_> {
         }
         Ok(Statement::CreateTable(Box::new(CreateTable {
             name,
+            persistence,
+            on_commit,
             if_not_exists,
             columns,
+            likes,
             constraints,
             options,
-        })))
-    }
-
-    /// Whether what follows the name is `[(names)] [WITH …] AS`.
-    fn is_table_as(&self) -> bool {
-        if self.at("as") {
-            return true;
-        }
-        if *self.peek() != Token::LParen {
-            return self.at("with");
-        }
-        let mut ahead = 1;
-        loop {
-            match (self.peek_at(ahead), self.peek_at(ahead + 1)) {
-                (Token::Word(_), Token::Comma) => ahead += 2,
-                (Token::Word(_), Token::RParen) => {
-                    return matches!(
-                        self.word_at(ahead + 2).as_str(),
-                        "as" | "with" | "on" | "using" | "tablespace"
-                    );
-                }
-                _ => return false,
-            }
-        }
-    }
-
-    fn create_table_as(&mut self, name: QualifiedName, if_not_exists: bool) -> Result<Statement> {
-        let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
-        if self.take("with") {
-            self.storage_options()?;
-        }
-        if self.at("on") || self.at("using") || self.at("tablespace") {
-            return Ok(self.refuse("CREATE TABLE … AS with this clause"));
-        }
-        self.expect("as")?;
-        if self.at("execute") {
-            return Ok(self.refuse("CREATE TABLE … AS EXECUTE"));
-        }
-        let query = self.query()?;
-        let with_data = if self.take("with") {
-            let with_data = !self.take("no");
-            self.expect("data")?;
-            with_data
-        } else {
-            true
-        };
-        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
-            name,
-            if_not_exists,
-            columns,
-            query,
-            with_data,
         })))
     }
 
@@ -306,10 +259,10 @@ impl Cursor<'_> {
         }
     }
 
-    /// The columns SET NULL is limited to. The action is refused as a whole where it is planned.
+    /// The columns SET NULL or SET DEFAULT is limited to.
     fn optional_columns(&mut self) -> Result<()> {
         if *self.peek() == Token::LParen {
-            self.columns()?;
+            return Err(crate::error::SqlError::unsupported("a column list of ON DELETE SET NULL"));
         }
         Ok(())
     }
@@ -471,6 +424,19 @@ impl Cursor<'_> {
                 self.skip(1);
                 AlterTableAction::SetOptions(self.storage_options()?)
             }
+            "validate" if self.word_at(1) == "constraint" => {
+                self.skip(2);
+                AlterTableAction::ValidateConstraint(self.identifier()?)
+            }
+            "set" if matches!(self.word_at(1).as_str(), "logged" | "unlogged") => {
+                let unlogged = self.word_at(1) == "unlogged";
+                self.skip(2);
+                AlterTableAction::SetPersistence(if unlogged {
+                    Persistence::Unlogged
+                } else {
+                    Persistence::Permanent
+                })
+            }
             "replica" => {
                 self.skip_action();
                 AlterTableAction::ReplicaIdentity
@@ -537,6 +503,29 @@ impl Cursor<'_> {
             let using = if self.take("using") { Some(self.expression()?) } else { None };
             return Ok(AlterTableAction::SetType { column, ty, using });
         }
+        if self.at_words(&["add", "generated"]) {
+            self.skip(1);
+            let ColumnConstraintKind::Identity { always, options } = self.generated()? else {
+                return Err(self.unexpected());
+            };
+            return Ok(AlterTableAction::Identity {
+                column,
+                change: IdentityChange::Add { always, options },
+            });
+        }
+        if self.take_words(&["drop", "identity"]) {
+            let if_exists = self.take_if_exists();
+            return Ok(AlterTableAction::Identity { column, change: IdentityChange::Drop { if_exists } });
+        }
+        if let Some(change) = self.identity_change()? {
+            return Ok(AlterTableAction::Identity { column, change });
+        }
+        let option = ["statistics", "storage"].iter().any(|word| self.at_words(&["set", word]));
+        if option || matches!(self.word_at(0).as_str(), "set" | "reset") && *self.peek_at(1) == Token::LParen
+        {
+            self.skip_action();
+            return Ok(AlterTableAction::SetColumnOption { column });
+        }
         match self.word_at(0).as_str() {
             "set" | "reset" | "add" | "drop" | "restart" => {
                 let words = self.action_words();
@@ -545,6 +534,34 @@ impl Cursor<'_> {
                 ))
             }
             _ => Err(self.unexpected()),
+        }
+    }
+
+    /// `SET GENERATED …`, `SET sequence_option`, `RESTART`, in a row.
+    fn identity_change(&mut self) -> Result<Option<IdentityChange>> {
+        let (mut always, mut options) = (None, Vec::new());
+        loop {
+            if self.take_words(&["set", "generated"]) {
+                always = Some(self.take("always"));
+                if always == Some(false) {
+                    self.expect("by")?;
+                    self.expect("default")?;
+                }
+            } else if self.at("restart") {
+                options.extend(self.sequence_options()?);
+            } else if self.at("set")
+                && matches!(
+                    self.word_at(1).as_str(),
+                    "increment" | "minvalue" | "maxvalue" | "no" | "start" | "cache" | "cycle"
+                )
+            {
+                self.skip(1);
+                options.extend(self.sequence_options()?);
+            } else if always.is_some() || !options.is_empty() {
+                return Ok(Some(IdentityChange::Set { always, options }));
+            } else {
+                return Ok(None);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::type_table::{format_type, type_info};
 use crate::types::{Oid, Type};
 
 /// A type as text, row types and their arrays included.
-pub(super) fn type_text(catalog: &Catalog, ty: Type) -> String {
+pub fn type_text(catalog: &Catalog, ty: Type) -> String {
     if type_info(ty.oid).is_some() {
         return format_type(ty);
     }
@@ -78,10 +78,11 @@ pub fn constraint_definition(
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
             // Pretty-printed, the condition does without the parentheses of its own.
+            let valid = if check.not_valid { " NOT VALID" } else { "" };
             return Some(if pretty {
-                format!("CHECK ({})", check.condition)
+                format!("CHECK ({}){valid}", check.condition)
             } else {
-                format!("CHECK (({}))", check.condition)
+                format!("CHECK (({})){valid}", check.condition)
             });
         }
         if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
@@ -93,11 +94,26 @@ pub fn constraint_definition(
             } else {
                 quote_qualified(&target.schema, &target.name)
             };
-            return Some(format!(
+            let mut text = format!(
                 "FOREIGN KEY ({}) REFERENCES {name}({})",
                 column_names(table, &key.columns),
                 column_names(&target, &key.referenced_columns)
-            ));
+            );
+            for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+                if action != crate::ast::ReferentialAction::NoAction {
+                    text.push_str(&format!(" ON {event} {}", action.as_str()));
+                }
+            }
+            if key.deferrable {
+                text.push_str(" DEFERRABLE");
+            }
+            if key.initially_deferred {
+                text.push_str(" INITIALLY DEFERRED");
+            }
+            if key.not_valid {
+                text.push_str(" NOT VALID");
+            }
+            return Some(text);
         }
     }
     None

@@ -7,7 +7,7 @@ use super::definition::{
     index_column, index_definition, type_text,
 };
 use super::names::*;
-use super::relations::indexes;
+use super::relations::{indexes, view_definition};
 use super::shape::array;
 use crate::catalog::{Catalog, DATABASE, Relation};
 use crate::datum::Datum;
@@ -265,13 +265,21 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "current_schema" => catalog.named_path(source.search_path()).first().map_or(Datum::Null, text),
         "current_database" => text(source.database()),
         "current_user" | "session_user" => text(source.user()),
-        // No views, rules, triggers, partitions, statistics or bodies in SQL-standard form exist.
-        "pg_get_viewdef"
-        | "pg_get_viewdef_ext"
-        | "pg_get_viewdef_name"
-        | "pg_get_viewdef_name_ext"
-        | "pg_get_viewdef_wrap"
-        | "pg_get_ruledef"
+        "pg_get_viewdef" | "pg_get_viewdef_ext" | "pg_get_viewdef_wrap" => {
+            match catalog.table_by_oid(first) {
+                Some(table) => view_definition(source, &table),
+                None => Datum::Null,
+            }
+        }
+        "pg_get_viewdef_name" | "pg_get_viewdef_name_ext" => {
+            match catalog.relation_by_text(text_at(args, 0), source.search_path()) {
+                Ok(Relation::Table(table)) => view_definition(source, &table),
+                Ok(_) => Datum::Null,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        // No rules, triggers, partitions, statistics or bodies in SQL-standard form exist.
+        "pg_get_ruledef"
         | "pg_get_ruledef_ext"
         | "pg_get_triggerdef"
         | "pg_get_triggerdef_ext"

@@ -59,7 +59,17 @@ fn yes_no(value: bool) -> Datum {
 }
 
 fn is_view(table: &Table) -> bool {
-    table.kind == TableKind::System && super::shape::relation_kind(&table.schema, &table.name) == b'v'
+    super::relations::kind_of(table) == b'v'
+}
+
+fn table_type(table: &Table) -> &'static str {
+    if table.persistence == crate::catalog::Persistence::Temporary {
+        "LOCAL TEMPORARY"
+    } else if is_view(table) {
+        "VIEW"
+    } else {
+        "BASE TABLE"
+    }
 }
 
 fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
@@ -68,7 +78,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
-            ("table_type", text(if is_view(table) { "VIEW" } else { "BASE TABLE" })),
+            ("table_type", text(table_type(table))),
             ("is_insertable_into", yes_no(table.kind == TableKind::Table)),
             ("is_typed", text("NO")),
         ]);
@@ -304,8 +314,8 @@ fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("unique_constraint_schema", text(&target.schema)),
                 ("unique_constraint_name", unique),
                 ("match_option", text("NONE")),
-                ("update_rule", text("NO ACTION")),
-                ("delete_rule", text("NO ACTION")),
+                ("update_rule", text(key.on_update.as_str())),
+                ("delete_rule", text(key.on_delete.as_str())),
             ]);
         }
     }
@@ -436,6 +446,7 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
+            ("view_definition", super::relations::view_definition(source, table)),
             ("check_option", text("NONE")),
             ("is_updatable", text("NO")),
             ("is_insertable_into", text("NO")),

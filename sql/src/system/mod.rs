@@ -26,6 +26,7 @@ use crate::catalog::{Catalog, Table};
 use crate::datum::Datum;
 use crate::error::Result;
 
+pub use definition::type_text as type_as_written;
 pub use definition::{constraint_definition, function_arguments, function_definition, function_result};
 pub use functions::call;
 pub use shape::tables;
@@ -120,6 +121,7 @@ mod tests {
                 oid: Oid(20_007),
                 name: "positive".into(),
                 condition: "balance >= 0".into(),
+                not_valid: false,
             }],
             foreign_keys: vec![ForeignKey {
                 oid: Oid(20_008),
@@ -127,8 +129,16 @@ mod tests {
                 columns: vec![0],
                 references: Oid(20_000),
                 referenced_columns: vec![0],
+                on_delete: Default::default(),
+                on_update: Default::default(),
+                deferrable: false,
+                initially_deferred: false,
+                not_valid: false,
             }],
             distribution: Distribution::Column { column: 0, group: 16 },
+            persistence: Default::default(),
+            on_commit: Default::default(),
+            view: None,
             tree: 16,
             version: 1,
         };

@@ -112,7 +112,7 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typcollation", Datum::Oid(info.collation)),
         ]);
     }
-    for table in source.catalog().tables().filter(|t| t.kind == TableKind::Table) {
+    for table in source.catalog().tables().filter(|t| t.kind != TableKind::System) {
         let namespace = schema_oid(source, &table.schema);
         let common = |oid: Oid, name: String, kind: &str, category: &str| {
             vec![

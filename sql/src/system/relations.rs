@@ -83,6 +83,15 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
     true
 }
 
+/// pg_class.relkind.
+pub(super) fn kind_of(table: &Table) -> u8 {
+    match table.kind {
+        TableKind::Table => b'r',
+        TableKind::View => b'v',
+        TableKind::System => relation_kind(&table.schema, &table.name),
+    }
+}
+
 fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     // Both ends of a foreign key: PostgreSQL enforces it with triggers there, and psql looks for
     // foreign keys only where it sees them.
@@ -92,11 +101,10 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
         .flat_map(|table| table.foreign_keys.iter().flat_map(|key| [table.oid, key.references]))
         .collect();
     for table in source.catalog().tables() {
-        let kind =
-            if table.kind == TableKind::Table { b'r' } else { relation_kind(&table.schema, &table.name) };
+        let kind = kind_of(table);
         let namespace = schema_oid(source, &table.schema);
         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
-        let row_type = if table.kind == TableKind::Table { table.row_type() } else { Oid(0) };
+        let row_type = if table.kind == TableKind::System { Oid(0) } else { table.row_type() };
         sheet.add(&[
             ("oid", Datum::Oid(table.oid)),
             ("relname", text(&table.name)),
@@ -107,7 +115,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relfilenode", Datum::Oid(if kind == b'r' { table.oid } else { Oid(0) })),
             ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
             ("relhasindex", Datum::Bool(has_index)),
-            ("relpersistence", text("p")),
+            ("relpersistence", text(table.persistence.letter())),
             ("relkind", letter(kind)),
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
@@ -125,7 +133,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("relam", Datum::Oid(BTREE)),
                 ("relfilenode", Datum::Oid(index.oid)),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
-                ("relpersistence", text("p")),
+                ("relpersistence", text(table.persistence.letter())),
                 ("relkind", text("i")),
                 ("relnatts", Datum::Int2(index.columns.len() as i16)),
                 ("relispopulated", Datum::Bool(true)),
@@ -330,6 +338,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
         for check in &table.checks {
             let mut cells = common(check.oid, &check.name, "c");
             cells.push(("conbin", text(&check.condition)));
+            cells.push(("convalidated", Datum::Bool(!check.not_valid)));
             sheet.add(&cells);
         }
         for key in &table.foreign_keys {
@@ -350,8 +359,11 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             cells.extend([
                 ("conindid", Datum::Oid(index.unwrap_or(Oid(0)))),
                 ("confrelid", Datum::Oid(key.references)),
-                ("confupdtype", text("a")),
-                ("confdeltype", text("a")),
+                ("confupdtype", text(key.on_update.letter())),
+                ("confdeltype", text(key.on_delete.letter())),
+                ("convalidated", Datum::Bool(!key.not_valid)),
+                ("condeferrable", Datum::Bool(key.deferrable)),
+                ("condeferred", Datum::Bool(key.initially_deferred)),
                 ("confmatchtype", text("s")),
                 ("conkey", numbers(&key.columns)),
                 ("confkey", numbers(&key.referenced_columns)),
@@ -468,7 +480,7 @@ fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
-        if table.kind == TableKind::System && relation_kind(&table.schema, &table.name) != b'r' {
+        if kind_of(table) != b'r' {
             continue;
         }
         sheet.add(&[
@@ -484,14 +496,22 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables().filter(|t| t.kind == TableKind::System) {
-        if relation_kind(&table.schema, &table.name) == b'v' {
-            sheet.add(&[
-                ("schemaname", text(&table.schema)),
-                ("viewname", text(&table.name)),
-                ("viewowner", text(SUPERUSER_NAME)),
-            ]);
-        }
+    for table in source.catalog().tables().filter(|table| kind_of(table) == b'v') {
+        sheet.add(&[
+            ("schemaname", text(&table.schema)),
+            ("viewname", text(&table.name)),
+            ("viewowner", text(SUPERUSER_NAME)),
+            ("definition", view_definition(source, table)),
+        ]);
+    }
+}
+
+/// A view's query as pg_get_viewdef shows it; NULL for what is no view.
+pub(super) fn view_definition(source: &dyn SystemSource, table: &Table) -> Datum {
+    let text_of = |view: &crate::catalog::View| view.query_text(source.catalog(), source.search_path());
+    match table.view.as_ref().map(text_of) {
+        Some(Ok(query)) => text(format!(" {query};")),
+        _ => Datum::Null,
     }
 }
 

@@ -79,6 +79,9 @@ pub fn tables() -> Vec<Table> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             distribution: Distribution::None,
+            persistence: Default::default(),
+            on_commit: Default::default(),
+            view: None,
             tree: 0,
             version: 0,
         })

@@ -251,12 +251,19 @@ impl Txn<'_> {
         debug_assert_eq!(group_of(&new.def.placement), new.group);
         self.make_roots(&new)?;
         self.level_sequences();
-        for (_, row) in rows {
+        if columns
+            .iter()
+            .any(|source| matches!(source, ColumnSource::Each(cells) if cells.len() != rows.len()))
+        {
+            return Err(Stop::Abort);
+        }
+        for (at, (_, row)) in rows.into_iter().enumerate() {
             let mut cells = Vec::with_capacity(columns.len());
             for source in columns {
                 cells.push(match source {
                     ColumnSource::Kept(column) => old.layout.get(&row, usize::from(*column)),
                     ColumnSource::Constant(cell) => cell.as_cell(),
+                    ColumnSource::Each(cells) => cells[at].as_cell(),
                     ColumnSource::HiddenRowId => Cell::Int8(self.hidden_row_id()),
                 });
             }

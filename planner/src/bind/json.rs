@@ -1,0 +1,100 @@
+//! JSON made of SQL values and SQL rows made of JSON: what the functions must know of types is
+//! put into their arguments here (see `archipel_sql::json::shape`).
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{ResolvedFunction, lookup_functions};
+use archipel_sql::json::shape;
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::{Oid, Type};
+
+use super::Binder;
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Rows in rows in rows: types may refer to each other through arrays.
+const DEPTH_MAX: u32 = 16;
+
+impl Binder<'_, '_> {
+    /// Completes the arguments of a function that makes or reads JSON; others pass.
+    pub(crate) fn json_arguments(&mut self, name: &str, mut args: Vec<BoundExpr>) -> Result<Vec<BoundExpr>> {
+        match name {
+            "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" | "json_build_object"
+            | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" | "json_object_agg"
+            | "jsonb_object_agg" => args.into_iter().map(|arg| self.as_json(arg)).collect(),
+            "json_agg" | "jsonb_agg" => {
+                let arg = args.pop().ok_or_else(|| SqlError::internal("json_agg without an argument"))?;
+                let shape = self.json_shape(&arg);
+                let lines = shape.starts_with(['a', 'r']) || arg.ty.oid == Oid::RECORD;
+                let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
+                Ok(vec![self.as_json(arg)?, flag])
+            }
+            "json_populate_record"
+            | "jsonb_populate_record"
+            | "json_populate_recordset"
+            | "jsonb_populate_recordset" => {
+                let ty = args.first().map_or(Type::RECORD, |base| base.ty);
+                let Some(fields) = self.composite_fields(ty.oid) else {
+                    return Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!("first argument of {name} must be a row type"),
+                    ));
+                };
+                args.push(target(&fields));
+                Ok(args)
+            }
+            _ => Ok(args),
+        }
+    }
+
+    fn as_json(&mut self, arg: BoundExpr) -> Result<BoundExpr> {
+        if arg.ty.oid == Oid::JSON {
+            return Ok(arg);
+        }
+        let shape = self.json_shape(&arg);
+        let function = lookup_functions("archipel_json_of")
+            .first()
+            .ok_or_else(|| SqlError::internal("JSON has no function"))?;
+        let shape = BoundExpr::constant(Datum::text(&shape), Type::TEXT);
+        let function = ResolvedFunction { function, result: Type::of(Oid::JSON) };
+        Ok(BoundExpr::new(ExprKind::Call { function, args: vec![arg, shape] }, Type::of(Oid::JSON)))
+    }
+
+    fn json_shape(&self, expr: &BoundExpr) -> String {
+        if self.composite_fields(expr.ty.oid).is_some() || expr.ty.oid != Oid::RECORD {
+            return self.type_shape(expr.ty, 0);
+        }
+        match (&expr.kind, self.record_fields(expr)) {
+            (ExprKind::Row(items), Some(fields)) => shape::of_row(
+                fields.iter().zip(items).map(|((name, _), item)| (name.as_str(), self.json_shape(item))),
+            ),
+            (_, Some(fields)) => {
+                shape::of_row(fields.iter().map(|(name, ty)| (name.as_str(), self.type_shape(*ty, 1))))
+            }
+            (_, None) => "g".to_owned(),
+        }
+    }
+
+    fn type_shape(&self, ty: Type, depth: u32) -> String {
+        if depth > DEPTH_MAX {
+            return "g".to_owned();
+        }
+        if let Some(fields) = self.composite_fields(ty.oid) {
+            return shape::of_row(
+                fields.iter().map(|(name, ty)| (name.as_str(), self.type_shape(*ty, depth + 1))),
+            );
+        }
+        let row = Oid(ty.oid.0.wrapping_sub(1));
+        if element_of(ty.oid).is_none()
+            && self.env.catalog.table_of_row_type(row).is_some_and(|table| table.row_array_type() == ty.oid)
+        {
+            return format!("a{}", self.type_shape(Type::of(row), depth + 1));
+        }
+        shape::of_type(ty.oid)
+    }
+}
+
+/// The columns a function of JSON is to answer, as its last argument.
+pub(crate) fn target(fields: &[(String, Type)]) -> BoundExpr {
+    let text = shape::target(fields.iter().map(|(name, ty)| (name.as_str(), *ty)));
+    BoundExpr::constant(Datum::text(&text), Type::TEXT)
+}

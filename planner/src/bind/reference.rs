@@ -1,0 +1,62 @@
+//! The statements that foreign keys run: bound here, for they need defaults, conditions and casts.
+
+use archipel_sql::ast::ReferentialAction;
+use archipel_sql::catalog::{Catalog, ForeignKey, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Type;
+
+use super::{BindEnv, Binder};
+use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, ExprKind};
+
+/// What happens to the rows that reference one which goes or changes.
+pub(crate) enum ReferenceChange {
+    Delete(BoundDelete),
+    Update(BoundUpdate),
+}
+
+/// Binds an action. One depth out stand the referenced row's old key values, of these types, and
+/// after them its new ones.
+pub(crate) fn bind_reference_change(
+    catalog: &Catalog,
+    child: &TableRef,
+    key: &ForeignKey,
+    types: &[Type],
+    delete: bool,
+    action: ReferentialAction,
+    filter: BoundExpr,
+) -> Result<ReferenceChange> {
+    if delete {
+        let delete = BoundDelete { table: child.clone(), using: None, filter: Some(filter), returning: None };
+        return Ok(ReferenceChange::Delete(delete));
+    }
+    let path = ["public".to_owned()];
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &path, &context);
+    env.late_literals = true;
+    let mut binder = Binder::new(&mut env);
+    let mut set = Vec::with_capacity(key.columns.len());
+    for (place, (&column, ty)) in key.columns.iter().zip(types).enumerate() {
+        let target = &child.columns[usize::from(column)];
+        let value = match action {
+            ReferentialAction::SetNull => BoundExpr::constant(Datum::Null, target.ty),
+            ReferentialAction::SetDefault => binder.default_value(child, usize::from(column))?,
+            _ => {
+                let new = ExprKind::Column { depth: 1, index: (types.len() + place) as u16 };
+                binder.assign(BoundExpr::new(new, *ty), target.ty, &target.name)?
+            }
+        };
+        set.push((column, value));
+    }
+    let checks = binder.checks(child)?;
+    let table = child.clone();
+    Ok(ReferenceChange::Update(BoundUpdate {
+        table,
+        from: None,
+        filter: Some(filter),
+        set,
+        checks,
+        returning: None,
+    }))
+}

@@ -1,0 +1,443 @@
+//! ALTER TABLE's actions on one column: ADD COLUMN, ALTER COLUMN … TYPE, identities.
+
+use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
+use archipel_sql::ast::{
+    ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
+};
+use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::{Distribution, Identity, ObjectKind, Table};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+
+use super::alter::{column_place, finish, touch, validate_not_null};
+use super::computed::{Computed, ComputedValue};
+use super::constraint::{self, Deferred};
+use super::work::Work;
+use super::{distribution, expression, sequence, table as create, view};
+use crate::bind::{BindEnv, bind_statement};
+use crate::bound::BoundStatement;
+use crate::row::{Codec, table_def};
+
+/// Adds a column at the end. Rows take its default: a constant, or a value computed for each.
+pub(super) fn add_column(
+    before: Table,
+    definition: &ColumnDefinition,
+    if_not_exists: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let name = &definition.name;
+    if before.column_index(name).is_some() {
+        let message = format!("column \"{name}\" of relation \"{}\" already exists", before.name);
+        if if_not_exists {
+            work.notice_as(SqlState::DUPLICATE_COLUMN, format!("{message}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    let made = create::make_column(definition, &before, work)?;
+    let place = before.columns.len() as u16;
+    let mut table = before.clone();
+    let (ty, not_null) = (made.column.ty, made.column.not_null);
+    table.columns.push(made.column);
+    let mut computed = None;
+    let mut value = OwnedCell::Null;
+    let mut shown = "NULL".to_owned();
+    if let Some(request) = &made.sequence {
+        let owned = create::make_owned_sequence(&mut table, place, request, work)?;
+        computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
+    } else if let Some(text) = &table.columns[usize::from(place)].default {
+        shown = text.clone();
+        match expression::constant(text, ty) {
+            Ok(constant) => value = constant,
+            Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
+                computed = Some(ComputedValue::of_row(&before, text, ty));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let target = quote_qualified(&table.schema, &table.name);
+    if not_null && computed.is_none() && value == OwnedCell::Null {
+        work.validate(
+            format!("SELECT 1 FROM {target} LIMIT 1"),
+            SqlError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
+            ),
+        );
+    }
+    let mut deferred = Deferred::default();
+    for constraint in &made.constraints {
+        constraint::add(&mut table, constraint, &mut deferred, work)?;
+        if matches!(constraint.kind, TableConstraintKind::Unique { .. })
+            && let Some(index) = table.indexes.last()
+        {
+            work.name_unique(table.tree, &index.name.clone());
+        }
+    }
+    deferred.resolve(&mut table, work)?;
+    if made.sequence.is_none() {
+        validate_new_column(&before, &table, &shown, ty, work)?;
+    }
+    if table.primary_key.is_some() && before.primary_key.is_none() {
+        distribution::choose_default(&mut table, work)?;
+    }
+    distribution::place_indexes(&mut table, work);
+    let hidden = table.has_hidden_id();
+    let referenced: Vec<Oid> =
+        table.foreign_keys[before.foreign_keys.len()..].iter().map(|key| key.references).collect();
+    let table = work.put_table(table);
+    let def = table_def(&table);
+    let mut columns: Vec<ColumnSource> = (0..place).map(ColumnSource::Kept).collect();
+    columns.push(ColumnSource::Constant(value));
+    if hidden {
+        columns.push(ColumnSource::Kept(place));
+    }
+    if let Some(value) = computed {
+        let not_null = not_null.then(|| null_values(name, &table.name));
+        work.compute(Computed { column: usize::from(place), ty, not_null, value });
+    }
+    work.operation(DdlOp::AlterTable { def, columns });
+    for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
+        touch(oid, work);
+    }
+    Ok(())
+}
+
+fn null_values(column: &str, table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NOT_NULL_VIOLATION,
+        format!("column \"{column}\" of relation \"{table}\" contains null values"),
+    )
+}
+
+/// The constraints that came with a column must hold for the rows that are there, whose value of
+/// it is `shown`.
+fn validate_new_column(
+    before: &Table,
+    table: &Table,
+    shown: &str,
+    ty: Type,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let target = quote_qualified(&table.schema, &table.name);
+    let column = table.columns.last().map(|column| quote_identifier(&column.name)).unwrap_or_default();
+    let written = archipel_sql::system::type_as_written(&work.catalog, ty);
+    let value = format!("CAST(({shown}) AS {written})");
+    for check in &table.checks[before.checks.len()..] {
+        let query = format!(
+            "SELECT 1 FROM (SELECT *, {value} AS {column} FROM {target}) AS {} WHERE NOT ({}) LIMIT 1",
+            quote_identifier(&table.name),
+            check.condition
+        );
+        work.validate(
+            query,
+            SqlError::new(
+                SqlState::CHECK_VIOLATION,
+                format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    check.name, table.name
+                ),
+            ),
+        );
+    }
+    for key in &table.foreign_keys[before.foreign_keys.len()..] {
+        let Some(referenced) = work.catalog.table_by_oid(key.references) else { continue };
+        let own = key.references == table.oid;
+        let Some(other) = key.referenced_columns.first().filter(|_| !own && shown != "NULL") else {
+            continue;
+        };
+        let query = format!(
+            "SELECT 1 FROM (SELECT {value} AS v FROM {target}) t WHERE v IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.v) LIMIT 1",
+            quote_qualified(&referenced.schema, &referenced.name),
+            quote_identifier(&referenced.columns[usize::from(*other)].name)
+        );
+        let error = SqlError::new(
+            SqlState::FOREIGN_KEY_VIOLATION,
+            format!(
+                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                table.name, key.name
+            ),
+        )
+        .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
+        work.validate(query, error);
+    }
+    Ok(())
+}
+
+/// Types that store alike, where the new one holds every value of the old, change in place; for
+/// others the rows are written anew.
+pub(super) fn set_type(
+    mut table: Table,
+    column: &str,
+    ty: &TypeName,
+    using: Option<&Expression>,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = column_place(&table, column)?;
+    let at = usize::from(place);
+    let old = table.columns[at].ty;
+    let new = create::named_type(column, ty, work)?;
+    if old == new && using.is_none() {
+        return Ok(());
+    }
+    if let Some(user) = view::users_of_column(&table, place, work).first() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used by a view or rule",
+        )
+        .with_detail(format!("rule _RETURN on view {} depends on column \"{column}\"", user.name)));
+    }
+    let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
+    let widens =
+        text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
+    if widens && using.is_none() && Codec::of(old) == Codec::of(new) {
+        table.columns[at].ty = new;
+        finish(table, work);
+        return Ok(());
+    }
+    check_users_of_type(&table, place, new, work)?;
+    let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
+    check_conversion(&table, column, &expression, using.is_some(), new, work)?;
+    let value = ComputedValue::of_row(&table, &expression, new);
+    let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
+    table.columns[at].ty = new;
+    let key_columns: Vec<u16> = table
+        .primary_key
+        .iter()
+        .flat_map(|key| key.columns.iter().copied())
+        .chain(table.indexes.iter().flat_map(|index| index.columns.iter().map(|part| part.column)))
+        .filter(|column| *column == place)
+        .take(1)
+        .collect();
+    constraint::check_key_types(&table, &key_columns)?;
+    // Boundaries are keys of the old type.
+    if matches!(table.distribution, Distribution::Column { column, .. } if column == place) {
+        distribution::choose_default(&mut table, work)?;
+    }
+    for index in
+        table.indexes.iter_mut().filter(|index| index.columns.iter().any(|part| part.column == place))
+    {
+        index.global_group = None;
+    }
+    distribution::place_indexes(&mut table, work);
+    let hidden = table.has_hidden_id();
+    let table = work.put_table(table);
+    let mut columns: Vec<ColumnSource> = (0..table.columns.len() as u16).map(ColumnSource::Kept).collect();
+    columns[at] = ColumnSource::Constant(OwnedCell::Null);
+    if hidden {
+        columns.push(ColumnSource::Kept(table.columns.len() as u16));
+    }
+    work.compute(Computed { column: at, ty: new, not_null, value });
+    work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    Ok(())
+}
+
+/// Foreign keys must stay comparable, identities integers.
+fn check_users_of_type(table: &Table, place: u16, new: Type, work: &Work<'_>) -> Result<()> {
+    let column = &table.columns[usize::from(place)];
+    if column.identity.is_some() && !matches!(new.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "identity column type must be smallint, integer, or bigint",
+        ));
+    }
+    let tables: Vec<_> = work.catalog.tables().cloned().collect();
+    for other in tables {
+        for key in &other.foreign_keys {
+            for (&own, &referenced) in key.columns.iter().zip(&key.referenced_columns) {
+                let child = other.oid == table.oid && own == place;
+                let parent = key.references == table.oid && referenced == place;
+                if !child && !parent {
+                    continue;
+                }
+                let Some(target) = work.catalog.table_by_oid(key.references) else { continue };
+                let child_type = if child { new } else { other.columns[usize::from(own)].ty };
+                let parent_type = if parent { new } else { target.columns[usize::from(referenced)].ty };
+                if !constraint::comparable(child_type, parent_type) {
+                    return Err(SqlError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!("foreign key constraint \"{}\" cannot be implemented", key.name),
+                    )
+                    .with_detail(format!(
+                        "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                        other.columns[usize::from(own)].name,
+                        target.columns[usize::from(referenced)].name,
+                        format_type(Type::of(child_type.oid)),
+                        format_type(Type::of(parent_type.oid))
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The new value must be assignable to the new type.
+fn check_conversion(
+    table: &Table,
+    column: &str,
+    expression: &str,
+    using: bool,
+    new: Type,
+    work: &Work<'_>,
+) -> Result<()> {
+    let text = format!(
+        "SELECT {expression} FROM {} AS {}",
+        quote_qualified(&table.schema, &table.name),
+        quote_identifier(&table.name)
+    );
+    let Statement::Query(query) = archipel_sql::parser::parse_statement(&text)? else {
+        return Err(SqlError::internal("a SELECT that is no query"));
+    };
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    env.params_fixed = true;
+    let BoundStatement::Query(bound) = bind_statement(&Statement::Query(query), &mut env)? else {
+        return Err(SqlError::internal("a SELECT that answers nothing"));
+    };
+    let from = bound.columns.first().map_or(new, |output| output.ty);
+    let castable =
+        from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some();
+    if castable {
+        return Ok(());
+    }
+    let shown = format_type(Type::of(new.oid));
+    Err(if using {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "result of USING clause for column \"{column}\" cannot be cast automatically to type {shown}"
+            ),
+        )
+        .with_hint("You might need to add an explicit cast.")
+    } else {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("column \"{column}\" cannot be cast automatically to type {shown}"),
+        )
+        .with_hint(format!(
+            "You might need to specify \"USING {}::{}\".",
+            quote_identifier(column),
+            format_type(new)
+        ))
+    })
+}
+
+/// ALTER COLUMN … ADD GENERATED, SET GENERATED, RESTART, DROP IDENTITY.
+pub(super) fn change_identity(
+    mut table: Table,
+    column: &str,
+    change: &IdentityChange,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = column_place(&table, column)?;
+    let at = usize::from(place);
+    let wrong = |message: String| SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+    let (relation, known) = (table.name.clone(), table.columns[at].identity.is_some());
+    match change {
+        IdentityChange::Add { always, options } => {
+            if known {
+                return Err(wrong(format!(
+                    "column \"{column}\" of relation \"{relation}\" is already an identity column"
+                )));
+            }
+            let ty = table.columns[at].ty;
+            if !matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
+            }
+            if !table.columns[at].not_null {
+                return Err(wrong(format!(
+                    "column \"{column}\" of relation \"{relation}\" must be declared NOT NULL before identity can be added"
+                )));
+            }
+            if table.columns[at].default.is_some() {
+                return Err(wrong(format!(
+                    "column \"{column}\" of relation \"{relation}\" already has a default value"
+                )));
+            }
+            let request = create::SequenceRequest { options: options.clone(), ty };
+            create::make_owned_sequence(&mut table, place, &request, work)?;
+            table.columns[at].identity = Some(if *always { Identity::Always } else { Identity::ByDefault });
+        }
+        IdentityChange::Drop { if_exists } => {
+            if !known {
+                let message =
+                    format!("column \"{column}\" of relation \"{relation}\" is not an identity column");
+                if *if_exists {
+                    work.notice(format!("{message}, skipping"));
+                    return Ok(());
+                }
+                return Err(wrong(message));
+            }
+            table.columns[at].identity = None;
+            table.columns[at].default = None;
+            for owned in work.catalog.owned_sequences(table.oid) {
+                if owned.owned_by == Some((table.oid, place)) {
+                    let id = archipel_engine::id::SequenceId(owned.oid.0);
+                    work.operation(DdlOp::DropSequence(id));
+                    work.drop(ObjectKind::Sequence, owned.oid);
+                }
+            }
+        }
+        IdentityChange::Set { always, options } => {
+            if !known {
+                return Err(wrong(format!(
+                    "column \"{column}\" of relation \"{relation}\" is not an identity column"
+                )));
+            }
+            if let Some(always) = always {
+                table.columns[at].identity =
+                    Some(if *always { Identity::Always } else { Identity::ByDefault });
+            }
+            let owned = work.catalog.owned_sequences(table.oid);
+            let owned = owned.into_iter().find(|owned| owned.owned_by == Some((table.oid, place)));
+            if let Some(owned) = owned.filter(|_| !options.is_empty()) {
+                let options: Vec<SequenceOption> = options.clone();
+                sequence::change(&owned, &options, work)?;
+            }
+        }
+    }
+    finish(table, work);
+    Ok(())
+}
+
+/// SET NOT NULL and DROP NOT NULL.
+pub(super) fn set_not_null(
+    mut table: Table,
+    column: &str,
+    not_null: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let place = usize::from(column_place(&table, column)?);
+    if table.columns[place].not_null == not_null {
+        return Ok(());
+    }
+    if not_null {
+        validate_not_null(&table, place, work);
+    } else {
+        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&(place as u16))) {
+            return Err(SqlError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{column}\" is in a primary key"),
+            ));
+        }
+        if table.columns[place].identity.is_some() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
+            ));
+        }
+        if matches!(table.distribution, Distribution::Column { column, .. } if usize::from(column) == place) {
+            return Err(SqlError::unsupported(format_args!(
+                "DROP NOT NULL of the distribution column \"{column}\""
+            )));
+        }
+    }
+    table.columns[place].not_null = not_null;
+    finish(table, work);
+    Ok(())
+}

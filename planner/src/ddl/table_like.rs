@@ -1,0 +1,157 @@
+//! LIKE in CREATE TABLE: columns of another table, and as much of what belongs to them as is
+//! asked for.
+
+use archipel_sql::ast::{SequenceOption, TableConstraint, TableConstraintKind, TableLike};
+use archipel_sql::catalog::{Column, Comments, Index, Object, Table, TableKind, TableRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::parse_expression_text;
+
+use super::constraint::own_names;
+use super::table::SequenceRequest;
+use super::work::Work;
+
+/// What the LIKE clauses of one statement copy, once the columns are there.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// The clause's options, its table, and the place of its first column.
+    from: Vec<(TableLike, TableRef, u16)>,
+}
+
+impl Copies {
+    /// Adds the columns of one clause.
+    pub fn add_columns(
+        &mut self,
+        like: &TableLike,
+        table: &mut Table,
+        sequences: &mut Vec<(u16, SequenceRequest)>,
+        work: &Work<'_>,
+    ) -> Result<()> {
+        let Some(name) = &like.source else { return Ok(()) };
+        let source = work.catalog.require_table(name, work.search_path())?;
+        let first = table.columns.len() as u16;
+        for (place, column) in source.columns.iter().enumerate() {
+            if table.column_index(&column.name).is_some() {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{}\" specified more than once", column.name),
+                ));
+            }
+            let mut copy = Column::new(column.name.clone(), column.ty);
+            copy.not_null = column.not_null;
+            if column.identity.is_some() {
+                if like.identity {
+                    copy.identity = column.identity;
+                    sequences.push((first + place as u16, sequence_like(&source, place, work)));
+                }
+            } else if like.defaults {
+                copy.default = column.default.clone();
+            }
+            table.columns.push(copy);
+        }
+        self.from.push((like.clone(), source, first));
+        Ok(())
+    }
+
+    /// Checks and keys, as constraints of the new table.
+    pub fn constraints(&self) -> Result<Vec<TableConstraint>> {
+        let mut constraints = Vec::new();
+        let mut add = |name: Option<String>, kind: TableConstraintKind| {
+            constraints.push(TableConstraint {
+                name,
+                position: 0,
+                kind,
+                deferrable: Default::default(),
+                not_valid: false,
+            });
+        };
+        for (like, source, _) in &self.from {
+            let names = |columns: &mut dyn Iterator<Item = u16>| -> Vec<String> {
+                columns.map(|column| source.columns[usize::from(column)].name.clone()).collect()
+            };
+            if like.constraints {
+                for check in &source.checks {
+                    let condition = parse_expression_text(&check.condition)?;
+                    add(Some(check.name.clone()), TableConstraintKind::Check(condition));
+                }
+            }
+            if like.indexes {
+                if let Some(key) = &source.primary_key {
+                    let columns = names(&mut key.columns.iter().copied());
+                    add(None, TableConstraintKind::PrimaryKey { columns, include: Vec::new() });
+                }
+                for index in source.indexes.iter().filter(|index| index.constraint) {
+                    let columns = names(&mut index.columns.iter().map(|part| part.column));
+                    add(
+                        None,
+                        TableConstraintKind::Unique {
+                            columns,
+                            include: Vec::new(),
+                            nulls_not_distinct: false,
+                        },
+                    );
+                }
+            }
+        }
+        Ok(constraints)
+    }
+
+    /// Indexes that are no constraints.
+    pub fn add_indexes(&self, table: &mut Table, work: &mut Work<'_>) {
+        for (_, source, first) in self.from.iter().filter(|(like, ..)| like.indexes) {
+            for index in source.indexes.iter().filter(|index| !index.constraint) {
+                let columns: Vec<&str> = index
+                    .columns
+                    .iter()
+                    .map(|part| source.columns[usize::from(part.column)].name.as_str())
+                    .collect();
+                let name = work.free_relation_name(
+                    &table.schema,
+                    [&table.name, &columns.join("_"), "idx"],
+                    &own_names(table),
+                );
+                let mut copy = Index { oid: work.oids(2), name, tree: work.tree(), ..index.clone() };
+                copy.global_group = None;
+                copy.columns.iter_mut().for_each(|part| part.column += first);
+                work.name_unique(copy.tree, &copy.name);
+                table.indexes.push(copy);
+            }
+        }
+    }
+
+    /// Comments on columns.
+    pub fn add_comments(&self, table: &Table, work: &mut Work<'_>) {
+        let mut texts = Vec::new();
+        for (_, source, first) in self.from.iter().filter(|(like, ..)| like.comments) {
+            for (place, _) in source.columns.iter().enumerate() {
+                if let Some(text) = work.catalog.comment(source.oid, place as u16 + 1) {
+                    texts.push((first + place as u16 + 1, text));
+                }
+            }
+        }
+        if !texts.is_empty() {
+            work.put(Object::Comments(Comments { object: table.oid, texts }));
+        }
+    }
+}
+
+/// A sequence as the source's identity column has it.
+fn sequence_like(source: &TableRef, place: usize, work: &Work<'_>) -> SequenceRequest {
+    let ty = source.columns[place].ty;
+    debug_assert!(source.kind == TableKind::Table);
+    let known = work
+        .catalog
+        .owned_sequences(source.oid)
+        .into_iter()
+        .find(|sequence| sequence.owned_by == Some((source.oid, place as u16)));
+    let options = known.map_or_else(Vec::new, |sequence| {
+        vec![
+            SequenceOption::Increment(sequence.increment),
+            SequenceOption::MinValue(Some(sequence.min_value)),
+            SequenceOption::MaxValue(Some(sequence.max_value)),
+            SequenceOption::Start(sequence.start),
+            SequenceOption::Cache(sequence.cache),
+            SequenceOption::Cycle(sequence.cycle),
+        ]
+    });
+    SequenceRequest { options, ty }
+}

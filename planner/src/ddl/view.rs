@@ -1,0 +1,365 @@
+//! CREATE VIEW, and what becomes of views when what they read changes.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use archipel_sql::ast::{AlterTableAction, CreateView, Statement};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
+use archipel_sql::catalog::view::reference;
+use archipel_sql::catalog::{
+    Catalog, Column, Distribution, ObjectKind, Persistence, Relation, Table, TableKind, TableRef, View,
+    ViewReference,
+};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{Positions, parse_query};
+use archipel_sql::type_table::format_type;
+use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
+
+use super::work::Work;
+use super::{alter, expression, schema};
+use crate::bind::name::{ident_name, object_name_span, schema_and_name};
+use crate::bind::{BindEnv, bind_statement};
+use crate::bound::{BoundStatement, OutputColumn};
+
+pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
+    if create.check_option {
+        return Err(SqlError::unsupported("WITH CHECK OPTION"));
+    }
+    let query = parse_query(&create.query)?;
+    let mut names = RelationNames::default();
+    let _ = query.visit(&mut names);
+    if names.changes_data {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "views must not contain data-modifying statements in WITH",
+        ));
+    }
+    let view = stored_query(&create.query, &names, work);
+    let temporary_inputs = view.references.iter().any(|reference| {
+        work.catalog.table_by_oid(reference.relation).is_some_and(|table| is_temporary_schema(&table.schema))
+    });
+    if temporary_inputs && !create.temporary {
+        work.notice(format!("view \"{}\" will be a temporary view", create.name.name));
+    }
+    let temporary = create.temporary || temporary_inputs;
+    let schema =
+        if temporary { work.temporary_target(&create.name)? } else { work.target_schema(&create.name)? };
+    let mut outputs = outputs(&view, &work.catalog, work)?;
+    if create.columns.len() > outputs.len() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "CREATE VIEW specifies more column names than columns",
+        ));
+    }
+    for (output, name) in outputs.iter_mut().zip(&create.columns) {
+        output.name = name.clone();
+    }
+    let columns: Vec<Column> =
+        outputs.iter().map(|output| Column::new(output.name.clone(), output.ty)).collect();
+    for (place, column) in columns.iter().enumerate() {
+        if columns[..place].iter().any(|other| other.name == column.name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{}\" specified more than once", column.name),
+            ));
+        }
+    }
+    match work.catalog.relation_in(&schema, &create.name.name) {
+        None => {
+            let table = Table {
+                oid: work.oids(3),
+                schema,
+                name: create.name.name.clone(),
+                kind: TableKind::View,
+                columns,
+                primary_key: None,
+                indexes: Vec::new(),
+                checks: Vec::new(),
+                foreign_keys: Vec::new(),
+                distribution: Distribution::None,
+                persistence: if temporary { Persistence::Temporary } else { Persistence::Permanent },
+                on_commit: Default::default(),
+                view: Some(view),
+                tree: 0,
+                version: 0,
+            };
+            work.put_table(table);
+            Ok(())
+        }
+        Some(Relation::Table(known)) if create.or_replace && known.kind == TableKind::View => {
+            replace_view(&known, columns, view, work)
+        }
+        Some(other) if create.or_replace => {
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a view", other.name())))
+        }
+        Some(_) => Err(SqlError::new(
+            SqlState::DUPLICATE_TABLE,
+            format!("relation \"{}\" already exists", create.name.name),
+        )),
+    }
+}
+
+/// The new query must show the old columns first, under their names and types.
+fn replace_view(known: &TableRef, columns: Vec<Column>, view: View, work: &mut Work<'_>) -> Result<()> {
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+    if columns.len() < known.columns.len() {
+        return Err(invalid("cannot drop columns from view".to_owned()));
+    }
+    for (old, new) in known.columns.iter().zip(&columns) {
+        if old.name != new.name {
+            return Err(invalid(format!(
+                "cannot change name of view column \"{}\" to \"{}\"",
+                old.name, new.name
+            ))
+            .with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
+        }
+        if old.ty != new.ty {
+            return Err(invalid(format!(
+                "cannot change data type of view column \"{}\" from {} to {}",
+                old.name,
+                format_type(old.ty),
+                format_type(new.ty)
+            )));
+        }
+    }
+    let reads_itself = view.references.iter().any(|reference| {
+        reference.relation == known.oid
+            || work.catalog.views_over(known.oid).iter().any(|over| over.oid == reference.relation)
+    });
+    if reads_itself {
+        return Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            format!("infinite recursion detected in rules for relation \"{}\"", known.name),
+        ));
+    }
+    let mut changed = (**known).clone();
+    let defaults: Vec<Option<String>> = changed.columns.iter().map(|column| column.default.clone()).collect();
+    changed.columns = columns;
+    for (column, default) in changed.columns.iter_mut().zip(defaults) {
+        column.default = default;
+    }
+    changed.view = Some(view);
+    work.put_table(changed);
+    Ok(())
+}
+
+/// Relation names in a query, with where they stand.
+#[derive(Default)]
+struct RelationNames {
+    names: Vec<ObjectName>,
+    /// Names of WITH queries: a plain name that is one of them means that.
+    ctes: Vec<String>,
+    changes_data: bool,
+}
+
+impl Visitor for RelationNames {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for Cte { alias, .. } in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.ctes.push(ident_name(&alias.name));
+        }
+        self.changes_data |= matches!(
+            *query.body,
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        );
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        self.names.push(relation.clone());
+        ControlFlow::Continue(())
+    }
+}
+
+/// The query with its relations by number. Names that lead nowhere stay: binding reports them.
+fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
+    let positions = Positions::new(text);
+    let mut references: Vec<ViewReference> = Vec::new();
+    let mut places: Vec<(Range<usize>, usize)> = Vec::new();
+    for name in &names.names {
+        let Ok((schema, table_name)) = schema_and_name(name) else { continue };
+        if schema.is_none() && names.ctes.contains(&table_name) {
+            continue;
+        }
+        let Some(table) = work.catalog.table(schema.as_deref(), &table_name, work.search_path()) else {
+            continue;
+        };
+        let (first, last) = (object_name_span(name).start, last_span_end(name));
+        let range = positions.byte(first)..positions.byte(last);
+        if table.kind == TableKind::System || range.is_empty() {
+            continue;
+        }
+        let reference = ViewReference {
+            relation: table.oid,
+            name: table_name,
+            columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+        };
+        let number = references.iter().position(|known| *known == reference).unwrap_or(references.len());
+        if number == references.len() {
+            references.push(reference);
+        }
+        places.push((range, number));
+    }
+    places.sort_unstable_by_key(|(range, _)| range.start);
+    let mut query = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (range, number) in places {
+        if range.start < copied {
+            continue;
+        }
+        query.push_str(&text[copied..range.start]);
+        query.push_str(&reference(number));
+        copied = range.end;
+    }
+    query.push_str(&text[copied..]);
+    View { query, references, search_path: work.search_path().to_vec() }
+}
+
+fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {
+    match name.0.last() {
+        Some(sqlparser::ast::ObjectNamePart::Identifier(ident)) => ident.span.end,
+        _ => object_name_span(name).end,
+    }
+}
+
+/// The columns a view's query answers in a catalog.
+fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<OutputColumn>> {
+    let query = parse_query(&view.query)?;
+    let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
+    env.references = &view.references;
+    env.params_fixed = true;
+    match bind_statement(&Statement::Query(query), &mut env)? {
+        BoundStatement::Query(query) => Ok(query.columns),
+        _ => Err(SqlError::internal("a view's query is no query")),
+    }
+}
+
+/// The views that use a column, and those over them: what they show would change without it.
+pub(super) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<TableRef> {
+    let mut without = table.clone();
+    without.columns.remove(usize::from(place));
+    let mut found: Vec<TableRef> = Vec::new();
+    let change =
+        archipel_sql::catalog::CatalogChange::Put(archipel_sql::catalog::Object::Table(Arc::new(without)));
+    let catalog = work.catalog.apply(std::slice::from_ref(&change));
+    let direct = work.catalog.tables().filter(|candidate| candidate.kind == TableKind::View);
+    for candidate in direct {
+        let Some(view) = candidate.view.as_ref().filter(|view| view.reads(table.oid)) else { continue };
+        let after = view.without_column(table.oid, usize::from(place));
+        let same = outputs(&after, &catalog, work).is_ok_and(|outputs| {
+            outputs.len() == candidate.columns.len()
+                && outputs.iter().zip(&candidate.columns).all(|(output, column)| output.ty == column.ty)
+        });
+        if !same && !found.iter().any(|known| known.oid == candidate.oid) {
+            found.push(candidate.clone());
+            for over in work.catalog.views_over(candidate.oid) {
+                if !found.iter().any(|known| known.oid == over.oid) {
+                    found.push(over);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Makes room for a column to go: the views that use it go too, or the column stays.
+pub(super) fn release_column(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    let users = users_of_column(table, place, work);
+    if !users.is_empty() {
+        let dependents: Vec<Dependent> = users.iter().cloned().map(Dependent::View).collect();
+        if !cascade {
+            let column = &table.columns[usize::from(place)].name;
+            let error = still_depended_on(&format!("column {column} of table {}", table.name), &dependents);
+            return Err(error);
+        }
+        super::drop::cascade_notice(&dependents, work);
+        for user in users {
+            work.drop(ObjectKind::Table, user.oid);
+        }
+    }
+    let readers: Vec<TableRef> = work
+        .catalog
+        .tables()
+        .filter(|candidate| candidate.view.as_ref().is_some_and(|view| view.reads(table.oid)))
+        .cloned()
+        .collect();
+    for reader in readers {
+        let mut changed = (*reader).clone();
+        changed.view = changed.view.map(|view| view.without_column(table.oid, usize::from(place)));
+        work.put_table(changed);
+    }
+    Ok(())
+}
+
+/// ALTER VIEW, and ALTER TABLE of a view.
+pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
+    let mut changed = (**view).clone();
+    match action {
+        AlterTableAction::RenameTo(name) => {
+            if work.catalog.relation_in(&view.schema, name).is_some() {
+                return Err(alter::already_exists(name));
+            }
+            changed.name = name.clone();
+        }
+        AlterTableAction::RenameColumn { from, to } => {
+            let place = view.column_index(from).ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{from}\" does not exist"))
+            })?;
+            if view.column_index(to).is_some() {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{to}\" of relation \"{}\" already exists", view.name),
+                ));
+            }
+            changed.columns[usize::from(place)].name = to.clone();
+        }
+        AlterTableAction::SetDefault { column, default } => {
+            let place = view.column_index(column).ok_or_else(|| undefined_column(column, &view.name))?;
+            if let Some(default) = default {
+                expression::check_default(default)?;
+            }
+            changed.columns[usize::from(place)].default =
+                default.as_ref().map(|default| default.text.clone());
+        }
+        AlterTableAction::SetSchema(name) => {
+            schema::check_target(name, work)?;
+            if work.catalog.relation_in(name, &view.name).is_some() {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_TABLE,
+                    format!("relation \"{}\" already exists in schema \"{name}\"", view.name),
+                ));
+            }
+            changed.schema = name.clone();
+        }
+        AlterTableAction::OwnerTo(role) => return schema::check_role(role, work),
+        AlterTableAction::SetOptions(_) => return Err(SqlError::unsupported("ALTER VIEW … SET (…)")),
+        other => {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "ALTER action {} cannot be performed on relation \"{}\"",
+                    action_name(other),
+                    view.name
+                ),
+            )
+            .with_detail("This operation is not supported for views."));
+        }
+    }
+    work.put_table(changed);
+    Ok(())
+}
+
+fn action_name(action: &AlterTableAction) -> &'static str {
+    match action {
+        AlterTableAction::AddColumn { .. } => "ADD COLUMN",
+        AlterTableAction::DropColumn { .. } => "DROP COLUMN",
+        AlterTableAction::AddConstraint(_) => "ADD CONSTRAINT",
+        AlterTableAction::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterTableAction::SetNotNull { not_null: true, .. } => "ALTER COLUMN ... SET NOT NULL",
+        AlterTableAction::SetNotNull { .. } => "ALTER COLUMN ... DROP NOT NULL",
+        AlterTableAction::SetType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        _ => "of this kind",
+    }
+}

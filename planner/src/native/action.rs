@@ -1,0 +1,167 @@
+//! What a foreign key does to the rows that reference one which goes or changes: CASCADE, SET
+//! NULL, SET DEFAULT.
+//!
+//! An action is a DELETE or UPDATE of the referencing table, compiled into the frame of the
+//! statement that sets it off, over slots that hold the key's old values (and its new ones). Its
+//! own rows may set off more, so what a row sets off is not run at once but waits in a queue until
+//! the statement has written all its rows, as PostgreSQL's triggers do: checks of rows that a later
+//! action takes away then pass, and a chain of rows that reference each other costs no stack.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use archipel_sql::ast::ReferentialAction;
+use archipel_sql::catalog::{ForeignKey, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
+
+use super::compile::Compiler;
+use super::constraint::ReferenceCheck;
+use super::context::{ExecContext, ExecResult};
+use super::modify::{Delete, Update};
+use crate::bind::reference::{ReferenceChange, bind_reference_change};
+use crate::route::RouteKey;
+
+/// What waits until a statement has written all its rows: a check or an action, and the values of
+/// its slots.
+pub(crate) type ReferenceQueue = VecDeque<(Arc<ReferenceCheck>, Vec<Datum>)>;
+
+/// The statement a foreign key runs.
+pub(crate) struct Action {
+    /// Where its values go before it runs.
+    inputs: Vec<u32>,
+    /// Set once it is compiled: on the way there it may have met itself.
+    body: OnceLock<ActionBody>,
+}
+
+enum ActionBody {
+    Delete(Box<Delete>),
+    Update(Box<Update>),
+}
+
+/// Which event of the referenced row an action answers to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Event {
+    Delete,
+    Update,
+}
+
+impl Action {
+    pub fn run(&self, ctx: &mut ExecContext<'_, '_>, values: &[Datum]) -> ExecResult<()> {
+        for (slot, value) in self.inputs.iter().zip(values) {
+            ctx.frame.slots[*slot as usize].clone_from(value);
+        }
+        match self.body.get() {
+            Some(ActionBody::Delete(delete)) => {
+                let found = delete.find(ctx)?;
+                delete.write(ctx, &found, None)?;
+            }
+            Some(ActionBody::Update(update)) => {
+                let found = update.find(ctx)?;
+                update.write(ctx, &found, None)?;
+            }
+            None => return Err(SqlError::internal("an action of a foreign key is not compiled").into()),
+        }
+        Ok(())
+    }
+}
+
+/// Runs the writing part of a statement; what its rows set off waits until it is done, and is
+/// done then. Inside of another statement's it joins that one's queue.
+pub(crate) fn with_queue<T>(
+    ctx: &mut ExecContext<'_, '_>,
+    write: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
+) -> ExecResult<T> {
+    if ctx.references.is_some() {
+        return write(ctx);
+    }
+    ctx.references = Some(ReferenceQueue::new());
+    let result = write(ctx).and_then(|result| {
+        while let Some((check, values)) = ctx.references.as_mut().and_then(VecDeque::pop_front) {
+            ctx.tick()?;
+            check.run(ctx, &values)?;
+        }
+        Ok(result)
+    });
+    ctx.references = None;
+    result
+}
+
+impl Compiler<'_> {
+    /// The action of a foreign key on an event of the row it references; `None` where the event
+    /// is only checked. `sources` are the slots of the old values, then of the new ones.
+    pub fn reference_action(
+        &mut self,
+        child: &TableRef,
+        key: &ForeignKey,
+        parent: &TableRef,
+        event: Event,
+        sources: &[u32],
+    ) -> Result<Option<Arc<Action>>> {
+        let action = match event {
+            Event::Delete => key.on_delete,
+            Event::Update => key.on_update,
+        };
+        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+            return Ok(None);
+        }
+        if let Some(known) = self.actions.get(&(key.oid, event)).cloned() {
+            // It sets itself off: whose rows it meets then cannot be told beforehand.
+            let meta = self.table(child)?;
+            let unknown = RouteKey::Unknown("a foreign key leads back to its own table".to_owned());
+            self.note_table(child, &meta, true, unknown);
+            return Ok(Some(known));
+        }
+        let inputs: Vec<u32> = sources.iter().map(|_| self.slot()).collect();
+        self.mark_all(&inputs);
+        for (input, source) in inputs.iter().zip(sources) {
+            if let Some(value) = self.known.get(source).cloned() {
+                self.known.insert(*input, value);
+            }
+            if let Some(values) = self.lists.get(source).cloned() {
+                self.lists.insert(*input, values);
+            }
+        }
+        let action_of = Arc::new(Action { inputs: inputs.clone(), body: OnceLock::new() });
+        self.actions.insert((key.oid, event), action_of.clone());
+        let lines = self.plan.lines.len();
+        let body = self.action_body(child, key, parent, event, action, &inputs);
+        // PostgreSQL shows no plan of them either.
+        self.plan.lines.truncate(lines);
+        self.actions.remove(&(key.oid, event));
+        let body = body?;
+        if action_of.body.set(body).is_err() {
+            return Err(SqlError::internal("an action was compiled twice"));
+        }
+        Ok(Some(action_of))
+    }
+
+    fn action_body(
+        &mut self,
+        child: &TableRef,
+        key: &ForeignKey,
+        parent: &TableRef,
+        event: Event,
+        action: ReferentialAction,
+        inputs: &[u32],
+    ) -> Result<ActionBody> {
+        let types: Vec<_> =
+            key.referenced_columns.iter().map(|column| parent.columns[usize::from(*column)].ty).collect();
+        let filter = self.key_conditions(child, &key.columns, types.iter().copied())?;
+        let delete = event == Event::Delete && action == ReferentialAction::Cascade;
+        match bind_reference_change(self.env.catalog, child, key, &types, delete, action, filter)? {
+            ReferenceChange::Delete(delete) => {
+                let compiled = self.scoped(inputs, |c| c.delete(&delete))?;
+                Ok(ActionBody::Delete(Box::new(compiled)))
+            }
+            ReferenceChange::Update(update) => {
+                let compiled = self.scoped(inputs, |c| c.update(&update))?;
+                Ok(ActionBody::Update(Box::new(compiled)))
+            }
+        }
+    }
+}
+
+/// The actions being compiled, by foreign key and event.
+pub(crate) type ActionsUnderWay = rustc_hash::FxHashMap<(Oid, Event), Arc<Action>>;

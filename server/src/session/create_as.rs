@@ -1,0 +1,131 @@
+//! CREATE TABLE AS and SELECT INTO: a table of a query's columns, then its rows, in one commit.
+
+use std::sync::Arc;
+
+use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_sql::ast::{ColumnDefinition, CreateTable, CreateTableAs, Statement, TransactionModes};
+use archipel_sql::catalog::Persistence;
+use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{parse_query, parse_type_name};
+use archipel_sql::types::Oid;
+
+use super::Session;
+use super::definition::Source;
+use crate::encode::Formats;
+use crate::statement::Body;
+use crate::wire::output::Severity;
+
+impl Session {
+    /// Runs the statement; answers its command tag.
+    pub(super) async fn create_table_as(&mut self, create: &CreateTableAs) -> Result<String> {
+        self.require_writable("CREATE TABLE AS")?;
+        if create.persistence == Persistence::Temporary {
+            self.use_temporary_schema()?;
+        }
+        if self.is_taken(create)? {
+            if !create.if_not_exists {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_TABLE,
+                    format!("relation \"{}\" already exists", create.name.name),
+                ));
+            }
+            let notice = SqlError::new(
+                SqlState::DUPLICATE_TABLE,
+                format!("relation \"{}\" already exists, skipping", create.name.name),
+            );
+            self.notice(Severity::Notice, &notice);
+            return Ok("CREATE TABLE AS".to_owned());
+        }
+        let definition = self.table_of_query(create)?;
+        if self.transaction.is_block() {
+            return Box::pin(self.create_and_fill(create, definition)).await;
+        }
+        self.commit_implicit().await?;
+        self.begin(&TransactionModes::default())?;
+        match Box::pin(self.create_and_fill(create, definition)).await {
+            Ok(tag) => {
+                self.commit_transaction().await?;
+                Ok(tag)
+            }
+            Err(error) => {
+                self.rollback_transaction().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn target_of(&mut self, create: &CreateTableAs) -> Result<String> {
+        let path = self.settings.effective().search_path.clone();
+        match create.persistence {
+            Persistence::Temporary => Ok(temporary_schema(&path).unwrap_or_default().to_owned()),
+            _ => self.host().catalog.catalog.target_schema(&create.name, &path),
+        }
+    }
+
+    fn is_taken(&mut self, create: &CreateTableAs) -> Result<bool> {
+        let schema = self.target_of(create)?;
+        Ok(self.host().catalog.catalog.relation_in(&schema, &create.name.name).is_some())
+    }
+
+    /// The definition of a table with the query's columns.
+    fn table_of_query(&mut self, create: &CreateTableAs) -> Result<CreateTable> {
+        let query = Statement::Query(parse_query(&create.query)?);
+        let (bound, params, _) = self.bind_rows(&query, &create.query, &[])?;
+        if !params.is_empty() {
+            return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
+        }
+        let BoundStatement::Query(query) = bound else {
+            return Err(SqlError::unsupported("CREATE TABLE AS over a data change"));
+        };
+        if create.columns.len() > query.columns.len() {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
+        }
+        let mut columns = Vec::with_capacity(query.columns.len());
+        for (place, output) in query.columns.iter().enumerate() {
+            let name = create.columns.get(place).unwrap_or(&output.name).clone();
+            columns.push(self.column_of(name, output)?);
+        }
+        Ok(CreateTable {
+            name: create.name.clone(),
+            persistence: create.persistence,
+            on_commit: create.on_commit,
+            if_not_exists: false,
+            columns,
+            likes: Vec::new(),
+            constraints: Vec::new(),
+            options: create.options.clone(),
+        })
+    }
+
+    fn column_of(&mut self, name: String, output: &OutputColumn) -> Result<ColumnDefinition> {
+        if matches!(output.ty.oid, Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID) {
+            let ty = archipel_sql::type_table::format_type(output.ty);
+            return Err(SqlError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{name}\" has pseudo-type {ty}"),
+            ));
+        }
+        let catalog = self.host().catalog.catalog.clone();
+        let ty = parse_type_name(&archipel_sql::system::type_as_written(&catalog, output.ty))?;
+        Ok(ColumnDefinition { name, position: 0, ty, collation: None, constraints: Vec::new() })
+    }
+
+    /// In a transaction block: the definition, then the rows.
+    async fn create_and_fill(&mut self, create: &CreateTableAs, definition: CreateTable) -> Result<String> {
+        let schema = self.target_of(create)?;
+        let statement = Arc::new(Statement::CreateTable(Box::new(definition)));
+        self.stage_definition(&Source::Statement(statement, Arc::from(""))).await?;
+        if !create.with_data {
+            return Ok("CREATE TABLE AS".to_owned());
+        }
+        let text: Arc<str> =
+            format!("INSERT INTO {} {}", quote_qualified(&schema, &create.name.name), create.query).into();
+        let prepared = self.prepare_text(&text, &[])?;
+        let Body::Rows(plan) = &prepared.body else {
+            return Err(SqlError::internal("an INSERT that writes no rows"));
+        };
+        let ran = self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, false, false).await?;
+        Ok(format!("SELECT {}", ran.rows))
+    }
+}

@@ -1,0 +1,101 @@
+//! Views: their stored queries, and what they show of them.
+
+use crate::error::Result;
+use crate::parser::{LexemeKind, lexemes};
+use crate::types::Oid;
+
+use super::names::{quote_identifier, quote_qualified};
+use super::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
+
+/// What stands in a view's query for its `n`-th relation.
+pub fn reference(n: usize) -> String {
+    format!("\"{REFERENCE_SCHEMA}\".\"{n}\"")
+}
+
+impl View {
+    /// Whether the view reads this relation itself.
+    pub fn reads(&self, relation: Oid) -> bool {
+        self.references.iter().any(|reference| reference.relation == relation)
+    }
+
+    /// The view when a column of a relation has gone, which it must not have used.
+    #[must_use]
+    pub fn without_column(&self, relation: Oid, place: usize) -> View {
+        let mut view = self.clone();
+        for reference in view.references.iter_mut().filter(|reference| reference.relation == relation) {
+            if place < reference.columns.len() {
+                reference.columns.remove(place);
+            }
+        }
+        view
+    }
+
+    /// The query with the relations under the names they have now.
+    pub fn query_text(&self, catalog: &Catalog, search_path: &[String]) -> Result<String> {
+        let lexemes = lexemes(&self.query)?;
+        let mut text = String::with_capacity(self.query.len());
+        let mut copied = 0;
+        for (place, lexeme) in lexemes.iter().enumerate() {
+            let LexemeKind::Word { value, .. } = &lexeme.kind else { continue };
+            if value != REFERENCE_SCHEMA {
+                continue;
+            }
+            let Some((number, end)) = lexemes.get(place + 2).and_then(|next| match &next.kind {
+                LexemeKind::Word { value, .. } => Some((value.parse::<usize>().ok()?, next.range.end)),
+                _ => None,
+            }) else {
+                continue;
+            };
+            let Some(reference) = self.references.get(number) else { continue };
+            text.push_str(&self.query[copied..lexeme.range.start]);
+            copied = end;
+            let Some(table) = catalog.table_by_oid(reference.relation) else {
+                text.push_str(&quote_identifier(&reference.name));
+                continue;
+            };
+            let visible =
+                catalog.table(None, &table.name, search_path).is_some_and(|found| found.oid == table.oid);
+            text.push_str(&if visible {
+                quote_identifier(&table.name)
+            } else {
+                quote_qualified(&table.schema, &table.name)
+            });
+            let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
+            let aliased = lexemes.get(place + 3).is_some_and(|next| match &next.kind {
+                LexemeKind::Word { value, quoted, .. } => {
+                    value == "as" || *quoted || !crate::parser::is_reserved(value)
+                }
+                _ => false,
+            });
+            if !aliased && (renamed || table.name != reference.name) {
+                text.push(' ');
+                text.push_str(&quote_identifier(&reference.name));
+                if renamed {
+                    let names: Vec<String> =
+                        reference.columns.iter().map(|name| quote_identifier(name)).collect();
+                    text.push_str(&format!("({})", names.join(", ")));
+                }
+            }
+        }
+        text.push_str(&self.query[copied..]);
+        Ok(text)
+    }
+}
+
+impl Catalog {
+    /// The views that read a relation, and those that read them, nearest first.
+    pub fn views_over(&self, relation: Oid) -> Vec<TableRef> {
+        let mut found: Vec<TableRef> = Vec::new();
+        let mut pending = vec![relation];
+        while let Some(relation) = pending.pop() {
+            for table in self.tables().filter(|table| table.kind == TableKind::View) {
+                let reads = table.view.as_ref().is_some_and(|view| view.reads(relation));
+                if reads && !found.iter().any(|known| known.oid == table.oid) {
+                    found.push(table.clone());
+                    pending.push(table.oid);
+                }
+            }
+        }
+        found
+    }
+}

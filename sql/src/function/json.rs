@@ -1,0 +1,447 @@
+//! Operators and functions of json and jsonb.
+
+use super::args::*;
+use super::registry::SetEval;
+use super::{Eval, FunctionContext};
+use crate::datum::{Array, Datum};
+use crate::error::{Result, SqlError, SqlState};
+use crate::json::change::{self, Change};
+use crate::json::{Kind, Node, shape, write};
+use crate::numeric::Numeric;
+
+fn parsed(args: &[Datum], index: usize) -> Result<Node<'_>> {
+    Node::parse(text(args, index)?)
+}
+
+fn shown(node: Option<&Node<'_>>) -> Result<Datum> {
+    Ok(node.map_or(Datum::Null, |node| Datum::text(node.text)))
+}
+
+fn shown_text(node: Option<&Node<'_>>) -> Result<Datum> {
+    let Some(text) = node.and_then(Node::as_text) else { return Ok(Datum::Null) };
+    write::without_zero(text)?;
+    Ok(Datum::text(text))
+}
+
+/// The texts of an array argument; `None` if one is NULL.
+fn texts(array: &Array) -> Option<Vec<&str>> {
+    array
+        .values
+        .iter()
+        .map(|value| match value {
+            Datum::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn at_path<'n, 't>(node: &'n Node<'t>, path: &Array) -> Option<&'n Node<'t>> {
+    texts(path)?.into_iter().try_fold(node, |node, step| node.step(step))
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+fn length(args: &[Datum]) -> Result<Datum> {
+    match parsed(args, 0)?.kind {
+        Kind::Array(items) => Ok(Datum::Int4(items.len() as i32)),
+        Kind::Object(_) => Err(invalid("cannot get array length of a non-array")),
+        _ => Err(invalid("cannot get array length of a scalar")),
+    }
+}
+
+fn path_of(args: &[Datum], index: usize) -> Result<Vec<&str>> {
+    let path = array(args, index)?;
+    texts(path).ok_or_else(|| {
+        let place = path.values.iter().position(Datum::is_null).unwrap_or(0);
+        SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            format!("path element at position {} is null", place + 1),
+        )
+    })
+}
+
+fn number(args: &[Datum], target: &str) -> Result<Numeric> {
+    let node = parsed(args, 0)?;
+    match node.kind {
+        Kind::Number => node.text.parse(),
+        _ => Err(cannot_cast(&node, target)),
+    }
+}
+
+fn cannot_cast(node: &Node<'_>, target: &str) -> SqlError {
+    let what = match node.kind {
+        Kind::Array(_) => "array",
+        Kind::Object(_) => "object",
+        Kind::String(_) => "string",
+        Kind::Number => "numeric",
+        Kind::Bool(_) => "boolean",
+        Kind::Null => "null",
+    };
+    invalid(format!("cannot cast jsonb {what} to type {target}"))
+}
+
+/// The text of a key made of a value in JSON.
+fn key_text(json: &Datum) -> Result<String> {
+    let Datum::Text(json) = json else {
+        return Err(invalid("key must not be null"));
+    };
+    let node = Node::parse(json)?;
+    match &node.kind {
+        Kind::String(text) => Ok(text.to_string()),
+        Kind::Array(_) | Kind::Object(_) => {
+            Err(invalid("key value must be scalar, not array, composite, or json"))
+        }
+        _ => Ok(node.text.to_owned()),
+    }
+}
+
+fn json_text(value: &Datum) -> &str {
+    match value {
+        Datum::Text(text) => text,
+        _ => "null",
+    }
+}
+
+fn build_object(args: &[Datum], binary: bool) -> Result<Datum> {
+    if !args.len().is_multiple_of(2) {
+        return Err(invalid("argument list must have even number of elements").with_hint(format!(
+            "The arguments of {}() must consist of alternating keys and values.",
+            if binary { "jsonb_build_object" } else { "json_build_object" }
+        )));
+    }
+    let mut out = String::from("{");
+    for (place, pair) in args.chunks(2).enumerate() {
+        if pair[0].is_null() {
+            return Err(if binary {
+                invalid(format!("argument {}: key must not be null", 2 * place + 1))
+            } else {
+                invalid(format!("argument {} cannot be null", 2 * place + 1))
+                    .with_hint("Object keys should be text.")
+            });
+        }
+        if place > 0 {
+            out.push_str(", ");
+        }
+        write::string(&key_text(&pair[0])?, &mut out);
+        out.push_str(" : ");
+        out.push_str(json_text(&pair[1]));
+    }
+    out.push('}');
+    finish(out, binary)
+}
+
+fn build_array(args: &[Datum], binary: bool) -> Result<Datum> {
+    finish(change::array(args.iter().map(json_text)), binary)
+}
+
+fn finish(out: String, binary: bool) -> Result<Datum> {
+    if !binary {
+        return Ok(Datum::text(&out));
+    }
+    Ok(Datum::text(&crate::io::jsonb_text(&out)?))
+}
+
+fn pairs_object(args: &[Datum], binary: bool) -> Result<Datum> {
+    let texts_of = |index: usize| -> Result<Vec<&Datum>> { Ok(array(args, index)?.values.iter().collect()) };
+    let first = array(args, 0)?;
+    let pairs: Vec<(&Datum, &Datum)> = if args.len() == 2 {
+        let (keys, values) = (texts_of(0)?, texts_of(1)?);
+        if keys.len() != values.len() {
+            return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "mismatched array dimensions"));
+        }
+        keys.into_iter().zip(values).collect()
+    } else {
+        let bad = |message| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message);
+        match &first.dimensions[..] {
+            [] => Vec::new(),
+            [one] if one.length.is_multiple_of(2) => {
+                first.values.chunks(2).map(|pair| (&pair[0], &pair[1])).collect()
+            }
+            [_] => return Err(bad("array must have even number of elements")),
+            [_, two] if two.length == 2 => first.values.chunks(2).map(|pair| (&pair[0], &pair[1])).collect(),
+            [_, _] => return Err(bad("array must have two columns")),
+            _ => return Err(bad("wrong number of array subscripts")),
+        }
+    };
+    let mut out = String::from("{");
+    for (place, (key, value)) in pairs.into_iter().enumerate() {
+        let Datum::Text(key) = key else {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "null value not allowed for object key",
+            ));
+        };
+        if place > 0 {
+            out.push_str(", ");
+        }
+        write::string(key, &mut out);
+        out.push_str(" : ");
+        match value {
+            Datum::Text(value) => write::string(value, &mut out),
+            _ => out.push_str("null"),
+        }
+    }
+    out.push('}');
+    finish(out, binary)
+}
+
+fn set(args: &[Datum], create: bool) -> Result<Datum> {
+    let node = parsed(args, 0)?;
+    let path = path_of(args, 1)?;
+    let value = text(args, 2)?;
+    if !node.is_container() {
+        return Err(invalid("cannot set path in scalar"));
+    }
+    change::at_path(&node, &path, 0, Change::Set { value, create }).map(|text| Datum::text(&text))
+}
+
+fn keys_exist(args: &[Datum], all: bool) -> Result<Datum> {
+    let node = parsed(args, 0)?;
+    let mut found = array(args, 1)?.values.iter().filter_map(|value| match value {
+        Datum::Text(key) => Some(exists(&node, key)),
+        _ => None,
+    });
+    Ok(Datum::Bool(if all { found.all(|found| found) } else { found.any(|found| found) }))
+}
+
+/// `value ? key`: a field, or a string among the elements, or the string itself.
+fn exists(node: &Node<'_>, key: &str) -> bool {
+    match &node.kind {
+        Kind::Object(_) => node.field(key).is_some(),
+        Kind::Array(items) => {
+            items.iter().any(|item| matches!(&item.kind, Kind::String(value) if value == key))
+        }
+        Kind::String(value) => value == key,
+        _ => false,
+    }
+}
+
+fn compared(args: &[Datum]) -> Result<std::cmp::Ordering> {
+    Ok(change::compare(&parsed(args, 0)?, &parsed(args, 1)?, true))
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("archipel_json_of", |ctx, v| {
+        let mut out = String::new();
+        shape::value_out(any(v, 0)?, text(v, 1)?, ctx, &mut out)?;
+        Ok(Datum::text(&out))
+    }),
+    ("to_json", |_, v| Ok(any(v, 0)?.clone())),
+    ("row_to_json", |_, v| Ok(any(v, 0)?.clone())),
+    ("array_to_json", |_, v| Ok(any(v, 0)?.clone())),
+    ("to_jsonb", |_, v| finish(text(v, 0)?.to_owned(), true)),
+    ("json_build_object", |_, v| build_object(v, false)),
+    ("jsonb_build_object", |_, v| build_object(v, true)),
+    ("json_build_object_noargs", |_, _| Ok(Datum::text("{}"))),
+    ("jsonb_build_object_noargs", |_, _| Ok(Datum::text("{}"))),
+    ("json_build_array", |_, v| build_array(v, false)),
+    ("jsonb_build_array", |_, v| build_array(v, true)),
+    ("json_build_array_noargs", |_, _| Ok(Datum::text("[]"))),
+    ("jsonb_build_array_noargs", |_, _| Ok(Datum::text("[]"))),
+    ("json_object", |_, v| pairs_object(v, false)),
+    ("json_object_two_arg", |_, v| pairs_object(v, false)),
+    ("jsonb_object", |_, v| pairs_object(v, true)),
+    ("jsonb_object_two_arg", |_, v| pairs_object(v, true)),
+    ("json_typeof", |_, v| Ok(Datum::text(parsed(v, 0)?.type_name()))),
+    ("jsonb_typeof", |_, v| Ok(Datum::text(parsed(v, 0)?.type_name()))),
+    ("json_array_length", |_, v| length(v)),
+    ("jsonb_array_length", |_, v| length(v)),
+    ("json_object_field", |_, v| shown(parsed(v, 0)?.field(text(v, 1)?))),
+    ("jsonb_object_field", |_, v| shown(parsed(v, 0)?.field(text(v, 1)?))),
+    ("json_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
+    ("jsonb_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
+    ("json_array_element", |_, v| shown(parsed(v, 0)?.element(int4(v, 1)?.into()))),
+    ("jsonb_array_element", |_, v| shown(parsed(v, 0)?.element(int4(v, 1)?.into()))),
+    ("json_array_element_text", |_, v| shown_text(parsed(v, 0)?.element(int4(v, 1)?.into()))),
+    ("jsonb_array_element_text", |_, v| shown_text(parsed(v, 0)?.element(int4(v, 1)?.into()))),
+    ("json_extract_path", |_, v| shown(at_path(&parsed(v, 0)?, array(v, 1)?))),
+    ("jsonb_extract_path", |_, v| shown(at_path(&parsed(v, 0)?, array(v, 1)?))),
+    ("json_extract_path_text", |_, v| shown_text(at_path(&parsed(v, 0)?, array(v, 1)?))),
+    ("jsonb_extract_path_text", |_, v| shown_text(at_path(&parsed(v, 0)?, array(v, 1)?))),
+    ("json_strip_nulls", |_, v| {
+        let mut out = String::new();
+        change::strip_nulls(&parsed(v, 0)?, true, &mut out);
+        Ok(Datum::text(&out))
+    }),
+    ("jsonb_strip_nulls", |_, v| {
+        let mut out = String::new();
+        change::strip_nulls(&parsed(v, 0)?, false, &mut out);
+        Ok(Datum::text(&out))
+    }),
+    ("jsonb_pretty", |_, v| {
+        let mut out = String::new();
+        write::pretty(&parsed(v, 0)?, 0, &mut out);
+        Ok(Datum::text(&out))
+    }),
+    ("jsonb_concat", |_, v| Ok(Datum::text(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)))),
+    ("jsonb_delete", |_, v| {
+        change::without_keys(&parsed(v, 0)?, &[text(v, 1)?]).map(|text| Datum::text(&text))
+    }),
+    ("jsonb_delete_array", |_, v| {
+        let keys: Vec<&str> = array(v, 1)?
+            .values
+            .iter()
+            .filter_map(|key| match key {
+                Datum::Text(key) => Some(key.as_str()),
+                _ => None,
+            })
+            .collect();
+        change::without_keys(&parsed(v, 0)?, &keys).map(|text| Datum::text(&text))
+    }),
+    ("jsonb_delete_idx", |_, v| {
+        change::without_element(&parsed(v, 0)?, int4(v, 1)?.into()).map(|text| Datum::text(&text))
+    }),
+    ("jsonb_delete_path", |_, v| {
+        let (node, path) = (parsed(v, 0)?, path_of(v, 1)?);
+        change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::text(&text))
+    }),
+    ("jsonb_set", |_, v| set(v, boolean(v, 3)?)),
+    ("jsonb_insert", |_, v| {
+        let (node, path) = (parsed(v, 0)?, path_of(v, 1)?);
+        let insert = Change::Insert { value: text(v, 2)?, after: boolean(v, 3)? };
+        change::at_path(&node, &path, 0, insert).map(|text| Datum::text(&text))
+    }),
+    ("jsonb_contains", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 0)?, &parsed(v, 1)?)))),
+    ("jsonb_contained", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 1)?, &parsed(v, 0)?)))),
+    ("jsonb_exists", |_, v| Ok(Datum::Bool(exists(&parsed(v, 0)?, text(v, 1)?)))),
+    ("jsonb_exists_any", |_, v| keys_exist(v, false)),
+    ("jsonb_exists_all", |_, v| keys_exist(v, true)),
+    ("jsonb_eq", |_, v| Ok(Datum::Bool(compared(v)?.is_eq()))),
+    ("jsonb_ne", |_, v| Ok(Datum::Bool(compared(v)?.is_ne()))),
+    ("jsonb_lt", |_, v| Ok(Datum::Bool(compared(v)?.is_lt()))),
+    ("jsonb_le", |_, v| Ok(Datum::Bool(compared(v)?.is_le()))),
+    ("jsonb_gt", |_, v| Ok(Datum::Bool(compared(v)?.is_gt()))),
+    ("jsonb_ge", |_, v| Ok(Datum::Bool(compared(v)?.is_ge()))),
+    ("jsonb_bool", |_, v| {
+        let node = parsed(v, 0)?;
+        match node.kind {
+            Kind::Bool(value) => Ok(Datum::Bool(value)),
+            _ => Err(cannot_cast(&node, "boolean")),
+        }
+    }),
+    ("jsonb_numeric", |_, v| number(v, "numeric").map(Datum::Numeric)),
+    ("jsonb_int2", |_, v| number(v, "smallint")?.to_i16().map(Datum::Int2)),
+    ("jsonb_int4", |_, v| number(v, "integer")?.to_i32().map(Datum::Int4)),
+    ("jsonb_int8", |_, v| number(v, "bigint")?.to_i64().map(Datum::Int8)),
+    ("jsonb_float4", |_, v| Ok(Datum::Float4(number(v, "real")?.to_f64() as f32))),
+    ("jsonb_float8", |_, v| Ok(Datum::Float8(number(v, "double precision")?.to_f64()))),
+    ("json_to_record", to_record),
+    ("jsonb_to_record", to_record),
+    ("json_populate_record", |ctx, v| populate_record(ctx, v)),
+    ("jsonb_populate_record", |ctx, v| populate_record(ctx, v)),
+];
+
+/// The last argument is the target's shape, which the binder adds.
+fn populate_record(ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<Datum> {
+    if any(args, 1)?.is_null() {
+        return Ok(any(args, 0)?.clone());
+    }
+    let target = text(args, args.len() - 1)?;
+    let row = shape::row_in(&parsed(args, 1)?, target, any(args, 0)?, ctx)?;
+    Ok(Datum::Record(row.into()))
+}
+
+fn elements(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
+    let node = parsed(args, 0)?;
+    let Kind::Array(items) = &node.kind else {
+        return Err(invalid(match node.kind {
+            Kind::Object(_) if function.starts_with("jsonb") => {
+                "cannot extract elements from an object".to_owned()
+            }
+            _ if function.starts_with("jsonb") => "cannot extract elements from a scalar".to_owned(),
+            Kind::Object(_) => format!("cannot call {function} on a non-array"),
+            _ => format!("cannot call {function} on a scalar"),
+        }));
+    };
+    items
+        .iter()
+        .map(|item| Ok(vec![if as_text { shown_text(Some(item))? } else { shown(Some(item))? }]))
+        .collect()
+}
+
+fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
+    let node = parsed(args, 0)?;
+    let Kind::Object(fields) = &node.kind else {
+        return Err(invalid(match node.kind {
+            _ if function.starts_with("jsonb") => format!("cannot call {function} on a non-object"),
+            Kind::Array(_) => "cannot deconstruct an array as an object".to_owned(),
+            _ => "cannot deconstruct a scalar".to_owned(),
+        }));
+    };
+    fields
+        .iter()
+        .map(|(key, value)| {
+            let value = if as_text { shown_text(Some(value))? } else { shown(Some(value))? };
+            Ok(vec![Datum::text(key), value])
+        })
+        .collect()
+}
+
+fn object_keys(args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
+    let node = parsed(args, 0)?;
+    match &node.kind {
+        Kind::Object(fields) => Ok(fields.iter().map(|(key, _)| vec![Datum::text(key)]).collect()),
+        Kind::Array(_) => Err(invalid(format!("cannot call {function} on an array"))),
+        _ => Err(invalid(format!("cannot call {function} on a scalar"))),
+    }
+}
+
+/// `…_to_record`: the last argument is the target's shape.
+fn to_record(ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<Datum> {
+    let row = shape::row_in(&parsed(args, 0)?, text(args, args.len() - 1)?, &Datum::Null, ctx)?;
+    Ok(Datum::Record(row.into()))
+}
+
+fn rows_of(
+    ctx: &FunctionContext<'_>,
+    json: &Datum,
+    base: &Datum,
+    target: &str,
+    function: &str,
+) -> Result<Vec<Vec<Datum>>> {
+    let Datum::Text(json) = json else { return Ok(Vec::new()) };
+    let node = Node::parse(json)?;
+    let Kind::Array(items) = &node.kind else {
+        return Err(invalid(match node.kind {
+            Kind::Object(_) => format!("cannot call {function} on an object"),
+            _ => format!("cannot call {function} on a scalar"),
+        }));
+    };
+    items
+        .iter()
+        .map(|item| {
+            if !matches!(item.kind, Kind::Object(_)) {
+                return Err(invalid(format!("argument of {function} must be an array of objects")));
+            }
+            shape::row_in(item, target, base, ctx)
+        })
+        .collect()
+}
+
+fn recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
+    rows_of(ctx, any(args, 0)?, &Datum::Null, text(args, args.len() - 1)?, function)
+}
+
+fn populate_recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
+    let rows = rows_of(ctx, any(args, 1)?, any(args, 0)?, text(args, args.len() - 1)?, function)?;
+    Ok(rows.into_iter().map(|row| vec![Datum::Record(row.into())]).collect())
+}
+
+pub(super) const SETS: &[(&str, SetEval)] = &[
+    ("json_array_elements", |_, v| elements(v, "json_array_elements", false)),
+    ("jsonb_array_elements", |_, v| elements(v, "jsonb_array_elements", false)),
+    ("json_array_elements_text", |_, v| elements(v, "json_array_elements_text", true)),
+    ("jsonb_array_elements_text", |_, v| elements(v, "jsonb_array_elements_text", true)),
+    ("json_each", |_, v| each(v, "json_each", false)),
+    ("jsonb_each", |_, v| each(v, "jsonb_each", false)),
+    ("json_each_text", |_, v| each(v, "json_each_text", true)),
+    ("jsonb_each_text", |_, v| each(v, "jsonb_each_text", true)),
+    ("json_object_keys", |_, v| object_keys(v, "json_object_keys")),
+    ("jsonb_object_keys", |_, v| object_keys(v, "jsonb_object_keys")),
+    ("json_to_recordset", |ctx, v| recordset(ctx, v, "json_to_recordset")),
+    ("jsonb_to_recordset", |ctx, v| recordset(ctx, v, "jsonb_to_recordset")),
+    ("json_populate_recordset", |ctx, v| populate_recordset(ctx, v, "json_populate_recordset")),
+    ("jsonb_populate_recordset", |ctx, v| populate_recordset(ctx, v, "jsonb_populate_recordset")),
+];

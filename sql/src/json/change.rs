@@ -1,0 +1,275 @@
+//! jsonb values made from others. Texts of the parts are canonical, so a new value is put
+//! together from them.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::numeric::Numeric;
+
+use super::write::{key_order, string};
+use super::{Kind, Node, position};
+
+/// The text of an array.
+pub fn array<'n>(items: impl Iterator<Item = &'n str>) -> String {
+    let mut out = String::from("[");
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(item);
+    }
+    out.push(']');
+    out
+}
+
+/// The text of an object; the fields are in jsonb's order.
+pub fn object<'n>(fields: impl Iterator<Item = (&'n str, &'n str)>) -> String {
+    let mut out = String::from("{");
+    for (place, (key, value)) in fields.enumerate() {
+        if place > 0 {
+            out.push_str(", ");
+        }
+        string(key, &mut out);
+        out.push_str(": ");
+        out.push_str(value);
+    }
+    out.push('}');
+    out
+}
+
+fn fields_of<'n>(fields: &'n [(Cow<'_, str>, Node<'_>)]) -> impl Iterator<Item = (&'n str, &'n str)> {
+    fields.iter().map(|(key, node)| (key.as_ref(), node.text))
+}
+
+fn items_of<'n>(items: &'n [Node<'_>]) -> impl Iterator<Item = &'n str> {
+    items.iter().map(|node| node.text)
+}
+
+/// `a || b`.
+pub fn concatenate(a: &Node<'_>, b: &Node<'_>) -> String {
+    match (&a.kind, &b.kind) {
+        (Kind::Object(left), Kind::Object(right)) => {
+            let kept = fields_of(left).filter(|(key, _)| right.iter().all(|(other, _)| other != key));
+            let mut all: Vec<(&str, &str)> = kept.chain(fields_of(right)).collect();
+            all.sort_by(|x, y| key_order(x.0, y.0));
+            object(all.into_iter())
+        }
+        (Kind::Array(left), Kind::Array(right)) => array(items_of(left).chain(items_of(right))),
+        (Kind::Array(left), _) => array(items_of(left).chain([b.text])),
+        (_, Kind::Array(right)) => array([a.text].into_iter().chain(items_of(right))),
+        _ => array([a.text, b.text].into_iter()),
+    }
+}
+
+/// `value - key`: without these keys, or these strings of an array.
+pub fn without_keys(node: &Node<'_>, keys: &[&str]) -> Result<String> {
+    match &node.kind {
+        Kind::Object(fields) => Ok(object(fields_of(fields).filter(|(key, _)| !keys.contains(key)))),
+        Kind::Array(items) => Ok(array(
+            items
+                .iter()
+                .filter(|item| !matches!(&item.kind, Kind::String(value) if keys.contains(&value.as_ref())))
+                .map(|item| item.text),
+        )),
+        _ => Err(invalid("cannot delete from scalar")),
+    }
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// `value - index`.
+pub fn without_element(node: &Node<'_>, index: i64) -> Result<String> {
+    match &node.kind {
+        Kind::Array(items) => {
+            let gone = position(index, items.len());
+            let kept = items.iter().enumerate().filter(|(place, _)| Some(*place) != gone);
+            Ok(array(kept.map(|(_, item)| item.text)))
+        }
+        Kind::Object(_) => Err(invalid("cannot delete from object using integer index")),
+        _ => Err(invalid("cannot delete from scalar")),
+    }
+}
+
+/// What happens at the end of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Change<'v> {
+    Delete,
+    /// `create`: also where nothing is yet.
+    Set {
+        value: &'v str,
+        create: bool,
+    },
+    Insert {
+        value: &'v str,
+        after: bool,
+    },
+}
+
+/// Follows a path and makes the change there; steps before the last must exist.
+pub fn at_path(node: &Node<'_>, path: &[&str], level: usize, change: Change<'_>) -> Result<String> {
+    let Some((step, rest)) = path[level..].split_first() else { return Ok(node.text.to_owned()) };
+    let last = rest.is_empty();
+    match &node.kind {
+        Kind::Object(fields) => {
+            let place = fields.iter().position(|(key, _)| key == step);
+            let mut parts: Vec<(&str, Cow<'_, str>)> =
+                fields.iter().map(|(key, node)| (key.as_ref(), Cow::Borrowed(node.text))).collect();
+            match (place, change) {
+                (Some(place), _) if !last => {
+                    parts[place].1 = at_path(&fields[place].1, path, level + 1, change)?.into();
+                }
+                (Some(place), Change::Delete) => {
+                    parts.remove(place);
+                }
+                (Some(place), Change::Set { value, .. }) => parts[place].1 = value.into(),
+                (Some(_), Change::Insert { .. }) => {
+                    return Err(invalid("cannot replace existing key")
+                        .with_hint("Try using the function jsonb_set to replace key value."));
+                }
+                (None, Change::Set { value, create: true } | Change::Insert { value, .. }) if last => {
+                    parts.push((step, value.into()));
+                    parts.sort_by(|a, b| key_order(a.0, b.0));
+                }
+                (None, _) => {}
+            }
+            Ok(object(parts.iter().map(|(key, text)| (*key, text.as_ref()))))
+        }
+        Kind::Array(items) => {
+            let index: i64 = step.trim().parse().map_err(|_| {
+                SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    format!("path element at position {} is not an integer: \"{step}\"", level + 1),
+                )
+            })?;
+            let place = position(index, items.len());
+            let mut parts: Vec<Cow<'_, str>> = items.iter().map(|item| item.text.into()).collect();
+            match (place, change) {
+                (Some(place), _) if !last => {
+                    parts[place] = at_path(&items[place], path, level + 1, change)?.into();
+                }
+                (Some(place), Change::Delete) => {
+                    parts.remove(place);
+                }
+                (Some(place), Change::Set { value, .. }) => parts[place] = value.into(),
+                (Some(place), Change::Insert { value, after }) => {
+                    parts.insert(place + usize::from(after), value.into());
+                }
+                (None, Change::Set { value, create: true } | Change::Insert { value, .. }) if last => {
+                    parts.insert(if index < 0 { 0 } else { parts.len() }, value.into());
+                }
+                (None, _) => {}
+            }
+            Ok(array(parts.iter().map(AsRef::as_ref)))
+        }
+        _ if level == 0 => Err(invalid(match change {
+            Change::Delete => "cannot delete path in scalar",
+            _ => "cannot set path in scalar",
+        })),
+        _ => Ok(node.text.to_owned()),
+    }
+}
+
+/// Without fields that are null; blanks as `json` (`compact`) or `jsonb` has them.
+pub fn strip_nulls(node: &Node<'_>, compact: bool, out: &mut String) {
+    let (comma, colon) = if compact { (",", ":") } else { (", ", ": ") };
+    match &node.kind {
+        Kind::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push_str(comma);
+                }
+                strip_nulls(item, compact, out);
+            }
+            out.push(']');
+        }
+        Kind::Object(fields) => {
+            out.push('{');
+            let kept = fields.iter().filter(|(_, value)| !matches!(value.kind, Kind::Null));
+            for (place, (key, value)) in kept.enumerate() {
+                if place > 0 {
+                    out.push_str(comma);
+                }
+                string(key, out);
+                out.push_str(colon);
+                strip_nulls(value, compact, out);
+            }
+            out.push('}');
+        }
+        _ => out.push_str(node.text),
+    }
+}
+
+/// `a @> b`.
+pub fn contains(a: &Node<'_>, b: &Node<'_>) -> bool {
+    match (&a.kind, &b.kind) {
+        (Kind::Object(_), Kind::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| a.field(key).is_some_and(|found| inside(found, value)))
+        }
+        (Kind::Array(items), Kind::Array(wanted)) => {
+            wanted.iter().all(|value| items.iter().any(|item| inside(item, value)))
+        }
+        // An array contains a scalar that is one of its elements: only at the top.
+        (Kind::Array(items), _) if !b.is_container() => items.iter().any(|item| equal(item, b)),
+        _ => !a.is_container() && !b.is_container() && equal(a, b),
+    }
+}
+
+fn inside(a: &Node<'_>, b: &Node<'_>) -> bool {
+    match (a.is_container(), b.is_container()) {
+        (true, true) => std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind) && contains(a, b),
+        (false, false) => equal(a, b),
+        _ => false,
+    }
+}
+
+/// `a = b`: numbers by value.
+pub fn equal(a: &Node<'_>, b: &Node<'_>) -> bool {
+    compare(a, b, false) == Ordering::Equal
+}
+
+fn rank(node: &Node<'_>) -> u8 {
+    match node.kind {
+        Kind::Null => 0,
+        Kind::String(_) => 1,
+        Kind::Number => 2,
+        Kind::Bool(_) => 3,
+        Kind::Array(_) => 4,
+        Kind::Object(_) => 5,
+    }
+}
+
+/// jsonb's btree order: objects above arrays above booleans, numbers, strings and null; of
+/// containers, more elements above fewer. An empty array at the top comes first of all.
+pub fn compare(a: &Node<'_>, b: &Node<'_>, top: bool) -> Ordering {
+    let empty = |node: &Node<'_>| matches!(&node.kind, Kind::Array(items) if items.is_empty());
+    if top && empty(a) != empty(b) {
+        return if empty(a) { Ordering::Less } else { Ordering::Greater };
+    }
+    match (&a.kind, &b.kind) {
+        (Kind::String(a), Kind::String(b)) => a.cmp(b),
+        (Kind::Bool(a), Kind::Bool(b)) => a.cmp(b),
+        (Kind::Number, Kind::Number) => match (a.text.parse::<Numeric>(), b.text.parse::<Numeric>()) {
+            (Ok(a), Ok(b)) => a.cmp(&b),
+            _ => a.text.cmp(b.text),
+        },
+        (Kind::Array(left), Kind::Array(right)) => left.len().cmp(&right.len()).then_with(|| {
+            left.iter()
+                .zip(right)
+                .map(|(x, y)| compare(x, y, false))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        }),
+        (Kind::Object(left), Kind::Object(right)) => left.len().cmp(&right.len()).then_with(|| {
+            left.iter()
+                .zip(right)
+                .map(|((key, x), (other, y))| key.cmp(other).then_with(|| compare(x, y, false)))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        }),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}

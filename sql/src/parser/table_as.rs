@@ -1,0 +1,228 @@
+//! Relations made from queries or from other tables: CREATE TABLE AS, SELECT INTO, LIKE, CREATE
+//! VIEW.
+
+use sqlparser::tokenizer::Token;
+
+use crate::ast::{CreateTableAs, CreateView, QualifiedName, Statement, TableLike};
+use crate::catalog::{OnCommit, Persistence};
+use crate::error::Result;
+
+use super::cursor::Cursor;
+
+impl Cursor<'_> {
+    /// Whether what follows a table's name is `[(names)] [WITH …] AS`.
+    pub(super) fn is_table_as(&self) -> bool {
+        if self.at("as") || self.at_words(&["on", "commit"]) {
+            return true;
+        }
+        if *self.peek() != Token::LParen {
+            return self.at("with");
+        }
+        let mut ahead = 1;
+        loop {
+            match (self.peek_at(ahead), self.peek_at(ahead + 1)) {
+                (Token::Word(_), Token::Comma) => ahead += 2,
+                (Token::Word(_), Token::RParen) => {
+                    return matches!(
+                        self.word_at(ahead + 2).as_str(),
+                        "as" | "with" | "on" | "using" | "tablespace"
+                    );
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// After CREATE TABLE name, at what [`Cursor::is_table_as`] saw.
+    pub(super) fn create_table_as(
+        &mut self,
+        name: QualifiedName,
+        persistence: Persistence,
+        if_not_exists: bool,
+    ) -> Result<Statement> {
+        let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
+        let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
+        let on_commit = self.on_commit()?;
+        if self.at("using") || self.at("tablespace") {
+            return Ok(self.refuse("CREATE TABLE … AS with this clause"));
+        }
+        self.expect("as")?;
+        if self.at("execute") {
+            return Ok(self.refuse("CREATE TABLE … AS EXECUTE"));
+        }
+        let start = self.byte();
+        self.query()?;
+        let query = self.since(start).to_string();
+        let with_data = if self.take("with") {
+            let with_data = !self.take("no");
+            self.expect("data")?;
+            with_data
+        } else {
+            true
+        };
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            name,
+            persistence,
+            on_commit,
+            if_not_exists,
+            columns,
+            query,
+            with_data,
+            select_into: false,
+            options,
+        })))
+    }
+
+    /// `ON COMMIT { PRESERVE ROWS | DELETE ROWS | DROP }`.
+    pub(super) fn on_commit(&mut self) -> Result<OnCommit> {
+        if !self.take_words(&["on", "commit"]) {
+            return Ok(OnCommit::PreserveRows);
+        }
+        if self.take("drop") {
+            return Ok(OnCommit::Drop);
+        }
+        let delete = self.take("delete");
+        if !delete {
+            self.expect("preserve")?;
+        }
+        self.expect("rows")?;
+        Ok(if delete { OnCommit::DeleteRows } else { OnCommit::PreserveRows })
+    }
+
+    /// Where a query says INTO, which makes a table of it; `None` for any other.
+    pub(super) fn find_into(&self) -> Option<usize> {
+        let mut depth = 0_u32;
+        let mut ahead = 0;
+        loop {
+            match self.peek_at(ahead) {
+                Token::EOF | Token::SemiColon => return None,
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Word(_) if depth == 0 => match self.word_at(ahead).as_str() {
+                    // INSERT INTO, MERGE INTO after WITH.
+                    "insert" | "merge" | "from" | "union" => return None,
+                    "into" => return Some(ahead),
+                    _ => {}
+                },
+                _ => {}
+            }
+            ahead += 1;
+        }
+    }
+
+    /// SELECT … INTO [TEMPORARY | UNLOGGED] [TABLE] name …; `into` tokens before INTO.
+    pub(super) fn select_into(&mut self, into: usize) -> Result<Statement> {
+        let start = self.byte();
+        self.skip(into);
+        let before = self.since(start);
+        self.skip(1);
+        while matches!(self.word_at(0).as_str(), "local" | "global") {
+            self.skip(1);
+        }
+        let persistence = if self.take("temporary") || self.take("temp") {
+            Persistence::Temporary
+        } else if self.take("unlogged") {
+            Persistence::Unlogged
+        } else {
+            Persistence::Permanent
+        };
+        self.take("table");
+        let name = self.name()?;
+        let rest = self.byte();
+        self.skip_statement();
+        let after = if rest < self.end_byte() { self.since(rest) } else { "" };
+        let query = format!("{before} {after}");
+        super::parse_query(&query)?;
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            name,
+            persistence,
+            on_commit: OnCommit::PreserveRows,
+            if_not_exists: false,
+            columns: Vec::new(),
+            query,
+            with_data: true,
+            select_into: true,
+            options: Vec::new(),
+        })))
+    }
+
+    /// At LIKE in a table's list of columns, after `place` of them.
+    pub(super) fn table_like(&mut self, place: usize) -> Result<TableLike> {
+        self.expect("like")?;
+        let mut like = TableLike { place, source: Some(self.name()?), ..TableLike::default() };
+        loop {
+            let including = self.at("including");
+            if !including && !self.at("excluding") {
+                return Ok(like);
+            }
+            self.skip(1);
+            match self.label()?.as_str() {
+                "all" => {
+                    like.defaults = including;
+                    like.constraints = including;
+                    like.identity = including;
+                    like.generated = including;
+                    like.indexes = including;
+                    like.comments = including;
+                }
+                "defaults" => like.defaults = including,
+                "constraints" => like.constraints = including,
+                "identity" => like.identity = including,
+                "generated" => like.generated = including,
+                "indexes" => like.indexes = including,
+                "comments" => like.comments = including,
+                // Neither exists here, so there is nothing to copy.
+                "statistics" | "storage" | "compression" => {}
+                _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    /// At VIEW.
+    pub(super) fn create_view(&mut self, or_replace: bool, temporary: bool) -> Result<Statement> {
+        self.expect("view")?;
+        let name = self.name()?;
+        let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
+        if self.take("with") {
+            // Who is asked for privileges, and a hint against leaks: neither changes the rows.
+            for (option, _) in self.view_options()? {
+                if option == "check_option" {
+                    return Ok(self.refuse("WITH CHECK OPTION"));
+                }
+            }
+        }
+        self.expect("as")?;
+        let start = self.byte();
+        self.query()?;
+        let query = self.since(start).to_string();
+        let mut check_option = false;
+        if self.take("with") {
+            if !self.take("cascaded") {
+                self.take("local");
+            }
+            self.expect("check")?;
+            self.expect("option")?;
+            check_option = true;
+        }
+        Ok(Statement::CreateView(Box::new(CreateView {
+            name,
+            or_replace,
+            temporary,
+            columns,
+            query,
+            check_option,
+        })))
+    }
+
+    fn view_options(&mut self) -> Result<Vec<(String, Option<String>)>> {
+        let options = self.storage_options()?;
+        let known = |name: &str| matches!(name, "security_barrier" | "security_invoker" | "check_option");
+        if let Some((unknown, _)) = options.iter().find(|(name, _)| !known(name)) {
+            return Err(crate::error::SqlError::new(
+                crate::error::SqlState::INVALID_PARAMETER_VALUE,
+                format!("unrecognized parameter \"{unknown}\""),
+            ));
+        }
+        Ok(options)
+    }
+}
