@@ -12,7 +12,9 @@
 //! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
 //! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
 //! once they are claimed the program's operations run over a frame of registers, without
-//! parsing, planning or looking up a name; rows and notices wait for the commit.
+//! parsing, planning or looking up a name; rows and notices wait for the commit. COMMIT and
+//! ROLLBACK in a procedure end the engine's transaction: the run stops there with all it needs
+//! to go on ([`run::pause`]), and goes on as the next transaction.
 //!
 //! Invariant: routing is proved from the compiled statements. Where a key is not known
 //! beforehand it is said so, with the reason, and the engine's bounds checks find the partition.

@@ -5,6 +5,7 @@
 //! others, meets itself while it is being compiled: it gets a handle that looks the routine up
 //! when it is called.
 
+use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
@@ -184,6 +185,15 @@ struct Late {
     accesses: [Access; 1],
 }
 
+/// The program behind a link.
+pub(crate) fn program_of(routine: &Arc<dyn CompiledRoutine>) -> Result<Arc<Program>> {
+    let late = match routine.clone().as_any().downcast::<Program>() {
+        Ok(program) => return Ok(program),
+        Err(other) => other.downcast::<Late>().map_err(|_| gone())?,
+    };
+    late.registry.upgrade().ok_or_else(gone)?.program(&late.routine, &late.environment)
+}
+
 impl CompiledRoutine for Late {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
@@ -194,6 +204,10 @@ impl CompiledRoutine for Late {
     fn accesses(&self) -> &[Access] {
         &self.accesses
     }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 impl CompiledRoutine for Program {
@@ -203,5 +217,8 @@ impl CompiledRoutine for Program {
 
     fn accesses(&self) -> &[Access] {
         &self.accesses
+    }
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }

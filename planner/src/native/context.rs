@@ -111,6 +111,12 @@ pub struct ExecContext<'a, 'e> {
     pub budgeted: bool,
     /// Whether the transaction is READ ONLY: whatever writes is refused (25006).
     pub read_only: bool,
+    /// Whether a procedure may end the transaction and go on in the next one: under a CALL or
+    /// DO that the client sent outside of a transaction block.
+    pub may_end: bool,
+    /// How many blocks with an EXCEPTION clause are around: none of them may lose its
+    /// transaction.
+    pub subtransactions: u32,
 }
 
 thread_local! {
@@ -162,6 +168,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             ticks: 0,
             budgeted: true,
             read_only: false,
+            may_end: false,
+            subtransactions: 0,
         }
     }
 

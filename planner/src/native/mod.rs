@@ -63,6 +63,7 @@ mod window;
 mod with;
 mod write;
 
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -148,6 +149,8 @@ pub trait CompiledRoutine: Send + Sync {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()>;
     /// What it will touch, over its arguments as `Param(n)`.
     fn accesses(&self) -> &[Access];
+    /// The routine itself: CALL needs more of a procedure than an expression of a function.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// What compilation may ask of the outside.

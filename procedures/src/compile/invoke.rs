@@ -80,7 +80,7 @@ impl Compiler<'_> {
             self.trace.forget(*register, "the result of a procedure");
         }
         let targets = (!registers.is_empty()).then_some(Targets { registers, not_null });
-        Ok(OperationKind::Call { routine, args, targets })
+        Ok(OperationKind::Call { routine, args, targets, text: text.text.as_str().into() })
     }
 
     /// The variable given for an OUT argument.

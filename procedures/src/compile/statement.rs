@@ -110,7 +110,8 @@ impl Compiler<'_> {
             StatementKind::Fetch { .. } => self.refuse(line, "FETCH in a routine"),
             StatementKind::Close { .. } => self.refuse(line, "a cursor in a routine"),
             StatementKind::EndTransaction { commit } => {
-                self.refuse(line, if *commit { "COMMIT in a routine" } else { "ROLLBACK in a routine" })
+                let what = if *commit { "COMMIT" } else { "ROLLBACK" };
+                plain(Operation { site: site(what), kind: OperationKind::EndTransaction { commit: *commit } })
             }
             StatementKind::Null => {
                 plain(Operation { site: site("NULL"), kind: OperationKind::Sequence(Vec::new()) })

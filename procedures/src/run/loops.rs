@@ -9,6 +9,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::operation::*;
+use super::pause::{Resume, RowsLeft};
 use super::rows::{Gathered, store_row};
 use super::{Flow, Invocation, is_true};
 
@@ -40,6 +41,7 @@ enum After {
     Leave(Flow),
 }
 
+/// What comes after a round that ended with `flow`.
 fn after(flow: Flow, number: u32) -> After {
     match flow {
         Flow::Next => After::Again,
@@ -65,7 +67,8 @@ impl Invocation<'_, '_> {
                 budget.round(ctx)?;
             },
             LoopKind::While { condition } => {
-                while is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                // Back in the round that was left, the condition has been seen.
+                while self.resuming || is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                         return Ok(flow);
                     }
@@ -74,11 +77,17 @@ impl Invocation<'_, '_> {
                 Ok(Flow::Next)
             }
             LoopKind::Integer { register, lower, upper, step, reverse } => {
-                let lower = self.bound(ctx, lower, "lower bound", site)?;
-                let upper = self.bound(ctx, upper, "upper bound", site)?;
-                let step = match step {
-                    Some(step) => self.bound(ctx, step, "BY value", site)?,
-                    None => 1,
+                let (lower, upper, step) = match self.resumed_counter() {
+                    Some(place) => place,
+                    None => {
+                        let lower = self.bound(ctx, lower, "lower bound", site)?;
+                        let upper = self.bound(ctx, upper, "upper bound", site)?;
+                        let step = match step {
+                            Some(step) => self.bound(ctx, step, "BY value", site)?,
+                            None => 1,
+                        };
+                        (lower, upper, step)
+                    }
                 };
                 if step <= 0 {
                     let error = SqlError::new(
@@ -92,8 +101,14 @@ impl Invocation<'_, '_> {
                 let mut end = Flow::Next;
                 while if *reverse { at >= upper } else { at <= upper } {
                     found = 1;
-                    ctx.variables[*register as usize].set(Datum::Int4(at));
+                    if !self.resuming {
+                        ctx.variables[*register as usize].set(Datum::Int4(at));
+                    }
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                        if matches!(flow, Flow::Pause(_)) {
+                            self.places.push(Resume::Counter { at, upper, step });
+                            return Ok(flow);
+                        }
                         end = flow;
                         break;
                     }
@@ -106,20 +121,35 @@ impl Invocation<'_, '_> {
                 Ok(end)
             }
             LoopKind::Rows { statement, targets } => {
-                let mut rows = Gathered::default();
-                self.run_statement(ctx, statement, &mut rows, site)?;
-                self.over_rows(ctx, looping, rows, statement.compiled.columns.len(), targets, site)
+                let rows = match self.resumed_rows() {
+                    Some(rows) => rows,
+                    None => {
+                        let mut rows = Gathered::default();
+                        self.run_statement(ctx, statement, &mut rows, site)?;
+                        RowsLeft::of(rows, statement.compiled.columns.len())
+                    }
+                };
+                self.over_rows(ctx, looping, rows, targets, site)
             }
             LoopKind::DynamicRows { plan } => {
-                let mut rows = Gathered::default();
-                let (_, width) = self.run_dynamic(ctx, plan, &mut rows, site)?;
+                let rows = match self.resumed_rows() {
+                    Some(rows) => rows,
+                    None => {
+                        let mut rows = Gathered::default();
+                        let (_, width) = self.run_dynamic(ctx, plan, &mut rows, site)?;
+                        RowsLeft::of(rows, width)
+                    }
+                };
                 let targets = plan.into.as_ref().map(|into| &into.targets);
                 match targets {
-                    Some(targets) => self.over_rows(ctx, looping, rows, width, targets, site),
+                    Some(targets) => self.over_rows(ctx, looping, rows, targets, site),
                     None => Ok(Flow::Next),
                 }
             }
             LoopKind::Array { array, slice, targets } => {
+                if let Some((array, round)) = self.resumed_array() {
+                    return self.over_array(ctx, looping, (&array, round), *slice, targets, site);
+                }
                 let value = array(ctx).map_err(|e| self.at(e, site))?;
                 let Datum::Array(array) = value else {
                     let error = SqlError::new(
@@ -128,7 +158,7 @@ impl Invocation<'_, '_> {
                     );
                     return Err(self.at(error.into(), site));
                 };
-                self.over_array(ctx, looping, &array, *slice, targets, site)
+                self.over_array(ctx, looping, (&array, 0), *slice, targets, site)
             }
         }
     }
@@ -162,19 +192,25 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         looping: &Looping,
-        rows: Gathered,
-        width: usize,
+        mut rows: RowsLeft,
         targets: &Targets,
         site: Site,
     ) -> ExecResult<Flow> {
         let mut budget = Budget(0);
-        let count = rows.rows as u64;
-        let mut values = rows.values;
+        let count = rows.count as u64;
+        let width = rows.width;
         let mut end = Flow::Next;
-        for at in 0..rows.rows {
-            let row = &mut values[at * width..(at + 1) * width];
-            store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+        for at in rows.at..rows.count {
+            if !self.resuming {
+                let row = &mut rows.values[at * width..(at + 1) * width];
+                store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+            }
             if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                if matches!(flow, Flow::Pause(_)) {
+                    rows.at = at;
+                    self.places.push(Resume::Rows(Box::new(rows)));
+                    return Ok(flow);
+                }
                 end = flow;
                 break;
             }
@@ -193,7 +229,7 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         looping: &Looping,
-        array: &Arc<Array>,
+        (array, from): (&Arc<Array>, usize),
         slice: u32,
         targets: &Targets,
         site: Site,
@@ -209,9 +245,9 @@ impl Invocation<'_, '_> {
         let inner: &[Dimension] = &array.dimensions[array.dimensions.len().saturating_sub(slice)..];
         let size: usize = inner.iter().map(|d| d.length).product();
         let mut budget = Budget(0);
-        let mut rounds = 0;
+        let mut rounds = from as u64;
         let mut end = Flow::Next;
-        for values in array.values.chunks(size.max(1)) {
+        for values in array.values.chunks(size.max(1)).skip(from) {
             rounds += 1;
             let value = match slice {
                 0 => values[0].clone(),
@@ -221,8 +257,14 @@ impl Invocation<'_, '_> {
                     values: values.to_vec(),
                 })),
             };
-            store_row(ctx, targets, &mut [value]).map_err(|e| self.at(e, site))?;
+            if !self.resuming {
+                store_row(ctx, targets, &mut [value]).map_err(|e| self.at(e, site))?;
+            }
             if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
+                if matches!(flow, Flow::Pause(_)) {
+                    self.places.push(Resume::Array(array.clone(), rounds as usize - 1));
+                    return Ok(flow);
+                }
                 end = flow;
                 break;
             }

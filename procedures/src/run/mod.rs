@@ -6,6 +6,7 @@
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes
 //! - [`raise`]     RAISE, ASSERT, diagnostics
+//! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on
 //!
 //! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
 //! out, at the statement where they arose: the good path pays nothing for them.
@@ -15,6 +16,7 @@
 
 mod loops;
 pub mod operation;
+pub mod pause;
 mod raise;
 mod rows;
 
@@ -27,6 +29,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use crate::plpgsql::ast::Condition;
 use crate::plpgsql::conditions;
 use operation::*;
+use pause::{Paused, Resume};
 pub use rows::Row;
 
 /// How deep routines may call each other.
@@ -41,6 +44,9 @@ pub(crate) enum Flow {
     /// CONTINUE of the loop with this number.
     Continue(u32),
     Return,
+    /// The transaction ends here (COMMIT if set): each statement around leaves its place in
+    /// [`Invocation::places`].
+    Pause(bool),
 }
 
 /// One call of a routine.
@@ -55,16 +61,35 @@ pub(crate) struct Invocation<'p, 's> {
     pub sent: u64,
     /// Lent to statements with INTO.
     pub buffer: Vec<Datum>,
+    /// Where the run stands, innermost first: filled as it stops, emptied as it goes on.
+    pub places: Vec<Resume>,
+    /// Whether it is on its way back to where it stopped.
+    pub resuming: bool,
 }
 
 impl Program {
-    /// Runs the routine on its arguments; result rows go to `sink`.
+    /// Runs the routine on its arguments, in one transaction; result rows go to `sink`.
     pub fn invoke(
         &self,
         ctx: &mut ExecContext<'_, '_>,
         args: &[Datum],
         sink: &mut dyn RowSink,
     ) -> ExecResult<()> {
+        let may_end = std::mem::replace(&mut ctx.may_end, false);
+        let result = self.invoke_until_pause(ctx, args, sink, None);
+        ctx.may_end = may_end;
+        result.map(drop)
+    }
+
+    /// Runs the routine until it ends, or ends its transaction where [`ExecContext::may_end`]
+    /// lets it; goes on from `paused` if it has stopped before.
+    pub fn invoke_until_pause(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        args: &[Datum],
+        sink: &mut dyn RowSink,
+        paused: Option<Paused>,
+    ) -> ExecResult<Option<Paused>> {
         if ctx.depth >= DEPTH_MAX {
             return Err(ExecError::Sql(
                 SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
@@ -77,20 +102,34 @@ impl Program {
                 let row: Row = std::iter::repeat_n(Datum::Null, self.width.max(1) as usize).collect();
                 let _: ControlFlow<()> = sink.row(&row)?;
             }
-            return Ok(());
+            return Ok(None);
         }
-        let mut frame = Vec::with_capacity(self.registers as usize);
-        self.store_arguments(args, &mut frame);
-        frame.resize(self.registers as usize, Datum::Null);
-        frame[self.found as usize] = Datum::Bool(false);
+        let mut invocation = Invocation {
+            program: self,
+            sink,
+            row_count: 0,
+            errors: Vec::new(),
+            sent: 0,
+            buffer: Vec::new(),
+            places: Vec::new(),
+            resuming: false,
+        };
+        let frame = match paused {
+            Some(paused) => invocation.go_on(paused),
+            None => {
+                let mut frame = Vec::with_capacity(self.registers as usize);
+                self.store_arguments(args, &mut frame);
+                frame.resize(self.registers as usize, Datum::Null);
+                frame[self.found as usize] = Datum::Bool(false);
+                frame
+            }
+        };
         let outer = std::mem::replace(&mut ctx.variables, frame);
         ctx.depth += 1;
-        let mut invocation =
-            Invocation { program: self, sink, row_count: 0, errors: Vec::new(), sent: 0, buffer: Vec::new() };
         let result = invocation.routine(ctx);
         ctx.depth -= 1;
-        ctx.variables = outer;
-        result
+        let frame = std::mem::replace(&mut ctx.variables, outer);
+        Ok(result?.map(|commit| invocation.stop(commit, frame)))
     }
 
     fn store_arguments(&self, args: &[Datum], frame: &mut Vec<Datum>) {
@@ -115,9 +154,13 @@ impl Program {
 }
 
 impl Invocation<'_, '_> {
-    fn routine(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    /// Runs the body; answers whether it stopped to end the transaction, and with COMMIT.
+    fn routine(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<bool>> {
         let program = self.program;
         let flow = self.operation(ctx, &program.body)?;
+        if let Flow::Pause(commit) = flow {
+            return Ok(Some(commit));
+        }
         if flow != Flow::Return {
             match program.at_end {
                 AtEnd::Nothing => {}
@@ -133,7 +176,7 @@ impl Invocation<'_, '_> {
                 }
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     pub(crate) fn send(&mut self, row: &[Datum]) -> ExecResult<()> {
@@ -155,9 +198,13 @@ impl Invocation<'_, '_> {
         ctx: &mut ExecContext<'_, '_>,
         operations: &[Operation],
     ) -> ExecResult<Flow> {
-        for operation in operations {
+        let from = if self.resuming { self.place_in_list() } else { 0 };
+        for (at, operation) in operations.iter().enumerate().skip(from) {
             let flow = self.operation(ctx, operation)?;
             if flow != Flow::Next {
+                if matches!(flow, Flow::Pause(_)) {
+                    self.places.push(Resume::At(at));
+                }
                 return Ok(flow);
             }
         }
@@ -197,17 +244,19 @@ impl Invocation<'_, '_> {
                     .map_err(|e| self.at(e, site))?;
             }
             OperationKind::If { arms, otherwise } => {
-                for (condition, body) in arms {
-                    if is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
-                        return self.operations(ctx, body);
+                let from = if self.resuming { self.place_in_list() } else { 0 };
+                for (arm, (condition, body)) in arms.iter().enumerate().skip(from) {
+                    if self.resuming || is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                        return self.arm(ctx, arm, body);
                     }
                 }
-                return self.operations(ctx, otherwise);
+                return self.arm(ctx, arms.len(), otherwise);
             }
             OperationKind::Sequence(body) => return self.operations(ctx, body),
             OperationKind::Block { number, body, handlers } => {
                 return self.block(ctx, *number, body, handlers.as_ref());
             }
+            OperationKind::EndTransaction { commit } => return self.end_transaction(ctx, *commit, site),
             OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
             OperationKind::Leave { exit, target, when } => {
                 if let Some(when) = when
@@ -252,8 +301,8 @@ impl Invocation<'_, '_> {
                 self.run_statement(ctx, statement, &mut counted, site)?;
                 self.set_found(ctx, counted.0);
             }
-            OperationKind::Call { routine, args, targets } => {
-                self.call(ctx, routine.as_ref(), args, targets.as_ref(), site)?;
+            OperationKind::Call { routine, args, targets, text } => {
+                return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
             OperationKind::Dynamic(dynamic) => self.dynamic(ctx, dynamic, site)?,
             OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
@@ -330,15 +379,21 @@ impl Invocation<'_, '_> {
         body: &[Operation],
         handlers: &Handlers,
     ) -> ExecResult<Flow> {
+        if self.resuming {
+            return self.resumed_handler(ctx, handlers);
+        }
         let savepoint = ctx.txn.savepoint();
         let depth = ctx.depth;
-        let error = match self.operations(ctx, body) {
+        ctx.subtransactions += 1;
+        let result = self.operations(ctx, body);
+        ctx.subtransactions -= 1;
+        let error = match result {
             Err(ExecError::Sql(error)) => error,
             other => return other,
         };
         let code = error.state();
-        let handler = handlers.handlers.iter().find(|h| h.conditions.iter().any(|c| catches(*c, code)));
-        let Some(handler) = handler else {
+        let catching = |h: &HandlerPlan| h.conditions.iter().any(|c| catches(*c, code));
+        let Some(number) = handlers.handlers.iter().position(catching) else {
             return Err(ExecError::Sql(error));
         };
         ctx.txn.rollback_to(savepoint);
@@ -346,9 +401,7 @@ impl Invocation<'_, '_> {
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
         ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());
         self.errors.push(error);
-        let flow = self.operations(ctx, &handler.body);
-        self.errors.pop();
-        flow
+        self.handler(ctx, handlers, number)
     }
 
     pub(crate) fn set_found(&mut self, ctx: &mut ExecContext<'_, '_>, rows: u64) {

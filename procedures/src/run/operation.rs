@@ -212,6 +212,8 @@ pub enum OperationKind {
         routine: Arc<dyn CompiledRoutine>,
         args: Vec<Compiled>,
         targets: Option<Targets>,
+        /// As written.
+        text: Box<str>,
     },
     Dynamic(Box<DynamicPlan>),
     Raise(Box<RaisePlan>),
@@ -222,6 +224,10 @@ pub enum OperationKind {
     GetDiagnostics {
         items: Vec<(DiagnosticTarget, Diagnostic)>,
         stacked: bool,
+    },
+    /// COMMIT or ROLLBACK.
+    EndTransaction {
+        commit: bool,
     },
     /// A statement that could not be bound.
     Fail {

@@ -1,6 +1,7 @@
 //! SQL statements of a body: where their rows go.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::{Array, Datum, Dimension};
@@ -9,7 +10,9 @@ use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
 use super::operation::*;
-use super::{Invocation, null_refused};
+use super::pause::Resume;
+use super::{Flow, Invocation, null_refused};
+use crate::registry::program_of;
 
 /// A row on its way between a statement and registers.
 pub type Row = SmallVec<[Datum; 8]>;
@@ -210,21 +213,32 @@ impl Invocation<'_, '_> {
     pub(super) fn call(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        routine: &dyn CompiledRoutine,
+        routine: &Arc<dyn CompiledRoutine>,
         args: &[Compiled],
-        targets: Option<&Targets>,
+        (targets, text): (Option<&Targets>, &str),
         site: Site,
-    ) -> ExecResult<()> {
+    ) -> ExecResult<Flow> {
         let mut values = Row::new();
-        for arg in args {
-            values.push(arg(ctx).map_err(|e| self.at(e, site))?);
+        let paused = self.resumed_call();
+        if paused.is_none() {
+            for arg in args {
+                values.push(arg(ctx).map_err(|e| self.at(e, site))?);
+            }
         }
         let mut first = FirstRow::new(u64::MAX, Vec::new());
-        routine.call(ctx, &values, &mut first).map_err(|e| self.at(e, site))?;
+        let program = program_of(routine).map_err(|e| self.at(e.into(), site))?;
+        let paused = program
+            .invoke_until_pause(ctx, &values, &mut first, paused)
+            .map_err(|e| self.in_statement(e, Some(text), site))?;
+        if let Some(paused) = paused {
+            let commit = paused.commit;
+            self.places.push(Resume::Call(Box::new(paused)));
+            return Ok(Flow::Pause(commit));
+        }
         if let Some(targets) = targets {
             store_row(ctx, targets, &mut first.row).map_err(|e| self.at(e, site))?;
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// EXECUTE.

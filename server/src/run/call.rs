@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use archipel_engine::{ClaimSet, RoutingTable};
 use archipel_planner::bound::{BoundCall, BoundExpr};
-use archipel_planner::native::{
-    CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, RowSink, compile_expr,
-};
+use archipel_planner::native::{CompileEnv, CompiledExpr, ExecContext, ExecResult, RowSink, compile_expr};
 use archipel_planner::route::{RouteInputs, evaluate, is_row_free};
 use archipel_procedures::Program as RoutineProgram;
+use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
@@ -70,13 +69,21 @@ impl CallPlan {
         self.program.predict(&args, functions, host, &host.server.engine, routing, claims);
     }
 
-    /// Evaluates the arguments and runs the routine.
-    pub fn run(&self, context: &mut ExecContext<'_, '_>, sink: &mut dyn RowSink) -> ExecResult<()> {
+    /// Evaluates the arguments and runs the routine, or goes on with it where it ended its last
+    /// transaction; answers where it ends this one, unless it is over.
+    pub fn run(
+        &self,
+        context: &mut ExecContext<'_, '_>,
+        sink: &mut dyn RowSink,
+        paused: Option<Paused>,
+    ) -> ExecResult<Option<Paused>> {
         let mut args = Vec::with_capacity(self.compiled.len());
-        for argument in &self.compiled {
-            args.push(argument(context)?);
+        if paused.is_none() {
+            for argument in &self.compiled {
+                args.push(argument(context)?);
+            }
         }
-        self.program.call(context, &args, sink)
+        self.program.invoke_until_pause(context, &args, sink, paused)
     }
 }
 

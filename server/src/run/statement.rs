@@ -8,6 +8,7 @@ use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
+use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -44,6 +45,12 @@ pub struct StatementRun {
     pub constraints: Option<Arc<ConstraintModes>>,
     /// What COMMIT has to check.
     pub deferred: Vec<DeferredCheck>,
+    /// Whether a procedure may end the transaction.
+    pub may_end: bool,
+    /// Where the procedure goes on after it ended its last transaction.
+    pub resume: Option<Paused>,
+    /// Where it ends this one: the run is to be committed or undone, and to go on from there.
+    pub paused: Option<Paused>,
 }
 
 impl StatementRun {
@@ -58,6 +65,7 @@ impl StatementRun {
         context.params = std::mem::take(&mut self.params);
         context.read_only = self.read_only;
         context.constraints = self.constraints.clone();
+        context.may_end = self.may_end;
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -67,7 +75,16 @@ impl StatementRun {
         };
         let done = match &self.plan.code {
             Code::Native(compiled) => compiled.run(&mut context, &mut sink),
-            Code::Call(call) => call.run(&mut context, &mut sink).map(|()| sink.rows),
+            Code::Call(call) => {
+                call.run(&mut context, &mut sink, self.resume.clone()).and_then(|paused| {
+                    self.paused = paused;
+                    match &self.paused {
+                        // The engine undoes what aborts: ROLLBACK.
+                        Some(Paused { commit: false, .. }) => Err(Stop::Abort.into()),
+                        _ => Ok(sink.rows),
+                    }
+                })
+            }
         };
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
@@ -106,6 +123,7 @@ impl Program for StatementRun {
         self.notices.clear();
         self.sequences.clear();
         self.deferred.clear();
+        self.paused = None;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

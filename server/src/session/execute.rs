@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use archipel_engine::id::TxnId;
+use archipel_engine::id::{Epoch, TxnId};
 use archipel_engine::txn::{Interactive, Isolation, WaitEdge};
 use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions, Wait, WaitOn};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::analytic::Analytic;
@@ -176,7 +176,8 @@ impl Session {
                 Analytic::Native(back) => params = back,
             }
         }
-        let run = self.statement_run(plan, params, rows_to);
+        let mut run = self.statement_run(plan, params, rows_to);
+        run.may_end = alone && !self.transaction.is_open();
         self.run_to_end(prepared, run).await.map(|(ran, _)| ran)
     }
 
@@ -186,8 +187,13 @@ impl Session {
         prepared: &Arc<Prepared>,
         run: StatementRun,
     ) -> Result<(Ran, Vec<Vec<Datum>>)> {
-        let host = run.host.clone();
-        let ran = self.run_until_done(prepared, run).await?;
+        let (ran, host) = self.run_until_done(prepared, run).await?;
+        self.run_asked_for(&host).await?;
+        Ok(ran)
+    }
+
+    /// Runs what functions of a statement asked for beside it.
+    async fn run_asked_for(&mut self, host: &Host) -> Result<()> {
         let calls = std::mem::take(&mut *host.pending_definitions.lock());
         if !calls.is_empty() {
             self.run_pending_definitions(calls).await?;
@@ -196,7 +202,7 @@ impl Session {
         for change in changes {
             self.run_repartition(change).await?;
         }
-        Ok(ran)
+        Ok(())
     }
 
     /// Splits, merges or moves partitions, by hand: no part of any transaction.
@@ -214,13 +220,20 @@ impl Session {
         &mut self,
         prepared: &Arc<Prepared>,
         mut run: StatementRun,
-    ) -> Result<(Ran, Vec<Vec<Datum>>)> {
+    ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
         let mut prepared = prepared.clone();
-        for _ in 0..RECOMPILES_MAX {
+        let mut recompiles = 0;
+        while recompiles < RECOMPILES_MAX {
             let (finished, outcome) = self.submit(run).await;
             run = finished;
             match outcome.result {
-                Err(Stop::Recompile) => {
+                Ok(()) | Err(Stop::Abort) if run.paused.is_some() && run.error.is_none() => {
+                    self.next_transaction(&mut run, outcome.depends_on).await?;
+                    recompiles = 0;
+                }
+                // A call that has committed part of its work goes on as it was compiled.
+                Err(Stop::Recompile) if run.resume.is_none() => {
+                    recompiles += 1;
                     prepared = match self.renew(&prepared) {
                         Ok(renewed) => renewed,
                         Err(error) => {
@@ -234,7 +247,11 @@ impl Session {
                     }
                     run.host = self.host();
                 }
-                _ => return self.finish_run(run, outcome),
+                Err(Stop::Recompile) => break,
+                _ => {
+                    let host = run.host.clone();
+                    return Ok((self.finish_run(run, outcome)?, host));
+                }
             }
         }
         run.out.truncate(run.mark);
@@ -243,6 +260,34 @@ impl Session {
             SqlState::OBJECT_IN_USE,
             "the definitions this statement uses changed while it ran, again and again",
         ))
+    }
+
+    /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
+    /// made ready to go on.
+    async fn next_transaction(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
+        let paused = run.paused.take();
+        let committed = paused.as_ref().is_some_and(|paused| paused.commit);
+        run.resume = paused;
+        run.out.truncate(run.mark);
+        self.output = Output::from_messages(std::mem::take(&mut run.out));
+        for notice in std::mem::take(&mut run.notices) {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
+        self.depend_on(depends_on);
+        self.remember_sequences(&std::mem::take(&mut run.sequences));
+        let host = run.host.clone();
+        if committed {
+            self.apply_settings(&host)?;
+            self.run_asked_for(&host).await?;
+            self.change_settings(|all| {
+                all.commit();
+                Ok(())
+            })?;
+        }
+        run.host = self.host();
+        run.out = self.output.take();
+        run.mark = run.out.len();
+        Ok(())
     }
 
     /// Prepares a statement again after the engine found its plan outdated.
@@ -277,6 +322,9 @@ impl Session {
             error: None,
             constraints: self.transaction.constraint_modes(),
             deferred: Vec::new(),
+            may_end: false,
+            resume: None,
+            paused: None,
         }
     }
 
@@ -419,18 +467,29 @@ impl Session {
                 _ => self.stop_error(stop),
             });
         }
-        if let Some((last, _)) = run.sequences.last() {
+        self.remember_sequences(&run.sequences);
+        self.transaction.add_deferred(std::mem::take(&mut run.deferred));
+        self.apply_settings(&run.host)?;
+        Ok((Ran { rows: run.rows }, run.kept))
+    }
+
+    /// What `nextval` gave, for `currval` and `lastval`.
+    fn remember_sequences(&mut self, sequences: &[(Oid, i64)]) {
+        if let Some((last, _)) = sequences.last() {
             let mut values = self.memory.sequence_values.lock();
-            values.extend(run.sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
+            values.extend(sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
             *self.memory.last_sequence.lock() = Some(last.0);
         }
-        self.transaction.add_deferred(std::mem::take(&mut run.deferred));
-        let pending = std::mem::take(&mut *run.host.pending.lock());
+    }
+
+    /// Settings that functions of a statement changed.
+    fn apply_settings(&mut self, host: &Host) -> Result<()> {
+        let pending = std::mem::take(&mut *host.pending.lock());
         for change in pending {
             let local = change.local && self.transaction.is_open();
             self.change_settings(|all| all.set(&change.name, Some(&change.value), local))?;
         }
-        Ok((Ran { rows: run.rows }, run.kept))
+        Ok(())
     }
 
     /// The SQL error of a program the engine stopped.

@@ -88,7 +88,8 @@ impl Session {
             session_dependent: true,
             pace: Default::default(),
         });
-        let run = self.statement_run(plan, Vec::new(), RowsTo::Nowhere);
+        let mut run = self.statement_run(plan, Vec::new(), RowsTo::Nowhere);
+        run.may_end = alone && !self.transaction.is_open();
         self.run_to_end(&prepared, run).await.map(|_| ())
     }
 }

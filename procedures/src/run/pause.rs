@@ -1,0 +1,204 @@
+//! COMMIT and ROLLBACK in a procedure: a call that runs as several transactions.
+//!
+//! A transaction of the engine is one run of a program, from its claims to its commit point. A
+//! procedure that ends its transaction therefore stops: on the way out each statement around the
+//! COMMIT leaves its place in [`Invocation::places`] (which statement of a list, which round of
+//! a loop), and the registers are kept. The server commits or undoes what has run and runs the
+//! call again from [`Paused`]: on the way in each statement takes its place from there until the
+//! COMMIT itself is reached, which is passed then. Each of the transactions is a one-shot as
+//! long as it can be one, and may be run again from its own beginning, since [`Paused`] is
+//! copied at each run.
+//!
+//! A block with an EXCEPTION clause is one subtransaction, so its body cannot end the
+//! transaction; its handlers can. The rows a FOR loop is over were read before its first round
+//! and outlive the transaction, as PostgreSQL's loops over held cursors do.
+
+use std::sync::Arc;
+
+use archipel_planner::native::{ExecContext, ExecResult};
+use archipel_sql::datum::{Array, Datum};
+use archipel_sql::error::{SqlError, SqlState};
+
+use super::operation::{Handlers, Operation, Site};
+use super::rows::Gathered;
+use super::{Flow, Invocation};
+
+/// A call that has ended its transaction and wants to go on.
+#[derive(Clone, Debug)]
+pub struct Paused {
+    /// COMMIT, or else ROLLBACK.
+    pub commit: bool,
+    frame: Vec<Datum>,
+    places: Vec<Resume>,
+    errors: Vec<SqlError>,
+    row_count: u64,
+    sent: u64,
+}
+
+/// The place of one statement around the one that ended the transaction.
+#[derive(Clone, Debug)]
+pub(crate) enum Resume {
+    /// The statement of a list, or the arm of an IF.
+    At(usize),
+    /// The handler of a block.
+    Handler(usize),
+    /// The round of a FOR loop over integers.
+    Counter { at: i32, upper: i32, step: i32 },
+    /// Of a loop over rows.
+    Rows(Box<RowsLeft>),
+    /// Of a loop over an array.
+    Array(Arc<Array>, usize),
+    /// Another procedure.
+    Call(Box<Paused>),
+}
+
+/// The rows of a loop, and which one it is at.
+#[derive(Clone, Debug)]
+pub(crate) struct RowsLeft {
+    pub values: Vec<Datum>,
+    pub width: usize,
+    pub count: usize,
+    pub at: usize,
+}
+
+impl RowsLeft {
+    pub(super) fn of(rows: Gathered, width: usize) -> RowsLeft {
+        RowsLeft { values: rows.values, width, count: rows.rows, at: 0 }
+    }
+}
+
+fn refused(message: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_TRANSACTION_TERMINATION, message)
+}
+
+impl Invocation<'_, '_> {
+    /// What is needed to go on.
+    pub(super) fn stop(self, commit: bool, frame: Vec<Datum>) -> Paused {
+        Paused {
+            commit,
+            frame,
+            places: self.places,
+            errors: self.errors,
+            row_count: self.row_count,
+            sent: self.sent,
+        }
+    }
+
+    /// Goes on: answers the registers.
+    pub(super) fn go_on(&mut self, paused: Paused) -> Vec<Datum> {
+        self.places = paused.places;
+        self.errors = paused.errors;
+        self.row_count = paused.row_count;
+        self.sent = paused.sent;
+        self.resuming = true;
+        paused.frame
+    }
+
+    /// COMMIT or ROLLBACK: stops there, or passes it when it comes back to it.
+    pub(super) fn end_transaction(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        commit: bool,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        if self.resuming {
+            self.resuming = false;
+            return Ok(Flow::Next);
+        }
+        let problem = if !ctx.may_end {
+            "invalid transaction termination"
+        } else if ctx.subtransactions == 0 {
+            return Ok(Flow::Pause(commit));
+        } else if commit {
+            "cannot commit while a subtransaction is active"
+        } else {
+            "cannot roll back while a subtransaction is active"
+        };
+        Err(self.at(refused(problem).into(), site))
+    }
+
+    /// The statement of a list, or the arm of an IF, to go on with.
+    #[cold]
+    pub(super) fn place_in_list(&mut self) -> usize {
+        match self.places.pop() {
+            Some(Resume::At(at)) => at,
+            _ => 0,
+        }
+    }
+
+    /// An arm of an IF.
+    pub(super) fn arm(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        arm: usize,
+        body: &[Operation],
+    ) -> ExecResult<Flow> {
+        let flow = self.operations(ctx, body)?;
+        if matches!(flow, Flow::Pause(_)) {
+            self.places.push(Resume::At(arm));
+        }
+        Ok(flow)
+    }
+
+    /// The handler with this number, its error on top of [`Invocation::errors`].
+    pub(super) fn handler(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        handlers: &Handlers,
+        number: usize,
+    ) -> ExecResult<Flow> {
+        let flow = self.operations(ctx, &handlers.handlers[number].body);
+        if matches!(flow, Ok(Flow::Pause(_))) {
+            self.places.push(Resume::Handler(number));
+        } else {
+            self.errors.pop();
+        }
+        flow
+    }
+
+    /// Only a handler can have ended the transaction.
+    #[cold]
+    pub(super) fn resumed_handler(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        handlers: &Handlers,
+    ) -> ExecResult<Flow> {
+        match self.places.pop() {
+            Some(Resume::Handler(number)) => self.handler(ctx, handlers, number),
+            _ => Err(SqlError::internal("a block without a handler to go on with").into()),
+        }
+    }
+
+    /// Where a loop over integers goes on: the counter, its end and its step.
+    pub(super) fn resumed_counter(&mut self) -> Option<(i32, i32, i32)> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::Counter { at, upper, step } => Some((at, upper, step)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn resumed_rows(&mut self) -> Option<RowsLeft> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::Rows(rows) => Some(*rows),
+            _ => None,
+        }
+    }
+
+    pub(super) fn resumed_array(&mut self) -> Option<(Arc<Array>, usize)> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::Array(array, round) => Some((array, round)),
+            _ => None,
+        }
+    }
+
+    /// The procedure to go back into. Whoever is inside of it has come back to its COMMIT.
+    pub(super) fn resumed_call(&mut self) -> Option<Paused> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::Call(paused) => {
+                self.resuming = false;
+                Some(*paused)
+            }
+            _ => None,
+        }
+    }
+}
