@@ -1,13 +1,14 @@
 //! The engine's front: open, submit, begin, snapshot, views.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 mod checkpoint;
+mod follow;
 mod history;
 mod indexing;
 mod open;
@@ -16,6 +17,7 @@ mod restart;
 mod shared;
 mod views;
 
+pub use follow::{TopologyChange, TopologyListener};
 pub use history::{CheckpointReason, CheckpointState, CheckpointView};
 pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
 pub use restart::RecoverySpeed;
@@ -34,6 +36,7 @@ use crate::snapshot::Snapshot;
 use crate::storage::KeyBuf;
 use crate::submission::{Pending, Submission};
 use crate::table::TableMeta;
+use crate::topology::mask::{bind_thread, this_thread};
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
     Commit, Interactive, InteractiveSavepoint, InteractiveState, Isolation, LockWait, NextValue, PreSplit,
@@ -279,17 +282,30 @@ impl Engine {
         crate::monitor::tick(&self.shared)
     }
 
-    /// The executors.
+    /// The executors that have a core, or had one.
     pub fn executors(&self) -> Vec<ExecutorInfo> {
-        self.shared.executors.iter().map(|executor| executor.info()).collect()
+        self.shared.executors().iter().map(|executor| executor.info()).collect()
+    }
+
+    /// How many executors have a core.
+    pub fn active_executors(&self) -> usize {
+        self.shared.active_count()
+    }
+
+    /// How many executors there may ever be; their numbers are below.
+    pub fn executors_max(&self) -> usize {
+        self.shared.seats().len()
     }
 
     /// Takes the handle of an executor, for the thread that will drive it; `None` if somebody
     /// drives it already.
     pub fn attach_executor(&self, id: ExecutorId) -> Option<ExecutorHandle> {
-        let executor = self.shared.executors.get(usize::from(id.0))?;
-        let taken = executor.driven.swap(true, Ordering::SeqCst);
-        (!taken).then(|| ExecutorHandle { shared: self.shared.clone(), id })
+        let executor = self.shared.seats().get(usize::from(id.0))?;
+        if !executor.begin_driving() {
+            return None;
+        }
+        self.shared.take_over(id);
+        Some(ExecutorHandle::new(self.shared.clone(), id))
     }
 
     /// Starts an executor's thread, pinned to its core, and calls `body` on it.
@@ -301,13 +317,15 @@ impl Engine {
         let handle = self.attach_executor(id).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::AlreadyExists, "the executor is driven already")
         })?;
-        let core = self.shared.executors[usize::from(id.0)].core;
+        let executor = self.shared.seats()[usize::from(id.0)].clone();
         let pin = self.shared.config.pin_threads;
         self.shared.spawn.spawn(
             format!("executor-{id}"),
             Box::new(move || {
-                if let (true, Some(core)) = (pin, core) {
-                    pin_to_core(core);
+                executor.set_thread(this_thread());
+                if let (true, Some(core)) = (pin, executor.core()) {
+                    // A refusal (a smaller cpuset) leaves the thread where it is.
+                    bind_thread(0, &BTreeSet::from([core]));
                 }
                 handle.seat();
                 body(handle);
@@ -330,20 +348,6 @@ impl Engine {
     /// as of one moment of the call. It begins with a checkpoint, so that it holds little log.
     pub fn copy_to(&self, directory: &std::path::Path) -> Result<(), OpenError> {
         self.background.copy_to(&self.shared, directory)
-    }
-}
-
-/// Pins the calling thread to one core.
-fn pin_to_core(core: usize) {
-    // SAFETY: `cpu_set_t` is plain data for which zero is valid, and it outlives the call; a
-    // core beyond the set is refused by the check.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if core < libc::CPU_SETSIZE as usize {
-            libc::CPU_SET(core, &mut set);
-            // A refusal (a smaller cpuset) leaves the thread where it is.
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-        }
     }
 }
 

@@ -62,7 +62,7 @@ pub use client::{Client, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
     Interleave, LogView, OpenError, PARTITIONS_PER_EXECUTOR, PartitionView, Point, RecoverySpeed, RouteView,
-    Seams, SubmitOptions,
+    Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};

@@ -27,13 +27,14 @@ use crate::random::{Entropy, SystemEntropy};
 use crate::spawn::{Spawn, SystemSpawn};
 use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
+use crate::topology::Topology;
 use crate::txn::{
     GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, Sequence, SequenceRecord,
     SharedTree, TableRecord, sequence_key,
 };
 
 /// Where an executor lives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutorPlace {
     pub island: IslandId,
     /// The core to pin its thread to.
@@ -45,6 +46,8 @@ pub struct ExecutorPlace {
 pub struct EngineConfig {
     /// One entry an executor; at least one.
     pub executors: Vec<ExecutorPlace>,
+    /// Executors there may be when the machine gains cores; fewer than above count as many.
+    pub executors_max: usize,
     pub pin_threads: bool,
     /// Rows and keys beyond this are refused with [`crate::Stop::OutOfMemory`].
     pub max_memory_bytes: i64,
@@ -88,6 +91,7 @@ impl Default for EngineConfig {
     fn default() -> Self {
         Self {
             executors: vec![ExecutorPlace { island: IslandId(0), core: None }],
+            executors_max: 0,
             pin_threads: true,
             max_memory_bytes: 4 << 30,
             one_shot_budget_micros: 20_000,
@@ -135,6 +139,8 @@ pub struct Seams {
     pub entropy: Arc<dyn Entropy>,
     pub spawn: Arc<dyn Spawn>,
     pub interleave: Option<Arc<dyn Interleave>>,
+    /// What the executors follow; without one they stay as configured.
+    pub topology: Option<Arc<dyn Topology>>,
 }
 
 impl Default for Seams {
@@ -144,6 +150,7 @@ impl Default for Seams {
             entropy: Arc::new(SystemEntropy),
             spawn: Arc::new(SystemSpawn),
             interleave: None,
+            topology: None,
         }
     }
 }
@@ -331,7 +338,8 @@ fn rebuild(
         groups.entry(*group).or_default();
     }
 
-    let mut build = Build { executors: config.executors.len(), partitions: Vec::new(), memory_used: 0 };
+    let executors = (0..config.executors.len()).map(|id| ExecutorId(id as u16)).collect();
+    let mut build = Build { executors, partitions: Vec::new(), memory_used: 0 };
     let mut routing = RoutingTable::default();
     routing.version = 1;
     for (group, mut lows) in groups {
@@ -365,6 +373,7 @@ fn rebuild(
         entropy: seams.entropy,
         spawn: seams.spawn,
         interleave: seams.interleave,
+        topology: seams.topology,
         log,
         first_epoch: Epoch(recovered.epoch.0 + 1),
         references: References::new(vector),
@@ -387,7 +396,7 @@ struct LoggedPlace {
 }
 
 struct Build {
-    executors: usize,
+    executors: Vec<ExecutorId>,
     partitions: Vec<PartitionRef>,
     memory_used: i64,
 }
@@ -403,8 +412,8 @@ impl Build {
             // There may be fewer executors than there were.
             let home = place
                 .home
-                .filter(|home| usize::from(*home) < self.executors)
-                .map_or_else(|| fewest_homes(&self.partitions, self.executors, group), ExecutorId);
+                .filter(|home| usize::from(*home) < self.executors.len())
+                .map_or_else(|| fewest_homes(&self.partitions, &self.executors, group), ExecutorId);
             let partition = Partition::leak(id, group, home, data, false);
             partition.set_flags(place.flags);
             self.partitions.push(partition);
@@ -477,6 +486,9 @@ pub(super) struct Background {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// How often the topology is read again: changes are to be followed within two seconds.
+const TOPOLOGY_LOOK: Duration = Duration::from_secs(1);
+
 /// How often the checkpointer looks at the log's length.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 
@@ -511,6 +523,9 @@ impl Background {
             background.spawn_writer(shared)?;
             background.spawn_checkpointer(shared)?;
             background.spawn_monitor(shared)?;
+            if shared.following.is_on() {
+                background.spawn_follower(shared)?;
+            }
         }
         Ok(background)
     }
@@ -574,6 +589,24 @@ impl Background {
                     let pause = crate::monitor::tick(&shared);
                     drop(shared);
                     std::thread::park_timeout(pause);
+                }
+            }),
+        )?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn spawn_follower(&self, shared: &Arc<Shared>) -> Result<(), OpenError> {
+        let (weak, stop) = (Arc::downgrade(shared), self.stop.clone());
+        let thread = shared.spawn.spawn(
+            "topology".to_owned(),
+            Box::new(move || {
+                while !stop.load(Ordering::Acquire) {
+                    std::thread::park_timeout(TOPOLOGY_LOOK);
+                    let Some(shared) = weak.upgrade() else { return };
+                    if !stop.load(Ordering::Acquire) {
+                        super::follow::look_and_tell(&shared);
+                    }
                 }
             }),
         )?;

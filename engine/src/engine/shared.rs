@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use crossbeam::utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 
+use super::follow::Following;
 use super::history::CheckpointHistory;
 use super::open::{EngineConfig, Interleave, Point};
 use super::restart::RestartBound;
@@ -24,6 +25,7 @@ use crate::random::Entropy;
 use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
 use crate::table::{REFERENCE_GROUP, Schema};
+use crate::topology::Topology;
 use crate::txn::{EpochClock, History, References, Sequence, SplitPartition, WaitGraph};
 
 /// See the module.
@@ -54,7 +56,12 @@ pub(crate) struct Shared {
     pub repartitions: History,
     pub monitor: Monitor,
     pub row_ids: Arc<Sequence>,
-    pub executors: Vec<Arc<Executor>>,
+    /// Every executor there may ever be; those below `seats_used` have had a core.
+    executors: Vec<Arc<Executor>>,
+    seats_used: AtomicUsize,
+    /// How many have a core.
+    active: AtomicUsize,
+    pub following: Following,
     /// Moves with every publication of definitions or routing.
     definitions_version: CachePadded<AtomicU64>,
     schema: ArcSwap<Schema>,
@@ -87,6 +94,9 @@ pub const PARTITIONS_PER_EXECUTOR: usize = 4;
 /// cheaper in one piece.
 const SPREAD_ROWS_MIN: u64 = 2_000;
 
+/// No machine has more cores than this.
+const EXECUTORS_MAX: usize = 1 << 13;
+
 /// Rare events, for the views.
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -102,6 +112,7 @@ pub(crate) struct SharedParts {
     pub entropy: Arc<dyn Entropy>,
     pub spawn: Arc<dyn Spawn>,
     pub interleave: Option<Arc<dyn Interleave>>,
+    pub topology: Option<Arc<dyn Topology>>,
     pub log: Arc<Log>,
     pub restart: RestartBound,
     pub first_epoch: Epoch,
@@ -120,10 +131,10 @@ impl Shared {
     pub fn new(parts: SharedParts) -> Arc<Self> {
         let places = parts.config.executors.clone();
         let settings = parts.config.monitor;
-        let executors: Vec<Arc<Executor>> = places
-            .iter()
-            .enumerate()
-            .map(|(at, place)| Arc::new(Executor::new(ExecutorId(at as u16), place.island, place.core)))
+        let now_micros = parts.clock.wall_micros();
+        let seats = parts.config.executors_max.min(EXECUTORS_MAX).max(places.len());
+        let executors: Vec<Arc<Executor>> = (0..seats)
+            .map(|at| Arc::new(Executor::new(ExecutorId(at as u16), places.get(at).copied(), now_micros)))
             .collect();
         let snapshots = Snapshots::new(parts.config.version_memory_max_bytes);
         let memory = MemoryGauge::new(parts.config.max_memory_bytes);
@@ -152,6 +163,9 @@ impl Shared {
             monitor: Monitor::new(settings),
             row_ids: parts.row_ids,
             executors,
+            seats_used: AtomicUsize::new(0),
+            active: AtomicUsize::new(places.len()),
+            following: Following::new(parts.topology),
             definitions_version: CachePadded::new(AtomicU64::new(1)),
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
@@ -169,11 +183,41 @@ impl Shared {
             starved: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         });
-        for executor in &shared.executors {
-            shared.log.subscribe(executor.clone());
-        }
+        shared.use_seats(places.len());
         shared.log.subscribe(Arc::new(DurableChange(Arc::downgrade(&shared))));
         shared
+    }
+
+    /// The executors that have, or once had, a core.
+    pub fn executors(&self) -> &[Arc<Executor>] {
+        &self.executors[..self.seats_used.load(Ordering::Acquire)]
+    }
+
+    /// Every executor there may ever be.
+    pub fn seats(&self) -> &[Arc<Executor>] {
+        &self.executors
+    }
+
+    /// Those that have a core.
+    pub fn active(&self) -> Vec<ExecutorId> {
+        self.executors().iter().filter(|executor| executor.is_active()).map(|executor| executor.id).collect()
+    }
+
+    /// How many executors have a core; at least one.
+    pub fn active_count(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many executors have a core now, and tells the log of new ones.
+    pub fn use_seats(&self, active: usize) {
+        self.active.store(active, Ordering::Relaxed);
+        let used = self.seats_used.load(Ordering::Acquire);
+        let last = self.executors.iter().rposition(|executor| executor.is_active());
+        let now = last.map_or(0, |last| last + 1).max(used);
+        for executor in &self.executors[used..now] {
+            self.log.subscribe(executor.clone());
+        }
+        self.seats_used.store(now, Ordering::Release);
     }
 
     /// Lets the simulator come between.
@@ -219,7 +263,7 @@ impl Shared {
     pub fn new_partition(&self, group: GroupId, data: PartitionData) -> PartitionRef {
         let id = PartitionId(self.next_partition.fetch_add(1, Ordering::Relaxed));
         let mut partitions = self.partitions.lock();
-        let home = fewest_homes(&partitions, self.executors.len(), group);
+        let home = fewest_homes(&partitions, &self.active(), group);
         let partition = Partition::leak(id, group, home, data, true);
         partitions.push(partition);
         partition
@@ -284,19 +328,24 @@ impl Shared {
     /// its core while it holds a claim stalls the partition.
     pub fn may_run_here(&self, worker: &Worker, held: &[PartitionRef]) -> bool {
         match worker.island {
-            None => held.iter().all(|partition| !self.home_of(partition).driven.load(Ordering::Relaxed)),
+            None => held.iter().all(|partition| {
+                let home = self.home_of(partition);
+                !home.is_served() && self.stand_in(home).is_none()
+            }),
             Some(island) => {
                 held.iter().all(|partition| {
-                    partition.group == REFERENCE_GROUP || self.home_of(partition).island == island
+                    partition.group == REFERENCE_GROUP || self.home_of(partition).island() == island
                 }) || held.len() > 1
             }
         }
     }
 
-    /// Whether a thread drives this executor; or none drives any, and whoever waits serves.
+    /// Whether a thread with a core serves this executor; or none serves any, it has a core, and
+    /// whoever waits serves.
     pub fn is_served(&self, id: ExecutorId) -> bool {
-        let driven = |executor: &Arc<Executor>| executor.driven.load(Ordering::Relaxed);
-        self.executors.get(usize::from(id.0)).is_some_and(driven) || !self.executors.iter().any(driven)
+        let Some(executor) = self.executors().get(usize::from(id.0)) else { return false };
+        let nobody = || !self.executors().iter().any(|executor| executor.is_served());
+        executor.is_served() || executor.is_active() && nobody()
     }
 
     fn home_of(&self, partition: PartitionRef) -> &Executor {
@@ -314,35 +363,51 @@ impl Shared {
     }
 
     /// Puts a held partition with queued work on the list of an executor that will serve it:
-    /// its home, or while no thread drives that (its core is gone), another one, of the same
-    /// island if there is one.
+    /// its home, or while that has no thread or no core, another one, of the same island if
+    /// there is one. See `executor::ready` for why nothing is left behind.
     pub fn make_ready(&self, partition: PartitionRef) {
         let home = self.home_of(partition);
-        let executor = match home.driven.load(Ordering::SeqCst) {
-            true => home,
-            false => self.stand_in(home).unwrap_or(home),
-        };
+        let executor = if home.is_served() { home } else { self.stand_in(home).unwrap_or(home) };
         executor.push(partition);
-        if !executor.driven.load(Ordering::SeqCst) {
+        if !executor.is_served() {
             // It ended just now, and may have handed its list over before the push.
             self.hand_over(executor);
         }
     }
 
-    /// The work of an executor that nobody drives any more goes to others.
+    /// The work of an executor that is not served any more goes to others.
     pub fn hand_over(&self, from: &Executor) {
-        if let Some(to) = self.stand_in(from) {
-            while let Some(partition) = from.pop() {
-                to.push(partition);
+        let mut from = from;
+        while let Some(to) = self.stand_in(from) {
+            let partitions = from.take_all();
+            if partitions.is_empty() {
+                return;
+            }
+            partitions.into_iter().for_each(|partition| to.push(partition));
+            if to.is_served() {
+                return;
+            }
+            from = to;
+        }
+        // No thread has a core: those without one do what there is.
+        if from.ready_len() > 0 {
+            self.executors().iter().filter(|executor| executor.is_driven()).for_each(|it| it.signal());
+        }
+    }
+
+    /// An executor that begins takes over what stands on lists that nobody serves.
+    pub fn take_over(&self, by: ExecutorId) {
+        for executor in self.executors().iter().filter(|executor| executor.id != by) {
+            if !executor.is_served() {
+                self.hand_over(executor);
             }
         }
     }
 
     fn stand_in(&self, gone: &Executor) -> Option<&Executor> {
-        let driven =
-            |executor: &&Arc<Executor>| executor.id != gone.id && executor.driven.load(Ordering::SeqCst);
-        let others = self.executors.iter().filter(driven);
-        others.min_by_key(|executor| executor.island != gone.island).map(|executor| &**executor)
+        let served = |executor: &&Arc<Executor>| executor.id != gone.id && executor.is_served();
+        let others = self.executors().iter().filter(served);
+        others.min_by_key(|executor| executor.island() != gone.island()).map(|executor| &**executor)
     }
 
     /// Enters the queues of all partitions with a ticket for `job`. Partitions that were idle
@@ -367,9 +432,9 @@ impl Shared {
         }
     }
 
-    /// Offers a fan-out to up to `helpers` other executors that are driven.
+    /// Offers a fan-out to up to `helpers` other executors that are served.
     pub fn offer(&self, work: &Arc<FanOut>, helpers: usize) {
-        let asked = self.executors.iter().filter(|executor| executor.driven.load(Ordering::Relaxed));
+        let asked = self.executors().iter().filter(|executor| executor.is_served());
         for executor in asked.take(helpers) {
             executor.ask(work);
         }
@@ -378,27 +443,35 @@ impl Shared {
     /// Work of another executor of the same island.
     pub fn steal(&self, thief: &Executor) -> Option<PartitionRef> {
         let start = usize::from(thief.id.0) + 1;
-        let count = self.executors.len();
-        (0..count - 1)
-            .map(|step| &self.executors[(start + step) % count])
-            .filter(|executor| executor.island == thief.island)
+        let executors = self.executors();
+        let island = thief.island();
+        (0..executors.len() - 1)
+            .map(|step| &executors[(start + step) % executors.len()])
+            .filter(|executor| executor.island() == island)
             .find_map(|executor| executor.pop())
     }
 
     pub fn island_has_work(&self, of: &Executor) -> bool {
-        self.executors.iter().any(|executor| executor.island == of.island && executor.ready_len() > 0)
+        let island = of.island();
+        self.executors().iter().any(|executor| executor.ready_len() > 0 && executor.island() == island)
+    }
+
+    /// Work on the list of an executor that nobody drives. There is some only while no executor
+    /// has both a thread and a core.
+    pub fn orphan(&self) -> Option<PartitionRef> {
+        let mut undriven = self.executors().iter().filter(|executor| !executor.is_driven());
+        undriven.find_map(|executor| executor.pop())
+    }
+
+    pub fn has_orphans(&self) -> bool {
+        self.executors().iter().any(|executor| executor.ready_len() > 0 && !executor.is_driven())
     }
 
     /// Serves one ready partition of an executor that nobody drives; whether there was one.
     pub fn help(self: &Arc<Self>) -> bool {
-        let undriven = self.executors.iter().filter(|executor| !executor.driven.load(Ordering::SeqCst));
-        for executor in undriven {
-            if let Some(partition) = executor.pop() {
-                self.with_worker(|shared, worker| serve(shared, worker, partition));
-                return true;
-            }
-        }
-        false
+        let Some(partition) = self.orphan() else { return false };
+        self.with_worker(|shared, worker| serve(shared, worker, partition));
+        true
     }
 
     /// Takes a sampled look at a held partition: numbers for the views, and whether it has
@@ -416,7 +489,7 @@ impl Shared {
         let (reason, partitions_max) = if largest >= self.config.split_rows {
             ("size", usize::MAX)
         } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group, rows) {
-            ("spread over executors", PARTITIONS_PER_EXECUTOR * self.executors.len())
+            ("spread over executors", PARTITIONS_PER_EXECUTOR * self.active_count())
         } else {
             return;
         };
@@ -436,7 +509,7 @@ impl Shared {
     /// all executors: the group has less than [`PARTITIONS_PER_EXECUTOR`] for each of them, and
     /// this one at least four thirds of its fair share of the rows: two thirds in each half.
     fn spreads(&self, group: GroupId, rows: u64) -> bool {
-        let wanted = PARTITIONS_PER_EXECUTOR * self.executors.len();
+        let wanted = PARTITIONS_PER_EXECUTOR * self.active_count();
         let routing = self.routing.load();
         let routes = routing.routes(group);
         if routes.len() >= wanted {
@@ -453,7 +526,7 @@ impl Shared {
         let executor = worker.executor;
         put(worker);
         match executor.and_then(|id| self.executors.get(usize::from(id.0))) {
-            Some(executor) if executor.driven.load(Ordering::Relaxed) => executor.wait_durable(epoch, waker),
+            Some(executor) if executor.is_driven() => executor.wait_durable(epoch, waker),
             _ => self.durable_waiters.lock().push((epoch, waker)),
         }
     }
@@ -494,9 +567,11 @@ impl Drop for Shared {
     }
 }
 
-/// The home of a new partition: the executor with the fewest of its group, then of all.
-pub(crate) fn fewest_homes(partitions: &[PartitionRef], executors: usize, group: GroupId) -> ExecutorId {
-    let mut counts = vec![(0usize, 0usize); executors];
+/// The home of a new partition: of the `active` executors, the one with the fewest of its group,
+/// then of all.
+pub(crate) fn fewest_homes(partitions: &[PartitionRef], active: &[ExecutorId], group: GroupId) -> ExecutorId {
+    let last = active.iter().map(|id| usize::from(id.0)).max().unwrap_or(0);
+    let mut counts = vec![(0usize, 0usize); last + 1];
     for partition in partitions {
         if let Some(count) = counts.get_mut(usize::from(partition.home().0)) {
             count.1 += 1;
@@ -505,8 +580,8 @@ pub(crate) fn fewest_homes(partitions: &[PartitionRef], executors: usize, group:
             }
         }
     }
-    let best = counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(at, _)| at);
-    ExecutorId(best as u16)
+    let best = active.iter().min_by_key(|id| counts[usize::from(id.0)]);
+    best.copied().unwrap_or(ExecutorId(0))
 }
 
 /// Releases the replies of threads that are no executors.

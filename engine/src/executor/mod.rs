@@ -5,17 +5,27 @@
 //! those of its island; never from another island. What an executor does between slices —
 //! serving connections, spinning, parking — is its driver's business: the server brings a
 //! runtime, benches and tests use [`run_plain`].
+//!
+//! **Cores come and go** (`crate::engine::follow`). An executor that has a core is *active*; one
+//! that lost it is *retired*: its list goes to others, its partitions get other homes, and its
+//! thread, which may have a slice or a client's statement in the works, goes on as a thread of
+//! no island — it runs nothing on the spot and steals nothing, so that it never holds a claim
+//! on a core that is another executor's. The same thread takes a core again when one comes.
 
 mod assist;
 #[cfg(test)]
 #[path = "assist/tests.rs"]
 mod assist_tests;
 mod plain;
+mod ready;
 mod worker;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::task::Waker;
 
 use parking_lot::Mutex;
@@ -24,7 +34,9 @@ pub(crate) use assist::FanOut;
 pub use plain::run_plain;
 pub(crate) use worker::{Finish, MemoryGauge, Worker, put, take, with_worker};
 
-use crate::engine::{Point, Shared};
+use ready::ReadyList;
+
+use crate::engine::{ExecutorPlace, Point, Shared};
 use crate::id::{Epoch, ExecutorId, IslandId};
 use crate::log::Wake;
 use crate::partition::{Lend, PartitionRef};
@@ -36,9 +48,14 @@ pub struct ExecutorInfo {
     pub id: ExecutorId,
     pub island: IslandId,
     /// The operating system's number of the core to pin to, if one is assigned.
+    /// Of a retired executor, the one it lost.
     pub core: Option<usize>,
     /// Whether a thread drives it.
     pub started: bool,
+    /// Whether it has a core; if not, it is retired.
+    pub active: bool,
+    /// Since when it is active or retired: microseconds since 2000-01-01 UTC.
+    pub since_micros: i64,
     /// Partitions with queued work.
     pub ready: usize,
     pub slices: u64,
@@ -49,17 +66,21 @@ pub struct ExecutorInfo {
 /// The shared part of an executor.
 pub(crate) struct Executor {
     pub id: ExecutorId,
-    pub island: IslandId,
-    pub core: Option<usize>,
-    ready: Mutex<VecDeque<PartitionRef>>,
-    ready_len: AtomicUsize,
+    island: AtomicU16,
+    /// -1: none is assigned.
+    core: AtomicI64,
+    /// Moves with every change of place, so that the thread learns of it.
+    placed: AtomicU32,
+    since_micros: AtomicI64,
+    /// The operating system's number of its thread, if the engine started it; 0: none.
+    thread: AtomicI32,
+    ready: ReadyList<PartitionRef>,
     /// Fan-outs that could use help.
     assists: Mutex<VecDeque<Arc<FanOut>>>,
     assists_len: AtomicUsize,
     /// Somebody pushed since the last slice began.
     signalled: AtomicBool,
     waker: Mutex<Option<Arc<dyn Wake>>>,
-    pub driven: AtomicBool,
     /// Replies of this executor's connections that wait for an epoch to be durable.
     durable_waiters: Mutex<Vec<(Epoch, Waker)>>,
     slices: AtomicU64,
@@ -90,18 +111,21 @@ pub struct Drained {
 }
 
 impl Executor {
-    pub fn new(id: ExecutorId, island: IslandId, core: Option<usize>) -> Self {
+    /// An executor at its place, or without one.
+    pub fn new(id: ExecutorId, place: Option<ExecutorPlace>, now_micros: i64) -> Self {
+        let at = place.unwrap_or(ExecutorPlace { island: IslandId(0), core: None });
         Self {
             id,
-            island,
-            core,
-            ready: Mutex::new(VecDeque::new()),
-            ready_len: AtomicUsize::new(0),
+            island: AtomicU16::new(at.island.0),
+            core: AtomicI64::new(core_number(at.core)),
+            placed: AtomicU32::new(0),
+            since_micros: AtomicI64::new(now_micros),
+            thread: AtomicI32::new(0),
+            ready: ReadyList::new(place.is_some()),
             assists: Mutex::new(VecDeque::new()),
             assists_len: AtomicUsize::new(0),
             signalled: AtomicBool::new(false),
             waker: Mutex::new(None),
-            driven: AtomicBool::new(false),
             durable_waiters: Mutex::new(Vec::new()),
             slices: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -109,23 +133,70 @@ impl Executor {
         }
     }
 
+    pub fn island(&self) -> IslandId {
+        IslandId(self.island.load(Ordering::Relaxed))
+    }
+
+    pub fn core(&self) -> Option<usize> {
+        usize::try_from(self.core.load(Ordering::Relaxed)).ok()
+    }
+
+    /// Whether a thread with a core takes what is pushed here.
+    pub fn is_served(&self) -> bool {
+        self.ready.is_served()
+    }
+
+    pub fn is_driven(&self) -> bool {
+        self.ready.is_driven()
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.ready.is_active()
+    }
+
+    /// Takes the place of the thread that drives it; whether it was free.
+    pub fn begin_driving(&self) -> bool {
+        !self.ready.set_driven(true)
+    }
+
+    /// The thread that the engine may pin; 0: none.
+    pub fn thread(&self) -> i32 {
+        self.thread.load(Ordering::Relaxed)
+    }
+
+    pub fn set_thread(&self, thread: i32) {
+        self.thread.store(thread, Ordering::Relaxed);
+    }
+
+    /// Gives it a place. Its list is served from now on, if a thread drives it.
+    pub fn activate(&self, place: ExecutorPlace, now_micros: i64) {
+        self.island.store(place.island.0, Ordering::Relaxed);
+        self.core.store(core_number(place.core), Ordering::Relaxed);
+        if !self.ready.set_active(true) {
+            self.since_micros.store(now_micros, Ordering::Relaxed);
+        }
+        self.placed.fetch_add(1, Ordering::Release);
+    }
+
+    /// Takes its place away; the caller hands its list over.
+    pub fn retire(&self, now_micros: i64) {
+        self.ready.set_active(false);
+        self.since_micros.store(now_micros, Ordering::Relaxed);
+        self.placed.fetch_add(1, Ordering::Release);
+    }
+
     /// Hands a held partition with queued work to this executor.
     pub fn push(&self, partition: PartitionRef) {
-        let mut ready = self.ready.lock();
-        ready.push_back(partition);
-        self.ready_len.store(ready.len(), Ordering::Release);
-        drop(ready);
+        self.ready.push(partition);
         self.signal();
     }
 
     pub fn pop(&self) -> Option<PartitionRef> {
-        if self.ready_len.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut ready = self.ready.lock();
-        let partition = ready.pop_front();
-        self.ready_len.store(ready.len(), Ordering::Release);
-        partition
+        self.ready.pop()
+    }
+
+    pub fn take_all(&self) -> VecDeque<PartitionRef> {
+        self.ready.take_all()
     }
 
     /// Asks this executor to help with a fan-out when it gets to it.
@@ -154,7 +225,7 @@ impl Executor {
     }
 
     /// Wakes the driver, once per slice.
-    fn signal(&self) {
+    pub fn signal(&self) {
         if !self.signalled.swap(true, Ordering::SeqCst)
             && let Some(waker) = &*self.waker.lock()
         {
@@ -163,7 +234,7 @@ impl Executor {
     }
 
     pub fn ready_len(&self) -> usize {
-        self.ready_len.load(Ordering::Acquire)
+        self.ready.len()
     }
 
     pub fn set_waker(&self, waker: Arc<dyn Wake>) {
@@ -176,9 +247,11 @@ impl Executor {
     pub fn info(&self) -> ExecutorInfo {
         ExecutorInfo {
             id: self.id,
-            island: self.island,
-            core: self.core,
-            started: self.driven.load(Ordering::Relaxed),
+            island: self.island(),
+            core: self.core(),
+            started: self.is_driven(),
+            active: self.is_active(),
+            since_micros: self.since_micros.load(Ordering::Relaxed),
             ready: self.ready_len(),
             slices: self.slices.load(Ordering::Relaxed),
             served: self.served.load(Ordering::Relaxed),
@@ -212,6 +285,10 @@ impl Executor {
     }
 }
 
+fn core_number(core: Option<usize>) -> i64 {
+    core.and_then(|core| i64::try_from(core).ok()).unwrap_or(-1)
+}
+
 /// The log pokes every executor when the durable epoch moves.
 impl Wake for Executor {
     fn wake(&self) {
@@ -227,15 +304,21 @@ impl Wake for Executor {
 pub struct ExecutorHandle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: ExecutorId,
+    /// The place this thread knows of.
+    placed: Cell<u32>,
 }
 
 impl ExecutorHandle {
+    pub(crate) fn new(shared: Arc<Shared>, id: ExecutorId) -> Self {
+        Self { shared, id, placed: Cell::new(u32::MAX) }
+    }
+
     pub fn id(&self) -> ExecutorId {
         self.id
     }
 
     fn executor(&self) -> &Executor {
-        &self.shared.executors[usize::from(self.id.0)]
+        &self.shared.seats()[usize::from(self.id.0)]
     }
 
     /// How this executor is woken when it has work: called from any thread, often.
@@ -254,17 +337,27 @@ impl ExecutorHandle {
     pub fn drain(&self, budget: SliceBudget) -> Drained {
         let executor = self.executor();
         executor.signalled.store(false, Ordering::SeqCst);
+        if executor.placed.load(Ordering::Acquire) != self.placed.get() {
+            self.seat();
+        }
         executor.release_durable(self.shared.log.durable());
         executor.assist();
+        let active = executor.is_active();
+        if !active {
+            // What is left, for want of another executor, is served here.
+            self.shared.hand_over(executor);
+        }
         let mut served = 0;
-        if executor.ready_len() > 0 || self.shared.island_has_work(executor) {
+        let others_have_work =
+            if active { self.shared.island_has_work(executor) } else { self.shared.has_orphans() };
+        if executor.ready_len() > 0 || others_have_work {
             with_worker(&self.shared, |shared, worker| {
                 worker.executor = Some(executor.id);
-                worker.island = Some(executor.island);
+                worker.island = active.then(|| executor.island());
                 let began = shared.clock.monotonic_nanos();
                 while served < budget.actions {
                     let Some(partition) = executor.pop().or_else(|| {
-                        let stolen = shared.steal(executor);
+                        let stolen = if active { shared.steal(executor) } else { shared.orphan() };
                         if stolen.is_some() {
                             executor.stolen.fetch_add(1, Ordering::Relaxed);
                         }
@@ -289,9 +382,10 @@ impl ExecutorHandle {
     /// known to run on it.
     pub fn seat(&self) {
         let executor = self.executor();
+        self.placed.set(executor.placed.load(Ordering::Acquire));
         with_worker(&self.shared, |_, worker| {
             worker.executor = Some(executor.id);
-            worker.island = Some(executor.island);
+            worker.island = executor.is_active().then(|| executor.island());
         });
     }
 }
@@ -299,7 +393,8 @@ impl ExecutorHandle {
 impl Drop for ExecutorHandle {
     fn drop(&mut self) {
         let executor = self.executor();
-        executor.driven.store(false, Ordering::SeqCst);
+        executor.ready.set_driven(false);
+        executor.set_thread(0);
         *executor.waker.lock() = None;
         self.shared.hand_over(executor);
         // Replies that still wait would wait for ever.

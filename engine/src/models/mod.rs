@@ -7,10 +7,12 @@
 //! - [`gate`]   the state word, queues, and lending of partitions to tickets
 //! - [`epoch`]  entering, leaving and advancing epochs
 //! - [`assist`] the rendezvous of a fan-out
+//! - [`ready`]  what waits for an executor that ends or begins
 
 mod assist;
 mod epoch;
 mod gate;
+mod ready;
 
 /// What the engine's `sync` is, as loom has it.
 pub(crate) mod sync {

@@ -90,11 +90,11 @@ fn take(route: &Route, reset: bool) -> PartitionStatistics {
 impl Gathered {
     /// The executors that somebody serves.
     fn read_hardware(&mut self, shared: &Shared) {
-        let served = shared.executors.iter().filter(|executor| shared.is_served(executor.id));
+        let served = shared.executors().iter().filter(|executor| shared.is_served(executor.id));
         let mut islands = 0;
         for executor in served {
             self.cores.push(executor.id);
-            let island = usize::from(executor.island.0);
+            let island = usize::from(executor.island().0);
             islands = islands.max(island + 1);
             self.hardware.cores.push(Core { island, speed: 1.0 });
         }

@@ -189,7 +189,7 @@ impl Watch {
 
     fn sample(&mut self, shared: &Shared, now: u64) -> Sample {
         let served: Vec<ExecutorId> =
-            shared.executors.iter().map(|executor| executor.id).filter(|id| shared.is_served(*id)).collect();
+            shared.executors().iter().map(|executor| executor.id).filter(|id| shared.is_served(*id)).collect();
         if served != self.served {
             self.topology += 1;
             self.served = served;
@@ -257,7 +257,7 @@ impl Watch {
 
     fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered) -> Terms {
         let executors = gathered.cores.len().max(1);
-        let wanted = PARTITIONS_PER_EXECUTOR * shared.executors.len();
+        let wanted = PARTITIONS_PER_EXECUTOR * shared.active_count();
         Terms {
             limits: Limits {
                 share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,

@@ -1,4 +1,4 @@
-//! What goes wrong: disks, crashes, clocks and cores; and what must be there afterwards.
+//! What goes wrong: disks, crashes and clocks; and what must be there afterwards.
 
 use std::time::Duration;
 
@@ -235,38 +235,6 @@ impl Simulation {
         self.note("clock jump", forward as i64, wall);
         self.count("clock jump");
         self.clock.jump(forward, wall);
-    }
-
-    /// A core goes: its executor ends, and its partitions move to others. Or one comes back.
-    pub fn change_cores(&self) {
-        let engine = self.engine();
-        let driven: Vec<usize> = {
-            let handles = self.handles.borrow();
-            (0..handles.len()).filter(|&at| handles[at].is_some()).collect()
-        };
-        if driven.len() < usize::from(EXECUTORS) {
-            let at = (0..usize::from(EXECUTORS)).find(|at| !driven.contains(at)).unwrap_or(0);
-            // Its last slice may still be running, further down the stack.
-            if let Some(handle) = engine.attach_executor(ExecutorId(at as u16)) {
-                self.note("core returned", at as i64, 0);
-                self.handles.borrow_mut()[at] = Some(Rc::new(handle));
-            }
-            return;
-        }
-        let at = driven[self.below(driven.len() as u64) as usize];
-        self.note("core taken", at as i64, 0);
-        self.count("core taken");
-        let gone = self.handles.borrow_mut()[at].take();
-        drop(gone);
-        for partition in engine.partitions() {
-            if usize::from(partition.home.0) == at && partition.group != REFERENCE_GROUP {
-                let to =
-                    ExecutorId((at as u16 + 1 + self.below(u64::from(EXECUTORS) - 1) as u16) % EXECUTORS);
-                let change = Repartition::Move { partition: partition.id, to };
-                let submission = engine.repartition(change, "core taken");
-                self.changes.borrow_mut().push(("move", submission));
-            }
-        }
     }
 
     /// What a crash at this very point would leave.

@@ -1,7 +1,7 @@
 //! The engine under a seeded scheduler, on one thread.
 //!
-//! Virtual executors, clients, the log writer, repartitioning, checkpoints, snapshots, faults and
-//! crashes are steps; the scheduler draws the next one from the seed. At every point where a
+//! Virtual executors, clients, the log writer, repartitioning, cores that come and go,
+//! checkpoints, snapshots, faults and crashes are steps; the scheduler draws the next one from the seed. At every point where a
 //! thread may be preempted — inside a program, before its commit, before its release, between
 //! entering the queues and serving them, between slices of a checkpoint, in the middle of a slow
 //! sync — it may take other steps in between, so that claim holders are interrupted, tickets are
@@ -25,6 +25,7 @@
 mod clients;
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod cores;
 mod faults;
 mod history;
 mod programs;
@@ -38,7 +39,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::cell::{Cell, ColumnKind};
 use crate::clock::Clock;
-use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, TreeId};
+use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId};
 use crate::log::MemoryStore;
 use crate::log::memory::{Faults, Survivors};
 use crate::random::{RandomStream, SeededEntropy};
@@ -47,12 +48,13 @@ use crate::spawn::NoSpawn;
 use crate::storage::KeyBuf;
 use crate::storage::key::encode_cell;
 use crate::{
-    DdlOp, Direction, Engine, EngineConfig, ExecutorHandle, ExecutorPlace, Inserted, Interactive, Interleave,
-    KeyRange, Point, REFERENCE_GROUP, Repartition, Repartitioning, Seams, SliceBudget, Snapshot, Stop,
-    Submission, SubmitOptions, Txn, planted,
+    DdlOp, Direction, Engine, EngineConfig, ExecutorHandle, Inserted, Interactive, Interleave, KeyRange,
+    Point, REFERENCE_GROUP, Repartition, Repartitioning, Seams, SliceBudget, Snapshot, Stop, Submission,
+    SubmitOptions, Txn, planted,
 };
 use clients::eager_monitor;
 use common::*;
+use cores::Cores;
 use faults::{FaultyStore, LeapingClock, Quiet};
 use history::{History, Whole};
 use programs::*;
@@ -108,7 +110,11 @@ struct Simulation {
     clock: Arc<LeapingClock>,
     store: RefCell<MemoryStore>,
     engine: RefCell<Option<Engine>>,
-    /// By executor; `None`: its core is taken.
+    /// The cores there are just now.
+    cores: Arc<Cores>,
+    /// Somebody, further down the stack, follows the topology.
+    looking: RefCell<bool>,
+    /// By executor; `None`: its thread has ended.
     handles: RefCell<Vec<Option<Rc<ExecutorHandle>>>>,
     depth: RefCell<usize>,
     /// How many log operations are in progress further down the stack.
@@ -163,6 +169,8 @@ impl Simulation {
             clock: Arc::default(),
             store: RefCell::new(MemoryStore::new()),
             engine: RefCell::new(None),
+            cores: Arc::default(),
+            looking: RefCell::new(false),
             handles: RefCell::default(),
             depth: RefCell::new(0),
             in_log: RefCell::new(0),
@@ -193,9 +201,9 @@ impl Simulation {
     }
 
     fn open(&self, seed: u64) {
-        let place = |island| ExecutorPlace { island: IslandId(island), core: None };
         let config = EngineConfig {
-            executors: vec![place(0), place(0), place(1), place(1)],
+            executors: self.cores.machine().executors(),
+            executors_max: EXECUTORS.into(),
             background: false,
             abort_on_log_failure: false,
             pin_threads: false,
@@ -210,6 +218,7 @@ impl Simulation {
             entropy: Arc::new(SeededEntropy::new(seed)),
             spawn: Arc::new(NoSpawn),
             interleave: Some(Arc::new(Points)),
+            topology: Some(self.cores.clone()),
         };
         let store = Arc::new(FaultyStore(self.store.borrow().clone()));
         let sheltered = self.sheltered.replace(true);
@@ -514,6 +523,7 @@ impl Simulation {
         self.snapshots.borrow_mut().clear();
         self.alone(|_| {});
         self.settle();
+        self.settle_homes();
         self.collect();
         if self.broken.borrow().is_some() {
             return;

@@ -3,55 +3,97 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hwlocality::cpu::binding::CpuBindingFlags;
 use hwlocality::object::types::ObjectType;
-use hwlocality::topology::builder::TopologyBuilder;
+use hwlocality::topology::builder::{BuildFlags, TopologyBuilder};
+use parking_lot::Mutex;
 
+use super::mask::{cpus_online, process_mask};
 use super::placement::{Bounds, CoreSeen, Machine, place};
 use super::quota::cpu_quota;
-use super::{Topology, TopologyError};
+use super::{Granularity, Topology, TopologyError};
 
-/// hwloc's view.
-pub enum Hardware {
-    /// Of this machine.
-    Real,
-    /// Of a described one, its cores mapped onto this machine's.
-    Synthetic(String),
+/// hwloc's view of this machine, or of a described one whose cores are mapped onto this
+/// machine's.
+///
+/// hwloc reads the whole machine, which takes milliseconds, when the set of cores that are
+/// online has changed; mask and quota are read each time.
+pub struct Hardware {
+    described: Option<Vec<CoreSeen>>,
+    granularity: Granularity,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// What hwloc saw while these were online.
+struct Seen {
+    online: Option<BTreeSet<usize>>,
+    cores: Vec<CoreSeen>,
+}
+
+impl Hardware {
+    /// This machine.
+    pub fn real(granularity: Granularity) -> Self {
+        Self { described: None, granularity, seen: Mutex::new(None) }
+    }
+
+    /// A machine in hwloc's words for synthetic ones.
+    pub fn synthetic(description: &str, granularity: Granularity) -> Result<Self, TopologyError> {
+        let unreadable = |error: String| TopologyError::Unreadable(error);
+        let topology = TopologyBuilder::new()
+            .from_synthetic(description)
+            .map_err(|error| unreadable(error.to_string()))?
+            .build()
+            .map_err(|error| unreadable(error.to_string()))?;
+        let cores = cores(&topology);
+        if cores.is_empty() {
+            return Err(TopologyError::NoCores);
+        }
+        Ok(Self { described: Some(cores), granularity, seen: Mutex::new(None) })
+    }
+
+    fn read_real(&self) -> Result<Machine, TopologyError> {
+        let online = cpus_online(Path::new("/"));
+        let allowed = process_mask();
+        let mut seen = self.seen.lock();
+        if seen.as_ref().is_none_or(|seen| seen.online != online) {
+            let cores = match whole_machine() {
+                Ok(cores) => cores,
+                Err(error) => guess(allowed.as_ref()).ok_or(error)?,
+            };
+            *seen = Some(Seen { online, cores });
+        }
+        let cores = seen.as_ref().map_or(&[][..], |seen| &seen.cores);
+        let bounds = Bounds { allowed, quota: cpu_quota(Path::new("/")) };
+        let machine = place(cores, &bounds, self.granularity);
+        if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
+    }
 }
 
 impl Topology for Hardware {
     fn read(&self) -> Result<Machine, TopologyError> {
-        let real = read_real()?;
-        match self {
-            Hardware::Real => Ok(real),
-            Hardware::Synthetic(description) => {
-                let topology = TopologyBuilder::new()
-                    .from_synthetic(description)
-                    .map_err(|error| TopologyError::Unreadable(error.to_string()))?
-                    .build()
-                    .map_err(|error| TopologyError::Unreadable(error.to_string()))?;
-                let machine = place(&cores(&topology), &Bounds::default());
-                if machine.places.is_empty() {
-                    return Err(TopologyError::NoCores);
-                }
-                Ok(machine.mapped_onto(&real))
-            }
-        }
+        let real = self.read_real()?;
+        Ok(match &self.described {
+            None => real,
+            Some(cores) => place(cores, &Bounds::default(), self.granularity).mapped_onto(&real),
+        })
     }
 }
 
-fn read_real() -> Result<Machine, TopologyError> {
-    let topology =
-        hwlocality::Topology::new().map_err(|error| TopologyError::Unreadable(error.to_string()))?;
-    // The mask of the process; the cpuset is in it already. Where it cannot be read, all the
-    // cores hwloc may use.
-    let allowed: BTreeSet<usize> = match topology.cpu_binding(CpuBindingFlags::PROCESS) {
-        Ok(set) => set.iter_set().map(usize::from).collect(),
-        Err(_) => topology.allowed_cpuset().iter_set().map(usize::from).collect(),
-    };
-    let bounds = Bounds { allowed: Some(allowed), quota: cpu_quota(Path::new("/")) };
-    let machine = place(&cores(&topology), &bounds);
-    if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
+/// All cores that are online, those outside the cpuset of now too: it may grow.
+fn whole_machine() -> Result<Vec<CoreSeen>, TopologyError> {
+    let unreadable = |error: String| TopologyError::Unreadable(error);
+    let topology = TopologyBuilder::new()
+        .with_flags(BuildFlags::INCLUDE_DISALLOWED)
+        .map_err(|error| unreadable(error.to_string()))?
+        .build()
+        .map_err(|error| unreadable(error.to_string()))?;
+    let cores = cores(&topology);
+    if cores.is_empty() { Err(unreadable("it names no core".to_owned())) } else { Ok(cores) }
+}
+
+/// Where hwloc finds nothing: every hardware thread is a core of one socket.
+fn guess(allowed: Option<&BTreeSet<usize>>) -> Option<Vec<CoreSeen>> {
+    let core = |&cpu: &usize| CoreSeen { threads: vec![cpu], cache: None, package: 0, memory_node: 0 };
+    Some(allowed?.iter().map(core).collect())
 }
 
 fn cores(topology: &hwlocality::Topology) -> Vec<CoreSeen> {
@@ -84,34 +126,57 @@ fn cores(topology: &hwlocality::Topology) -> Vec<CoreSeen> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::from_setting;
     use super::*;
+
+    fn described(description: &str, granularity: Granularity) -> Machine {
+        Hardware::synthetic(description, granularity).and_then(|it| it.read()).expect("a good description")
+    }
 
     #[test]
     fn this_machine_has_a_place_inside_its_mask() {
-        let machine = Hardware::Real.read().expect("hwloc reads this machine");
+        let hardware = Hardware::real(Granularity::Auto);
+        let machine = hardware.read().expect("hwloc reads this machine");
         assert!(!machine.places.is_empty() && !machine.islands.is_empty());
         assert!(machine.places.len() <= machine.cores_seen);
+        assert_eq!(hardware.read().expect("it is read again"), machine);
     }
 
     #[test]
     fn a_described_machine_has_its_islands_on_our_cores() {
-        let real = Hardware::Real.read().expect("hwloc reads this machine");
-        let chiplets = Hardware::Synthetic("pack:2 l3:2 core:4 pu:2".to_owned());
-        let machine = chiplets.read().expect("a good description");
+        let real = Hardware::real(Granularity::Auto).read().expect("hwloc reads this machine");
+        let machine = described("pack:2 l3:2 core:4 pu:2", Granularity::Auto);
         assert_eq!((machine.islands.len(), machine.places.len()), (4, 16));
         assert!(machine.synthetic);
         let cpus: BTreeSet<usize> = real.places.iter().map(|place| place.cpu).collect();
         assert!(machine.places.iter().all(|place| cpus.contains(&place.cpu)));
-        let sockets =
-            Hardware::Synthetic("pack:8 core:10 pu:1".to_owned()).read().expect("a good description");
+        let sockets = described("pack:8 core:10 pu:1", Granularity::Auto);
         assert_eq!((sockets.islands.len(), sockets.places.len()), (8, 80));
     }
 
     #[test]
+    fn islands_are_as_large_as_asked_for() {
+        let islands = |granularity| described("pack:2 l3:2 core:4 pu:2", granularity).islands.len();
+        let sizes =
+            [Granularity::Core, Granularity::L3, Granularity::Socket, Granularity::Machine].map(islands);
+        assert_eq!(sizes, [16, 4, 2, 1]);
+    }
+
+    #[test]
     fn settings_are_checked() {
-        assert!(super::super::from_setting("auto").is_ok());
-        assert!(super::super::from_setting("synthetic:pack:2 core:2 pu:1").is_ok());
-        assert!(super::super::from_setting("synthetic:nonsense").is_err());
-        assert!(super::super::from_setting("manual").is_err());
+        let accepts = |setting| from_setting(setting, Granularity::Auto).is_ok();
+        assert!(accepts("auto"));
+        assert!(accepts("synthetic:pack:2 core:2 pu:1"));
+        assert!(!accepts("synthetic:nonsense"));
+        assert!(!accepts("synthetic:"));
+        assert!(!accepts("manual"));
+    }
+
+    #[test]
+    fn without_hwloc_every_hardware_thread_is_a_core() {
+        let cores = guess(Some(&BTreeSet::from([0, 3]))).expect("a mask");
+        let machine = place(&cores, &Bounds::default(), Granularity::Auto);
+        assert_eq!((machine.islands.len(), machine.places.len()), (1, 2));
+        assert!(guess(None).is_none());
     }
 }

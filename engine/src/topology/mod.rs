@@ -3,6 +3,10 @@
 //! - [`hardware`]  the machine as hwloc sees it: real, or from a synthetic description
 //! - [`placement`] from cores to islands and executors: pure, tested on invented machines
 //! - [`quota`]     the container's CPU quota, of either version of control groups
+//! - [`mask`]      which hardware threads a thread may run on
+//!
+//! The machine is read again every second, because all of these may change while the process
+//! runs; `crate::engine::follow` does what follows from it.
 //!
 //! An *island* is the cores that share a last-level cache, or a socket where caches tell
 //! nothing (*OLTP on Hardware Islands*: communication inside is cheap, across it is not). Each
@@ -15,11 +19,12 @@
 //! can be run on a small one.
 
 mod hardware;
+pub mod mask;
 mod placement;
 mod quota;
 
 pub use hardware::Hardware;
-pub use placement::{Bounds, CoreSeen, Island, Machine, Place, place};
+pub use placement::{Bounds, CoreSeen, Granularity, Island, Machine, Place, place};
 pub use quota::cpu_quota;
 
 /// Why the machine could not be read.
@@ -44,22 +49,15 @@ pub trait Topology: Send + Sync {
 
 /// The topology a `topology` setting asks for: `auto`, or `synthetic:` and a description in
 /// hwloc's words.
-pub fn from_setting(setting: &str) -> Result<Box<dyn Topology>, TopologyError> {
+pub fn from_setting(setting: &str, granularity: Granularity) -> Result<Box<dyn Topology>, TopologyError> {
     if setting == "auto" {
-        return Ok(Box::new(Hardware::Real));
+        return Ok(Box::new(Hardware::real(granularity)));
     }
-    match setting.strip_prefix("synthetic:") {
-        Some(description) => {
-            let hardware = Hardware::Synthetic(description.trim().to_owned());
-            hardware.read().map_err(|error| TopologyError::Setting {
-                setting: setting.to_owned(),
-                reason: error.to_string(),
-            })?;
-            Ok(Box::new(hardware))
-        }
-        None => Err(TopologyError::Setting {
-            setting: setting.to_owned(),
-            reason: "expected auto or synthetic:…".to_owned(),
-        }),
-    }
+    let wrong = |reason: String| TopologyError::Setting { setting: setting.to_owned(), reason };
+    let Some(description) = setting.strip_prefix("synthetic:") else {
+        return Err(wrong("expected auto or synthetic:…".to_owned()));
+    };
+    let hardware =
+        Hardware::synthetic(description.trim(), granularity).map_err(|error| wrong(error.to_string()))?;
+    Ok(Box::new(hardware))
 }

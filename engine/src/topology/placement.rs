@@ -18,6 +18,37 @@ pub struct CoreSeen {
     pub memory_node: usize,
 }
 
+/// How large an island is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Granularity {
+    /// What the hardware suggests: the cores of a last-level cache, or of a socket where caches
+    /// tell nothing.
+    #[default]
+    Auto,
+    /// Every core is an island of its own.
+    Core,
+    /// The cores of a last-level cache; of a socket where the hardware names no caches.
+    L3,
+    Socket,
+    Machine,
+}
+
+impl Granularity {
+    /// All of them, as the setting spells them.
+    pub const NAMES: [(&str, Granularity); 5] = [
+        ("auto", Granularity::Auto),
+        ("core", Granularity::Core),
+        ("l3", Granularity::L3),
+        ("socket", Granularity::Socket),
+        ("machine", Granularity::Machine),
+    ];
+
+    /// The granularity of a setting's word.
+    pub fn from_name(name: &str) -> Option<Granularity> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, granularity)| *granularity)
+    }
+}
+
 /// What limits the use of a machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
@@ -39,9 +70,10 @@ pub struct Place {
 /// Cores that communicate cheaply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Island {
-    /// Dense from zero.
+    /// Dense from zero over the whole machine, so that it stays the same whatever the bounds
+    /// leave of it.
     pub id: IslandId,
-    /// Its socket.
+    /// Its socket; of an island that spans several, the first.
     pub package: usize,
     /// Its memory node.
     pub memory_node: usize,
@@ -60,25 +92,33 @@ pub struct Machine {
     pub cores_seen: usize,
     /// The quota that applied.
     pub quota: Option<f64>,
+    /// The hardware threads the process may use, if the system tells.
+    pub allowed: Option<BTreeSet<usize>>,
     /// Whether the cores are invented.
     pub synthetic: bool,
+    /// Whether executors are pinned to their places. Those that share a core are left to the
+    /// operating system.
+    pub pinned: bool,
 }
 
 /// Groups the usable cores into islands. Empty if the bounds leave none.
-pub fn place(cores: &[CoreSeen], bounds: &Bounds) -> Machine {
-    let usable: Vec<(usize, &CoreSeen)> = cores
-        .iter()
-        .filter_map(|core| {
-            let allowed = |cpu: &&usize| bounds.allowed.as_ref().is_none_or(|allowed| allowed.contains(*cpu));
-            Some((*core.threads.iter().find(allowed)?, core))
-        })
-        .collect();
-    // Judged on the whole machine: which cores a mask leaves does not change what they share.
-    let by_cache = caches_group_cores(cores);
-    let mut groups: BTreeMap<(usize, usize), Vec<(usize, &CoreSeen)>> = BTreeMap::new();
-    for (cpu, core) in usable {
-        let cache = if by_cache { core.cache.unwrap_or(0) } else { 0 };
-        groups.entry((core.package, cache)).or_default().push((cpu, core));
+pub fn place(cores: &[CoreSeen], bounds: &Bounds, granularity: Granularity) -> Machine {
+    // Judged and numbered on the whole machine: which cores a mask leaves does not change what
+    // they share.
+    let by_cache = match granularity {
+        Granularity::Auto => caches_group_cores(cores),
+        Granularity::L3 => cores.iter().all(|core| core.cache.is_some()),
+        Granularity::Core | Granularity::Socket | Granularity::Machine => false,
+    };
+    let mut groups: BTreeMap<(usize, usize), Vec<&CoreSeen>> = BTreeMap::new();
+    for (number, core) in cores.iter().enumerate() {
+        let key = match granularity {
+            Granularity::Machine => (0, 0),
+            Granularity::Core => (core.package, number),
+            _ if by_cache => (core.package, core.cache.unwrap_or(0)),
+            _ => (core.package, 0),
+        };
+        groups.entry(key).or_default().push(core);
     }
     let mut rest = executors_max(bounds.quota);
     let mut machine = Machine {
@@ -86,19 +126,24 @@ pub fn place(cores: &[CoreSeen], bounds: &Bounds) -> Machine {
         islands: Vec::new(),
         cores_seen: cores.len(),
         quota: bounds.quota,
+        allowed: bounds.allowed.clone(),
         synthetic: false,
+        pinned: true,
     };
     // A quota fills whole islands first: fewer islands are cheaper than thin ones.
-    for ((package, _), cores) in groups {
-        if rest == 0 {
-            break;
+    for (number, cores) in groups.values().enumerate() {
+        let id = IslandId(number as u16);
+        let allowed = |cpu: &&usize| bounds.allowed.as_ref().is_none_or(|allowed| allowed.contains(*cpu));
+        let usable: Vec<usize> =
+            cores.iter().filter_map(|core| core.threads.iter().find(allowed).copied()).take(rest).collect();
+        if usable.is_empty() {
+            continue;
         }
-        let id = IslandId(machine.islands.len() as u16);
-        let memory_node = cores[0].1.memory_node;
+        rest -= usable.len();
         let first = machine.places.len();
-        machine.places.extend(cores.iter().take(rest).map(|&(cpu, _)| Place { cpu, island: id }));
-        let places: Vec<usize> = (first..machine.places.len()).collect();
-        rest -= places.len();
+        machine.places.extend(usable.iter().map(|&cpu| Place { cpu, island: id }));
+        let (package, memory_node) = (cores[0].package, cores[0].memory_node);
+        let places = (first..machine.places.len()).collect();
         machine.islands.push(Island { id, package, memory_node, places });
     }
     machine
@@ -129,7 +174,7 @@ impl Machine {
     pub fn executors(&self) -> Vec<ExecutorPlace> {
         self.places
             .iter()
-            .map(|place| ExecutorPlace { island: place.island, core: Some(place.cpu) })
+            .map(|place| ExecutorPlace { island: place.island, core: self.pinned.then_some(place.cpu) })
             .collect()
     }
 
@@ -139,7 +184,9 @@ impl Machine {
             place.cpu = real.places[number % real.places.len()].cpu;
         }
         self.synthetic = true;
+        self.pinned = false;
         self.quota = real.quota;
+        self.allowed = real.allowed.clone();
         self
     }
 }
@@ -147,6 +194,10 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn place(cores: &[CoreSeen], bounds: &Bounds) -> Machine {
+        super::place(cores, bounds, Granularity::Auto)
+    }
 
     /// Cores of `packages` sockets with `caches` last-level caches each, `cores` a cache, and
     /// `threads` hardware threads a core, numbered as Linux does: first threads first.
@@ -243,5 +294,22 @@ mod tests {
         let mapped = place(&machine(2, 1, 2, 1), &Bounds::default()).mapped_onto(&real);
         assert_eq!(islands(&mapped), [[0, 1], [0, 1]]);
         assert!(mapped.synthetic);
+    }
+
+    #[test]
+    fn an_island_is_as_large_as_asked_for_and_keeps_its_number() {
+        let chiplets = machine(2, 2, 2, 1);
+        let sized = |granularity| super::place(&chiplets, &Bounds::default(), granularity);
+        assert_eq!(islands(&sized(Granularity::Core)).len(), 8);
+        assert_eq!(islands(&sized(Granularity::L3)), [[0, 1], [2, 3], [4, 5], [6, 7]]);
+        assert_eq!(islands(&sized(Granularity::Socket)), [[0, 1, 2, 3], [4, 5, 6, 7]]);
+        assert_eq!(islands(&sized(Granularity::Machine)), [[0, 1, 2, 3, 4, 5, 6, 7]]);
+        let left = super::place(&chiplets, &allowed([3, 6]), Granularity::L3);
+        let ids: Vec<u16> = left.islands.iter().map(|island| island.id.0).collect();
+        assert_eq!((islands(&left), ids), (vec![vec![3], vec![6]], vec![1, 3]));
+        let mut unknown = chiplets.clone();
+        unknown.iter_mut().for_each(|core| core.cache = None);
+        let by_socket = super::place(&unknown, &Bounds::default(), Granularity::L3);
+        assert_eq!(islands(&by_socket), [[0, 1, 2, 3], [4, 5, 6, 7]]);
     }
 }

@@ -53,6 +53,8 @@ pub enum RepartitionRefused {
     NoGroup(GroupId),
     #[error("executor {0} does not exist")]
     NoExecutor(ExecutorId),
+    #[error("executor {0} is retired")]
+    Retired(ExecutorId),
     #[error("partition {0} begins at this key already")]
     BoundaryExists(PartitionId),
     #[error("partition {0} has no rows behind this key")]
@@ -201,8 +203,8 @@ impl Repartitioning {
         if partition.is_frozen() {
             return Ok(Err(RepartitionRefused::Frozen(partition.id)));
         }
-        if let Some(home) = home.filter(|home| !txn.has_executor(*home)) {
-            return Ok(Err(RepartitionRefused::NoExecutor(home)));
+        if let Some(Err(refused)) = home.map(|home| txn.has_core(home)) {
+            return Ok(Err(refused));
         }
         txn.split(partition, &at, self.reason, home, self.decision)?;
         Ok(Ok(()))
@@ -210,8 +212,13 @@ impl Repartitioning {
 }
 
 impl Txn<'_> {
-    fn has_executor(&self, id: ExecutorId) -> bool {
-        usize::from(id.0) < self.shared.executors.len()
+    /// Whether partitions can be at home at this executor.
+    fn has_core(&self, id: ExecutorId) -> Result<(), RepartitionRefused> {
+        match self.shared.executors().get(usize::from(id.0)) {
+            None => Err(RepartitionRefused::NoExecutor(id)),
+            Some(executor) if !executor.is_active() => Err(RepartitionRefused::Retired(id)),
+            Some(_) => Ok(()),
+        }
     }
 
     /// The first distribution value behind that of `key` in a held partition.
@@ -308,8 +315,8 @@ impl Txn<'_> {
         reason: &'static str,
         decision: u64,
     ) -> Result<Result<(), RepartitionRefused>, Stop> {
-        if !self.has_executor(to) {
-            return Ok(Err(RepartitionRefused::NoExecutor(to)));
+        if let Err(refused) = self.has_core(to) {
+            return Ok(Err(refused));
         }
         self.may_repartition(partition.group)?;
         if partition.home() == to {

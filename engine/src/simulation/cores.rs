@@ -1,0 +1,156 @@
+//! Cores that come and go while everything else happens, and threads that end and begin.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+
+/// Two sockets of two cores, of which some are there.
+pub struct Cores(Mutex<Vec<bool>>);
+
+impl Default for Cores {
+    fn default() -> Self {
+        Self(Mutex::new(vec![true; EXECUTORS.into()]))
+    }
+}
+
+impl Cores {
+    pub fn machine(&self) -> Machine {
+        let there = self.0.lock().expect("one thread").clone();
+        let core = |number: usize| CoreSeen {
+            threads: vec![number],
+            cache: None,
+            package: number / 2,
+            memory_node: number / 2,
+        };
+        let seen: Vec<CoreSeen> = (0..there.len()).map(core).collect();
+        let allowed = (0..there.len()).filter(|core| there[*core]).collect();
+        place(&seen, &Bounds { allowed: Some(allowed), quota: None }, Granularity::Socket)
+    }
+
+    /// The cores that are there, or those that are not.
+    fn those(&self, there: bool) -> Vec<usize> {
+        let cores = self.0.lock().expect("one thread");
+        (0..cores.len()).filter(|core| cores[*core] == there).collect()
+    }
+
+    fn set(&self, core: usize, there: bool) {
+        self.0.lock().expect("one thread")[core] = there;
+    }
+}
+
+impl Topology for Cores {
+    fn read(&self) -> Result<Machine, TopologyError> {
+        Ok(self.machine())
+    }
+}
+
+impl Simulation {
+    /// Cores are taken away or come back, mostly one at a time, and the engine follows at once
+    /// or some time later. Or the thread of an executor ends, or begins.
+    pub fn change_cores(&self) {
+        match self.below(8) {
+            0 => return self.change_threads(),
+            1 => return self.follow_cores(),
+            _ => {}
+        }
+        for _ in 0..=self.below(2) {
+            let (there, gone) = (self.cores.those(true), self.cores.those(false));
+            // One always stays.
+            if there.len() > 1 && (gone.is_empty() || self.below(2) == 0) {
+                let core = there[self.below(there.len() as u64) as usize];
+                self.note("core taken", core as i64, 0);
+                self.count("core taken");
+                self.cores.set(core, false);
+            } else {
+                let core = gone[self.below(gone.len() as u64) as usize];
+                self.note("core returned", core as i64, 0);
+                self.count("core returned");
+                self.cores.set(core, true);
+            }
+        }
+        if self.below(4) != 0 {
+            self.follow_cores();
+        }
+    }
+
+    /// What the engine's own thread does every second.
+    fn follow_cores(&self) {
+        // One thread does it: it is never between itself.
+        if self.looking.replace(true) {
+            return;
+        }
+        self.note("follow", 0, 0);
+        match self.engine().look_at_topology() {
+            Ok(None) => {}
+            Ok(Some(change)) => {
+                let counts = [
+                    ("executor retired", change.retired.len()),
+                    ("executor activated", change.activated.len()),
+                    ("executor moved", change.replaced.len()),
+                ];
+                for (what, count) in counts {
+                    (0..count).for_each(|_| self.count(what));
+                }
+            }
+            Err(error) => self.expect(Err(format!("the topology cannot be read: {error}"))),
+        }
+        self.looking.replace(false);
+    }
+
+    fn change_threads(&self) {
+        let engine = self.engine();
+        let driven: Vec<usize> = {
+            let handles = self.handles.borrow();
+            (0..handles.len()).filter(|&at| handles[at].is_some()).collect()
+        };
+        if driven.len() < usize::from(EXECUTORS) {
+            let at = (0..usize::from(EXECUTORS)).find(|at| !driven.contains(at)).unwrap_or(0);
+            // Its last slice may still be running, further down the stack.
+            if let Some(handle) = engine.attach_executor(ExecutorId(at as u16)) {
+                self.note("thread began", at as i64, 0);
+                self.handles.borrow_mut()[at] = Some(Rc::new(handle));
+            }
+            return;
+        }
+        let at = driven[self.below(driven.len() as u64) as usize];
+        self.note("thread ended", at as i64, 0);
+        self.count("thread ended");
+        let gone = self.handles.borrow_mut()[at].take();
+        drop(gone);
+    }
+
+    /// Every partition comes to be at home where a core is, whatever was in the way.
+    pub fn settle_homes(&self) {
+        for _ in 0..3 {
+            self.follow_cores();
+            self.settle();
+        }
+        let engine = self.engine();
+        let executors = engine.executors();
+        let active = executors.iter().filter(|executor| executor.active).count();
+        self.expect(if active == self.cores.those(true).len() && active == engine.active_executors() {
+            Ok(())
+        } else {
+            Err(format!("{active} executors for the cores {:?}", self.cores.those(true)))
+        });
+        for partition in engine.partitions() {
+            let home = executors.get(usize::from(partition.home.0));
+            self.expect(if home.is_some_and(|home| home.active) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "partition {} is at home at executor {}, which has no core",
+                    partition.id, partition.home
+                ))
+            });
+        }
+        for done in engine.repartitions() {
+            match done.reason {
+                "core lost" => self.count("handed over"),
+                "core gained" => self.count("given a share"),
+                _ => {}
+            }
+        }
+    }
+}
