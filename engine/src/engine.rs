@@ -292,6 +292,16 @@ impl Engine {
         self.shared.active_count()
     }
 
+    /// The operating system's numbers of the executors' threads.
+    pub fn executor_threads(&self) -> Vec<i32> {
+        self.shared
+            .executors()
+            .iter()
+            .map(|executor| executor.thread())
+            .filter(|thread| *thread != 0)
+            .collect()
+    }
+
     /// How many executors there may ever be; their numbers are below.
     pub fn executors_max(&self) -> usize {
         self.shared.seats().len()

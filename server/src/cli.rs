@@ -61,6 +61,9 @@ struct Topology {
     /// As many executors as this; 0 is one for each core.
     #[arg(long, default_value_t = 0)]
     executors: usize,
+    /// How large an island is: auto, core, l3, socket or machine.
+    #[arg(long, default_value = "auto")]
+    island: String,
 }
 
 /// Runs the command line of this process.
@@ -101,7 +104,7 @@ pub fn main() -> ExitCode {
         Command::Backup(args) => done(crate::backup::take::run(&args)),
         Command::Restore(args) => done(crate::backup::restore::run(&args)),
         Command::Topology(topology) => {
-            match crate::server::describe_topology(&topology.topology, topology.executors) {
+            match crate::topology::describe(&topology.topology, &topology.island, topology.executors) {
                 Ok(text) => {
                     print!("{text}");
                     ExitCode::SUCCESS

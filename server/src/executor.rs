@@ -121,20 +121,29 @@ async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let open: Rc<RefCell<Vec<std::rc::Weak<Closing>>>> = Rc::default();
-    let mut terminations = server.sessions.terminations();
+    let mut requests = server.sessions.requests();
     loop {
         let arrival = tokio::select! {
             arrival = arrivals.recv() => arrival,
             // The sender lives as long as the server.
-            _ = terminations.changed() => {
+            _ = requests.changed() => {
                 for closing in open.borrow().iter().filter_map(std::rc::Weak::upgrade) {
-                    closing.ask_if_terminated();
+                    closing.pass_on_requests();
                 }
                 continue;
             }
             _ = stop.wait_for(|stop| *stop) => None,
         };
         let Some(arrival) = arrival else { break };
+        let arrival = match arrival {
+            // The executor lost its core while the client was on its way.
+            Arrival::Client(client) if !server.doors.is_open(executor.number) => {
+                sessions.fetch_sub(1, Ordering::Relaxed);
+                server.doors.welcome(client);
+                continue;
+            }
+            arrival => arrival,
+        };
         let closing = Rc::new(Closing::default());
         {
             let mut open = open.borrow_mut();

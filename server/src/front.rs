@@ -10,6 +10,7 @@ use std::time::Duration;
 use archipel_sql::error::SqlError;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::session::moving::MovingSession;
 use crate::sessions::Sessions;
 use crate::wire::frame::SMALL_MESSAGE_BYTES_MAX;
 use crate::wire::output::{Output, Severity};
@@ -19,8 +20,15 @@ use crate::wire::startup::{Opening, opening};
 /// Longest time a client may take to say who it is, as PostgreSQL's `authentication_timeout`.
 const OPENING_DEADLINE: Duration = Duration::from_secs(60);
 
+/// Somebody for an executor to serve.
+pub enum Arrival {
+    Client(NewClient),
+    /// A session that another executor served until now.
+    Session(Box<MovingSession>),
+}
+
 /// A client that asked to start a session.
-pub struct Arrival {
+pub struct NewClient {
     pub socket: socket2::Socket,
     /// `None` for a Unix socket.
     pub client: Option<SocketAddr>,
@@ -32,14 +40,66 @@ pub struct Arrival {
 
 /// One executor's door.
 pub struct Door {
-    pub arrivals: UnboundedSender<Arrival>,
+    arrivals: UnboundedSender<Arrival>,
     /// How many sessions the executor serves, arrivals underway included.
     pub sessions: Arc<AtomicUsize>,
+    /// Whether the executor has a core.
+    open: AtomicBool,
+}
+
+impl Door {
+    pub fn new(arrivals: UnboundedSender<Arrival>) -> Door {
+        Door { arrivals, sessions: Arc::default(), open: AtomicBool::new(false) }
+    }
+
+    fn let_in(&self, arrival: Arrival) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        if self.arrivals.send(arrival).is_err() {
+            self.sessions.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The doors of all executors there may ever be.
+pub struct Doors(pub Vec<Door>);
+
+impl Doors {
+    /// Opens the door of an executor for new clients, or shuts it.
+    pub fn set_open(&self, executor: u16, open: bool) {
+        if let Some(door) = self.0.get(usize::from(executor)) {
+            door.open.store(open, Ordering::Release);
+        }
+    }
+
+    pub fn is_open(&self, executor: u16) -> bool {
+        self.0.get(usize::from(executor)).is_some_and(|door| door.open.load(Ordering::Acquire))
+    }
+
+    /// Those whose doors are open.
+    pub fn open(&self) -> Vec<u16> {
+        (0..self.0.len() as u16).filter(|executor| self.is_open(*executor)).collect()
+    }
+
+    /// Shows a new client the door of the executor with the fewest sessions.
+    pub fn welcome(&self, client: NewClient) {
+        let open = self.0.iter().filter(|door| door.open.load(Ordering::Acquire));
+        let quietest = open.min_by_key(|door| door.sessions.load(Ordering::Relaxed));
+        if let Some(door) = quietest {
+            door.let_in(Arrival::Client(client));
+        }
+    }
+
+    /// Sends a session to the executor it goes to.
+    pub fn forward(&self, session: MovingSession) {
+        if let Some(door) = self.0.get(usize::from(session.destination())) {
+            door.let_in(Arrival::Session(Box::new(session)));
+        }
+    }
 }
 
 /// The front door.
 pub struct Front {
-    pub doors: Vec<Door>,
+    pub doors: Arc<Doors>,
     pub sessions: Arc<Sessions>,
     pub closing: Arc<AtomicBool>,
 }
@@ -108,20 +168,10 @@ impl Front {
                     }
                     let rest = pending.split_off(length);
                     let socket = socket.into_inner();
-                    self.hand_over(Arrival { socket, client, minor_version, parameters, rest });
+                    self.doors.welcome(NewClient { socket, client, minor_version, parameters, rest });
                     return Ok(());
                 }
                 Err(error) => return refuse(&socket, &error).await,
-            }
-        }
-    }
-
-    fn hand_over(&self, arrival: Arrival) {
-        let quietest = self.doors.iter().min_by_key(|door| door.sessions.load(Ordering::Relaxed));
-        if let Some(door) = quietest {
-            door.sessions.fetch_add(1, Ordering::Relaxed);
-            if door.arrivals.send(arrival).is_err() {
-                door.sessions.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
 //! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors
-//! - [`executor`]   one pinned thread: its sessions and its partitions, in turns
+//! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`following`] what happens when cores come and go
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
@@ -25,6 +25,7 @@ pub mod cli;
 pub mod config;
 pub mod encode;
 pub mod executor;
+pub mod following;
 pub mod front;
 pub mod functions;
 pub mod http;

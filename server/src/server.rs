@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use archipel_analytics::Analytics;
-use archipel_engine::id::{Epoch, ExecutorId};
+use archipel_engine::id::Epoch;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::discard::DiscardUnsynced;
 use archipel_engine::log::store::StoreError;
+use archipel_engine::topology::Topology;
 use archipel_engine::{Engine, EngineConfig, MonitorSettings, OpenError, Seams};
 use archipel_procedures::Registry;
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
@@ -17,10 +18,12 @@ use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
 use crate::config::Config;
-use crate::front::{Door, Front};
+use crate::following::Following;
+use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError};
 use crate::replies::Durability;
 use crate::sessions::Sessions;
+use crate::topology::AskedFor;
 use crate::wire::socket::Socket;
 
 /// Why a server did not start, or did not end well.
@@ -68,6 +71,7 @@ pub struct Server {
     pub catalog: CatalogHandle,
     pub routines: Arc<Registry>,
     pub sessions: Arc<Sessions>,
+    pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
     /// One definition at a time: each is planned on the catalog its predecessor left.
@@ -177,13 +181,11 @@ fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
     })
 }
 
-fn engine_config(config: &Config) -> Result<EngineConfig, StartError> {
+fn engine_config(config: &Config, topology: &AskedFor) -> Result<EngineConfig, StartError> {
+    let machine = topology.read().map_err(|error| StartError::Other(error.to_string()))?;
     let mut engine = EngineConfig {
-        executors: crate::topology::executor_places(
-            config.text("archipel.topology"),
-            config.integer("archipel.executors") as usize,
-        )
-        .map_err(|error| StartError::Other(error.to_string()))?,
+        executors: machine.executors(),
+        executors_max: topology.executors_max(&machine),
         max_memory_bytes: config.integer("max_memory"),
         version_memory_max_bytes: config.integer("archipel.max_version_memory"),
         one_shot_budget_micros: config.integer("archipel.one_shot_budget") as u64 * 1_000,
@@ -230,7 +232,15 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let store = open_store(config)?;
     let began = Instant::now();
     let told = AtomicUsize::new(0);
-    let engine = Engine::open_with(engine_config(config)?, store, Seams::default(), &|progress| {
+    let topology = AskedFor::new(
+        config.text("archipel.topology"),
+        config.text("archipel.island"),
+        config.integer("archipel.executors") as usize,
+    )
+    .map_err(|error| StartError::Other(error.to_string()))?;
+    let engine_config = engine_config(config, &topology)?;
+    let seams = Seams { topology: Some(Arc::new(topology)), ..Seams::default() };
+    let engine = Engine::open_with(engine_config, store, seams, &|progress| {
         // At most one line a second.
         let second = began.elapsed().as_secs() as usize;
         if second > told.swap(second, Ordering::Relaxed) {
@@ -276,8 +286,14 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(|error| StartError::Other(format!("cannot start a thread: {error}")))?;
-    let executors = engine.executors();
-    let analytical_threads = start_analytical_threads(executors.len())?;
+    let analytical_threads = start_analytical_threads(engine.active_executors())?;
+    let mut arrivals = Vec::new();
+    let doors = (0..engine.executors_max()).map(|_| {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        arrivals.push(receiver);
+        Door::new(sender)
+    });
+    let doors = Arc::new(Doors(doors.collect()));
     let analytics = Analytics::new(analytical_memory_bytes(&config))
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
@@ -288,7 +304,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         started: Instant::now(),
         started_at: now(),
         definitions: tokio::sync::Mutex::new(()),
-        counters: executors.iter().map(|_| Counters::default()).collect(),
+        counters: doors.0.iter().map(|_| Counters::default()).collect(),
+        doors: doors.clone(),
         closing: Arc::default(),
         front: front.handle().clone(),
         analytics,
@@ -296,14 +313,11 @@ pub fn run(config: Config) -> Result<(), StartError> {
         config,
     });
     let (stop, stopped) = watch::channel(false);
-    let mut doors = Vec::new();
-    let mut threads = Vec::new();
-    for info in &executors {
-        let (arrivals, receiver) = mpsc::unbounded_channel();
-        let sessions = Arc::new(AtomicUsize::new(0));
-        doors.push(Door { arrivals, sessions: sessions.clone() });
-        threads.push(start_executor(&server, info.id, receiver, sessions, stopped.clone())?);
+    let following = Arc::new(Following::new(server.clone(), arrivals, stopped));
+    for info in engine.executors().iter().filter(|executor| executor.active) {
+        following.begin(info.id)?;
     }
+    engine.on_topology_change(Some(following.clone()));
     let entrance =
         Arc::new(Front { doors, sessions: server.sessions.clone(), closing: server.closing.clone() });
     let signal = front.block_on(async {
@@ -320,7 +334,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
             server.config.listen,
             files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
             server.config.http.map(|http| format!(", http://{http}/")).unwrap_or_default(),
-            server.engine.executors().len(),
+            server.engine.active_executors(),
             server.config.data_directory.display()
         );
         told_to_stop().await.map_err(cannot_serve)
@@ -329,11 +343,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
     server.closing.store(true, Ordering::Release);
     // Receivers are gone only if every executor has ended already.
     let _ = stop.send(true);
-    for thread in threads {
-        if thread.join().is_err() {
-            tracing::error!("an executor thread ended by a panic");
-        }
-    }
+    engine.on_topology_change(None);
+    following.join();
     analytical_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     drop(files);
@@ -369,23 +380,6 @@ fn cannot_serve(error: std::io::Error) -> StartError {
     StartError::Other(format!("cannot serve: {error}"))
 }
 
-fn start_executor(
-    server: &Arc<Server>,
-    id: ExecutorId,
-    arrivals: mpsc::UnboundedReceiver<crate::front::Arrival>,
-    sessions: Arc<AtomicUsize>,
-    stop: watch::Receiver<bool>,
-) -> Result<std::thread::JoinHandle<()>, StartError> {
-    let shared = server.clone();
-    server
-        .engine
-        .start_executor(
-            id,
-            Box::new(move |handle| crate::executor::run(shared, handle, arrivals, sessions, stop)),
-        )
-        .map_err(|error| StartError::Other(format!("cannot start executor {id}: {error}")))
-}
-
 async fn told_to_stop() -> std::io::Result<&'static str> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
@@ -406,23 +400,4 @@ fn start_logging() {
         .with_target(false)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .try_init();
-}
-
-/// What `archipel topology` prints.
-pub fn describe_topology(topology: &str, executors: usize) -> Result<String, StartError> {
-    let places = crate::topology::executor_places(topology, executors)
-        .map_err(|error| StartError::Other(error.to_string()))?;
-    let mut text = String::new();
-    let mut island = None;
-    for (number, place) in places.iter().enumerate() {
-        if island != Some(place.island) {
-            island = Some(place.island);
-            text.push_str(&format!("island {}\n", place.island));
-        }
-        match place.core {
-            Some(core) => text.push_str(&format!("  executor {number} on core {core}\n")),
-            None => text.push_str(&format!("  executor {number}\n")),
-        }
-    }
-    Ok(text)
 }

@@ -2,8 +2,9 @@
 //! limit. The table is touched when a session begins or ends; a session updates only its own
 //! entry while it works.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
@@ -48,7 +49,9 @@ pub struct SessionEntry {
     pub user: String,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
-    pub executor: u16,
+    executor: AtomicU16,
+    /// The executor it shall go to; [`NOWHERE`]: it stays.
+    destination: AtomicU32,
     pub backend_start: i64,
     pub activity: Mutex<Activity>,
     /// The session as the engine knows it. Its cancel flag is set to stop the running
@@ -61,7 +64,36 @@ pub struct SessionEntry {
     terminated: AtomicBool,
 }
 
+const NOWHERE: u32 = u32::MAX;
+
 impl SessionEntry {
+    /// The executor that serves it.
+    pub fn executor(&self) -> u16 {
+        self.executor.load(Ordering::Relaxed)
+    }
+
+    /// The executor it is asked to go to.
+    pub fn destination(&self) -> Option<u16> {
+        u16::try_from(self.destination.load(Ordering::Relaxed)).ok()
+    }
+
+    /// Where it is, or will be.
+    fn goes_to(&self) -> u16 {
+        self.destination().unwrap_or_else(|| self.executor())
+    }
+
+    /// It does not go anywhere.
+    pub fn stay(&self) {
+        self.destination.store(NOWHERE, Ordering::Relaxed);
+    }
+
+    /// It has left for its destination.
+    pub fn arrive_at_destination(&self) {
+        if let Ok(executor) = u16::try_from(self.destination.swap(NOWHERE, Ordering::Relaxed)) {
+            self.executor.store(executor, Ordering::Relaxed);
+        }
+    }
+
     /// A statement begins: a cancel request that came before it was meant for another one.
     pub fn begin_statement(&self) {
         if self.engine.is_cancelled() {
@@ -122,8 +154,8 @@ pub struct Sessions {
     next: AtomicI32,
     count: AtomicUsize,
     limit: usize,
-    /// Changes when a session shall end; executors look which of theirs it is.
-    terminations: watch::Sender<()>,
+    /// Changes when sessions shall end or go elsewhere; executors look which of theirs.
+    requests: watch::Sender<()>,
 }
 
 /// A place in the table, given back when dropped.
@@ -151,7 +183,7 @@ impl Sessions {
             next: AtomicI32::new(1),
             count: AtomicUsize::new(0),
             limit,
-            terminations: watch::channel(()).0,
+            requests: watch::channel(()).0,
         })
     }
 
@@ -173,7 +205,8 @@ impl Sessions {
             user: new.user,
             database: new.database,
             client: new.client,
-            executor: new.executor,
+            executor: AtomicU16::new(new.executor),
+            destination: AtomicU32::new(NOWHERE),
             backend_start: new.now,
             activity: Mutex::new(Activity { state_change: new.now, ..Activity::default() }),
             engine: (new.engine)(process_id),
@@ -220,13 +253,26 @@ impl Sessions {
         let Some(entry) = self.entries.lock().get(&process_id).cloned() else { return false };
         entry.terminated.store(true, Ordering::Release);
         entry.cancel(CancelReason::Shutdown);
-        self.terminations.send_replace(());
+        self.requests.send_replace(());
         true
     }
 
-    /// Changes when a session shall end.
-    pub fn terminations(&self) -> watch::Receiver<()> {
-        self.terminations.subscribe()
+    /// Spreads the sessions over the `active` executors: those of others all go, and of the rest
+    /// as few as it takes.
+    pub fn spread(&self, active: &[u16]) {
+        let sessions = self.list();
+        let places: Vec<u16> = sessions.iter().map(|session| session.goes_to()).collect();
+        for (at, to) in spread(&places, active) {
+            let session = &sessions[at];
+            let to = if session.executor() == to { NOWHERE } else { u32::from(to) };
+            session.destination.store(to, Ordering::Relaxed);
+        }
+        self.requests.send_replace(());
+    }
+
+    /// Changes when sessions shall end or go elsewhere.
+    pub fn requests(&self) -> watch::Receiver<()> {
+        self.requests.subscribe()
     }
 
     /// All sessions, by process id.
@@ -234,6 +280,36 @@ impl Sessions {
         let mut entries: Vec<_> = self.entries.lock().values().cloned().collect();
         entries.sort_by_key(|entry| entry.process_id);
         entries
+    }
+}
+
+/// Which sessions, by position, go to which of the `active` executors, so that none serves two
+/// more than another.
+fn spread(places: &[u16], active: &[u16]) -> Vec<(usize, u16)> {
+    let mut at: BTreeMap<u16, Vec<usize>> = active.iter().map(|executor| (*executor, Vec::new())).collect();
+    if at.is_empty() {
+        return Vec::new();
+    }
+    let mut homeless = Vec::new();
+    for (session, executor) in places.iter().enumerate() {
+        match at.get_mut(executor) {
+            Some(there) => there.push(session),
+            None => homeless.push(session),
+        }
+    }
+    let mut goes: BTreeMap<usize, u16> = BTreeMap::new();
+    loop {
+        let count = |(executor, there): (&u16, &Vec<usize>)| (there.len(), *executor);
+        let (least, to) = at.iter().map(count).min().unwrap_or_default();
+        let (most, from) = at.iter().map(count).max().unwrap_or_default();
+        let next = match homeless.pop() {
+            Some(session) => Some(session),
+            None if most > least + 1 => at.get_mut(&from).and_then(Vec::pop),
+            None => None,
+        };
+        let Some(session) = next else { return goes.into_iter().collect() };
+        goes.insert(session, to);
+        at.entry(to).or_default().push(session);
     }
 }
 
@@ -291,5 +367,36 @@ mod tests {
         assert!(session.entry.is_cancelled());
         session.entry.begin_statement();
         assert!(!session.entry.is_cancelled());
+    }
+
+    fn after(places: &[u16], active: &[u16]) -> Vec<u16> {
+        let mut places = places.to_vec();
+        let goes = spread(&places, active);
+        goes.into_iter().for_each(|(session, to)| places[session] = to);
+        places
+    }
+
+    #[test]
+    fn sessions_spread_over_the_executors_that_have_a_core() {
+        assert_eq!(after(&[0, 1, 0, 1], &[0]), [0, 0, 0, 0]);
+        assert_eq!(after(&[0, 0, 0, 0], &[0, 1]), [0, 0, 1, 1]);
+        assert_eq!(after(&[0, 0, 0, 1], &[0, 1, 2]), [0, 0, 2, 1]);
+        assert_eq!(after(&[0, 1, 1], &[0, 1]), [0, 1, 1], "nobody goes without need");
+        assert_eq!(after(&[3, 3, 3], &[0, 1]).iter().filter(|executor| **executor == 0).count(), 2);
+        assert_eq!(after(&[], &[0]), [0; 0]);
+    }
+
+    #[test]
+    fn a_session_is_asked_to_go_and_arrives() {
+        let sessions = Sessions::new(4);
+        let session = sessions.register(new()).unwrap();
+        sessions.spread(&[1]);
+        assert_eq!((session.entry.executor(), session.entry.destination()), (0, Some(1)));
+        // Its core is back before it has left.
+        sessions.spread(&[0]);
+        assert_eq!(session.entry.destination(), None);
+        sessions.spread(&[1]);
+        session.entry.arrive_at_destination();
+        assert_eq!((session.entry.executor(), session.entry.destination()), (1, None));
     }
 }

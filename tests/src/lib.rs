@@ -13,6 +13,7 @@
 //! tests that use this house are in `tests/tests`.
 
 pub mod browser;
+pub mod cores;
 pub mod dialogue;
 pub mod history;
 pub mod isolation;

@@ -20,6 +20,8 @@ pub struct Server {
     port: u16,
     page_port: Option<u16>,
     child: Option<Child>,
+    /// The cores of the process, if they are not all.
+    cpus: Option<std::collections::BTreeSet<usize>>,
 }
 
 impl Server {
@@ -36,9 +38,16 @@ impl Server {
     fn begin(settings: &[&str], page_port: Option<u16>) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Server { directory, elsewhere: None, settings, port: 0, page_port, child: None };
+        let mut server =
+            Server { directory, elsewhere: None, settings, port: 0, page_port, child: None, cpus: None };
         server.restart();
         server
+    }
+
+    /// Starts the process on the same data directory, with these cores only.
+    pub fn restart_on(&mut self, cpus: &std::collections::BTreeSet<usize>) {
+        self.cpus = Some(cpus.clone());
+        self.restart();
     }
 
     /// Starts the process on the same data directory.
@@ -74,7 +83,15 @@ impl Server {
 
     /// The command that serves this data directory.
     pub fn command(&self, port: u16) -> Command {
-        let mut command = Command::new(archipel_binary());
+        let mut command = match &self.cpus {
+            None => Command::new(archipel_binary()),
+            Some(cpus) => {
+                let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+                let mut taskset = Command::new("taskset");
+                taskset.args(["-c", &cpus.join(",")]).arg(archipel_binary());
+                taskset
+            }
+        };
         let page = self.page_port.map_or("off".to_owned(), |port| format!("127.0.0.1:{port}"));
         command
             .args(["serve", "--http", &page, "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
@@ -106,6 +123,11 @@ impl Server {
     /// What the latest process printed.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The running process.
+    pub fn process_id(&self) -> u32 {
+        self.child.as_ref().expect("it is running").id()
     }
 
     pub fn port(&self) -> u16 {

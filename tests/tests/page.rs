@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use archipel_tests::browser::Page;
+use archipel_tests::cores::{mine, taskset};
 use archipel_tests::server::Server;
 use serde_json::json;
 
@@ -67,4 +68,63 @@ fn the_live_page_draws_every_partition_and_the_load() {
     page.wait_for("history.at(-1) === 0");
     drop(server);
     page.wait_for("document.getElementById('state').textContent === 'server does not answer'");
+}
+
+/// A thousand partitions stay readable: every one is drawn, nothing overflows, and the squares of
+/// an executor fit a screen; what was done to them is marked, each second's changes once.
+#[test]
+fn a_thousand_partitions_are_readable_and_their_changes_marked() {
+    let server = Server::start_with_page(&["archipel.topology=synthetic:pack:2 core:4 pu:1"]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let client = server.connect().await;
+        client
+            .batch_execute("CREATE TABLE wide (id integer PRIMARY KEY); INSERT INTO wide SELECT generate_series(1, 1000)")
+            .await
+            .expect("a table with rows");
+        let split = "SELECT archipel.split_partition('wide', n::text) FROM generate_series(2, 1000) n";
+        client.batch_execute(split).await.expect("it splits");
+    });
+    let mut page = Page::open(&server.page_url(), 1200, 900);
+    page.wait_for("document.querySelectorAll('.partitions i').length >= 1000");
+    page.wait_for("history.length >= 2");
+    assert_eq!(page.evaluate("document.querySelectorAll('.executor').length"), json!(8));
+    assert_eq!(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+        json!(true),
+        "nothing overflows"
+    );
+    let tallest =
+        number(&mut page, "Math.max(...[...document.querySelectorAll('.island')].map(e => e.offsetHeight))");
+    assert!(tallest < 450.0, "an island is {tallest} pixels high");
+    let smallest = number(
+        &mut page,
+        "Math.min(...[...document.querySelectorAll('.partitions i')].map(e => e.offsetWidth))",
+    );
+    assert!(smallest >= 6.0, "a square of {smallest} pixels can be pointed at");
+    let marked =
+        number(&mut page, "marks.filter(m => m.action === 'split').reduce((n, m) => n + m.count, 0)");
+    assert!(marked >= 900.0, "{marked} splits are marked");
+    let drawn = number(&mut page, "marks.length");
+    assert!(drawn <= 120.0, "{drawn} marks are no line any more");
+    assert_eq!(page.evaluate("document.querySelectorAll('#busiest tr').length"), json!(6));
+    let told = page.evaluate("document.querySelector('#changes tr').textContent");
+    assert!(told.as_str().is_some_and(|told| told.contains("split")), "{told}");
+}
+
+#[test]
+fn a_lost_core_shows_as_a_retired_executor() {
+    let cores = mine();
+    if cores.len() < 2 {
+        eprintln!("SKIPPED: with one core there is none to take away");
+        return;
+    }
+    let server = Server::start_with_page(&[]);
+    let mut page = Page::open(&server.page_url(), 1200, 900);
+    page.wait_for("document.querySelectorAll('.executor').length >= 2");
+    assert_eq!(page.evaluate("document.querySelectorAll('.executor.retired').length"), json!(0));
+    taskset(server.process_id(), &cores.iter().take(1).copied().collect());
+    page.wait_for("document.querySelectorAll('.executor:not(.retired)').length === 1");
+    taskset(server.process_id(), &cores);
+    page.wait_for("document.querySelectorAll('.executor.retired').length === 0");
 }

@@ -178,6 +178,21 @@ impl Machine {
             .collect()
     }
 
+    /// This machine with exactly so many places: its first ones, or several a core, which are
+    /// then left to the operating system. There must be a place.
+    pub fn with_places(mut self, count: usize) -> Self {
+        let places = std::mem::take(&mut self.places);
+        self.pinned &= count <= places.len();
+        self.places = (0..count).map(|number| places[number % places.len()]).collect();
+        self.places.sort_by_key(|place| place.island);
+        for island in &mut self.islands {
+            let here = |at: &usize| self.places[*at].island == island.id;
+            island.places = (0..count).filter(here).collect();
+        }
+        self.islands.retain(|island| !island.places.is_empty());
+        self
+    }
+
     /// This machine's islands on the cores of a real one, in turn.
     pub(super) fn mapped_onto(mut self, real: &Machine) -> Machine {
         for (number, place) in self.places.iter_mut().enumerate() {
@@ -311,5 +326,15 @@ mod tests {
         unknown.iter_mut().for_each(|core| core.cache = None);
         let by_socket = super::place(&unknown, &Bounds::default(), Granularity::L3);
         assert_eq!(islands(&by_socket), [[0, 1, 2, 3], [4, 5, 6, 7]]);
+    }
+
+    #[test]
+    fn as_many_places_as_asked_for() {
+        let four = place(&machine(2, 1, 2, 1), &Bounds::default());
+        let three = four.clone().with_places(3);
+        assert_eq!((islands(&three), three.pinned), (vec![vec![0, 1], vec![2]], true));
+        let six = four.clone().with_places(6);
+        assert_eq!((islands(&six), six.pinned), (vec![vec![0, 1, 0, 1], vec![2, 3]], false));
+        assert_eq!(islands(&four.with_places(1)), [[0]]);
     }
 }

@@ -5,8 +5,10 @@
 //! few messages the session yields, so that the executor's partitions and its other sessions
 //! get their turn.
 
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
@@ -14,9 +16,10 @@ use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
 
 use super::Session;
+use super::moving::{Belongings, MovingSession};
 use super::transaction::Transaction;
 use crate::executor::Executor;
-use crate::front::Arrival;
+use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
 use crate::sessions::{NewSession, SessionEntry};
@@ -28,6 +31,14 @@ use crate::wire::socket::Socket;
 /// Messages handled before other work on this thread gets a turn.
 const MESSAGES_PER_TURN: usize = 64;
 
+/// What ended the wait for the client.
+enum Received {
+    /// So many bytes; none: it has left.
+    Bytes(usize),
+    /// Somebody asks something of the session.
+    Request,
+}
+
 /// What becomes of the connection after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -35,27 +46,52 @@ pub(super) enum Flow {
     Close,
 }
 
-/// Serves one client to the end of its session.
+/// What becomes of a session when its work on this thread is done.
+enum Done {
+    Ended,
+    /// It goes to another executor.
+    Leaves(socket2::Socket),
+}
+
+/// Serves one client until its session ends, or goes to another executor.
 pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival, closing: Rc<Closing>) {
-    let Ok(socket) = Socket::new(arrival.socket) else { return };
+    let (socket, arrived) = match arrival {
+        Arrival::Client(NewClient { socket, client, minor_version, parameters, rest }) => {
+            let mut input = Input::new(server.config.integer("max_message_size") as usize);
+            input.append(&rest);
+            (socket, Arrived::Client(input, client, minor_version, parameters))
+        }
+        Arrival::Session(moving) => {
+            let MovingSession { socket, input, belongings } = *moving;
+            (socket, Arrived::Session(input, belongings))
+        }
+    };
+    let Ok(socket) = Socket::new(socket) else { return };
     let durability = EngineDurability(server.engine.clone());
     let replies = Replies::new(socket, durability, executor.outbox.clone());
     closing.attach(&replies);
     let writer = tokio::task::spawn_local(replies.clone().write_queued());
-    let mut input = Input::new(server.config.integer("max_message_size") as usize);
-    input.append(&arrival.rest);
-    let opened = Session::open(
-        server,
-        executor,
-        replies.clone(),
-        (arrival.client, arrival.minor_version, &arrival.parameters),
-    );
+    let doors = server.doors.clone();
+    let opened = match arrived {
+        Arrived::Client(input, client, minor_version, parameters) => {
+            Session::open(server, executor, replies.clone(), (client, minor_version, &parameters))
+                .map(|session| (session, input))
+        }
+        Arrived::Session(input, belongings) => {
+            Ok((Session::arrive(server, executor, replies.clone(), belongings), input))
+        }
+    };
     match opened {
-        Ok(mut session) => {
+        Ok((mut session, mut input)) => {
             closing.belongs_to(session.entry());
             session.flush().await;
-            session.work(&mut input, &closing).await;
-            session.leave().await;
+            match session.work(&mut input, &closing).await {
+                Done::Ended => session.leave().await,
+                Done::Leaves(socket) => {
+                    closing.forget();
+                    doors.forward(session.depart(socket, input));
+                }
+            }
         }
         Err(error) => {
             let mut output = Output::new();
@@ -68,10 +104,18 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     let _ = tokio::time::timeout(Duration::from_secs(30), writer).await;
 }
 
-/// How an executor tells a session that the server goes down.
+/// Who came through the door, its socket aside.
+enum Arrived {
+    Client(Input, Option<std::net::SocketAddr>, u16, Vec<(String, String)>),
+    Session(Input, Belongings),
+}
+
+/// How an executor tells a session that the server goes down, or that it shall go elsewhere.
 #[derive(Default)]
 pub struct Closing {
     asked: std::cell::Cell<bool>,
+    /// The session's task, while it waits for its client.
+    waiting: std::cell::RefCell<Option<Waker>>,
     replies: std::cell::RefCell<Option<Rc<Replies<EngineDurability>>>>,
     entry: std::cell::OnceCell<Arc<SessionEntry>>,
 }
@@ -86,10 +130,28 @@ impl Closing {
         let _ = self.entry.set(entry.clone());
     }
 
-    /// Ends the session if somebody asked for that.
-    pub fn ask_if_terminated(&self) {
-        if self.entry.get().is_some_and(|entry| entry.is_terminated()) {
+    /// Lets go of the connection: the session is elsewhere.
+    fn forget(&self) {
+        self.replies.borrow_mut().take();
+    }
+
+    /// Ends the session if somebody asked for that, or lets it see that it shall go elsewhere.
+    pub fn pass_on_requests(&self) {
+        let Some(entry) = self.entry.get() else { return };
+        if entry.is_terminated() {
             self.ask();
+        } else if entry.destination().is_some()
+            && let Some(waiting) = self.waiting.borrow_mut().take()
+        {
+            waiting.wake();
+        }
+    }
+
+    /// Wakes the task of this context when something is asked of the session.
+    fn wait(&self, context: &Context<'_>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.as_ref().is_some_and(|waiting| waiting.will_wake(context.waker())) {
+            *waiting = Some(context.waker().clone());
         }
     }
 
@@ -195,7 +257,7 @@ impl Session {
         })
     }
 
-    async fn work(&mut self, input: &mut Input, closing: &Closing) {
+    async fn work(&mut self, input: &mut Input, closing: &Closing) -> Done {
         let mut handled = 0;
         loop {
             match input.frame() {
@@ -219,18 +281,23 @@ impl Session {
                 Err(Desynchronized(error)) => {
                     self.output.report(Severity::Fatal, &error);
                     self.flush().await;
-                    return;
+                    return Done::Ended;
                 }
             }
-            match self.receive(input).await {
-                Ok(0) => break,
-                Ok(_) => {}
+            if self.may_leave()
+                && let Some(socket) = self.pack().await
+            {
+                return Done::Leaves(socket);
+            }
+            match self.receive(input, closing).await {
+                Ok(Received::Bytes(0)) => break,
+                Ok(Received::Bytes(_) | Received::Request) => {}
                 Err(Some(error)) => {
                     self.output.report(Severity::Fatal, &error);
                     self.flush().await;
-                    return;
+                    return Done::Ended;
                 }
-                Err(None) => return,
+                Err(None) => return Done::Ended,
             }
         }
         if closing.is_asked() && !self.replies.is_broken() {
@@ -241,31 +308,42 @@ impl Session {
             self.output.report(Severity::Fatal, &error);
             self.flush().await;
         }
+        Done::Ended
     }
 
     /// Reads what has arrived, waiting if nothing has. `Err(Some(…))` ends the session with an
     /// error for the client, `Err(None)` without.
-    async fn receive(&mut self, input: &mut Input) -> Result<usize, Option<SqlError>> {
+    async fn receive(&mut self, input: &mut Input, closing: &Closing) -> Result<Received, Option<SqlError>> {
         let replies = self.replies.clone();
         let arrived = {
             let mut read = std::pin::pin!(replies.socket().read(input.room()));
             match futures::poll!(read.as_mut()) {
-                std::task::Poll::Ready(arrived) => arrived,
-                std::task::Poll::Pending => {
+                Poll::Ready(arrived) => arrived,
+                Poll::Pending => {
                     self.become_idle();
-                    match self.idle_limit() {
-                        (None, ..) => read.await,
-                        (Some(limit), state, message) => match tokio::time::timeout(limit, read).await {
+                    let session = &*self;
+                    let next = std::future::poll_fn(|context| {
+                        if session.may_leave() {
+                            return Poll::Ready(None);
+                        }
+                        closing.wait(context);
+                        read.as_mut().poll(context).map(Some)
+                    });
+                    let arrived = match self.idle_limit() {
+                        (None, ..) => next.await,
+                        (Some(limit), state, message) => match tokio::time::timeout(limit, next).await {
                             Ok(arrived) => arrived,
                             Err(_) => return Err(Some(SqlError::new(state, message))),
                         },
-                    }
+                    };
+                    let Some(arrived) = arrived else { return Ok(Received::Request) };
+                    arrived
                 }
             }
         };
         let count = arrived.map_err(|_| None)?;
         input.received(count);
-        Ok(count)
+        Ok(Received::Bytes(count))
     }
 
     /// How long the client may stay silent now, and the error when it does.

@@ -318,7 +318,7 @@ impl Session {
     async fn pre_split(&mut self, plan: &RowPlan, table: &TableRef, rows: &[Vec<Datum>], column: usize) {
         let Some(group) = table.group() else { return };
         let group = GroupId(group);
-        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.executors().len();
+        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.active_executors();
         let routing = self.server.engine.routing();
         if routing.routes(group).len() >= wanted {
             return;

@@ -16,10 +16,11 @@
 //! - [`copy_in`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
+//! - [`moving`]      a session that goes to another executor
 //! - [`host`]        what SQL functions may ask of the session
 //!
-//! Invariant: a session lives on one executor thread; whatever travels to other threads (a
-//! program, the host) owns its data.
+//! Invariant: a session lives on one executor thread from one transaction to the next; whatever
+//! travels to other threads (a program, the host, a session that moves) owns its data.
 
 mod analytic;
 mod backup;
@@ -37,6 +38,7 @@ mod extended;
 pub mod host;
 mod lock;
 mod modes;
+pub mod moving;
 mod portal;
 mod simple;
 mod staging;

@@ -1,10 +1,13 @@
 //! The server for HTTP: Prometheus metrics, and the document behind the live page.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use archipel_engine::PartitionView;
+use archipel_engine::id::{ExecutorId, IslandId};
+use serde_json::{Value, json};
 
 use super::groups::{GroupKeys, group_tables};
 use crate::http;
@@ -74,43 +77,8 @@ impl http::Facts for Facts {
     fn stats(&self) -> String {
         let server = &self.0;
         let log = server.engine.log();
-        let catalog = server.catalog.current().catalog.clone();
         let partitions = server.engine.partitions();
-        let executors = server.engine.executors();
-        let mut islands: Vec<_> = executors.iter().map(|executor| executor.island).collect();
-        islands.dedup();
         let rows: u64 = partitions.iter().map(|partition| partition.rows).sum();
-        let islands: Vec<_> = islands
-            .into_iter()
-            .map(|island| {
-                let members: Vec<_> = executors
-                    .iter()
-                    .filter(|executor| executor.island == island)
-                    .map(|executor| {
-                        let mut busy = 0;
-                        let homes: Vec<_> = partitions
-                            .iter()
-                            .filter(|partition| partition.home == executor.id)
-                            .map(|partition| {
-                                busy += partition.busy_nanos / 1_000;
-                                let keys = GroupKeys::of(server, &catalog, partition.group);
-                                json!({
-                                    "id": partition.id.0,
-                                    "group": group_tables(server, &catalog, partition.group).join(", "),
-                                    "low": keys.show(&partition.low).unwrap_or_else(|| "-∞".to_owned()),
-                                    "high": partition.high.as_deref().and_then(|high| keys.show(high)).unwrap_or_else(|| "∞".to_owned()),
-                                    "rows": partition.rows,
-                                    "bytes": partition.bytes,
-                                    "actions": partition.actions,
-                                })
-                            })
-                            .collect();
-                        json!({ "id": executor.id.0, "core": executor.core, "busy_us": busy, "partitions": homes })
-                    })
-                    .collect();
-                json!({ "id": island.0, "executors": members })
-            })
-            .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             // The page takes rates over this clock, not over its own: browsers slow theirs down.
@@ -122,8 +90,74 @@ impl http::Facts for Facts {
             "epoch": log.epoch.0,
             "durable_epoch": log.durable.0,
             "rows": rows,
-            "islands": islands,
+            "islands": self.islands(&partitions),
+            "repartitions": self.repartitions(),
         })
         .to_string()
+    }
+}
+
+/// The page's time line is this long.
+const REPARTITIONS_SHOWN_US: i64 = 130_000_000;
+
+impl Facts {
+    /// Islands, their executors, the partitions at home there.
+    fn islands(&self, partitions: &[PartitionView]) -> Vec<Value> {
+        let server = &self.0;
+        let catalog = server.catalog.current().catalog.clone();
+        // A group may have hundreds of partitions: its tables and key types are looked up once.
+        let mut groups = BTreeMap::new();
+        let mut homes: BTreeMap<ExecutorId, (u64, Vec<Value>)> = BTreeMap::new();
+        for partition in partitions {
+            let (tables, keys) = groups.entry(partition.group).or_insert_with(|| {
+                let tables = group_tables(server, &catalog, partition.group).join(", ");
+                (tables, GroupKeys::of(server, &catalog, partition.group))
+            });
+            let high = partition.high.as_deref().and_then(|high| keys.show(high));
+            let home = homes.entry(partition.home).or_default();
+            home.0 += partition.busy_nanos / 1_000;
+            home.1.push(json!({
+                "id": partition.id.0,
+                "group": tables,
+                "low": keys.show(&partition.low).unwrap_or_else(|| "-∞".to_owned()),
+                "high": high.unwrap_or_else(|| "∞".to_owned()),
+                "rows": partition.rows,
+                "bytes": partition.bytes,
+                "actions": partition.actions,
+            }));
+        }
+        let mut islands: BTreeMap<IslandId, Vec<Value>> = BTreeMap::new();
+        for executor in server.engine.executors() {
+            let (busy, partitions) = homes.remove(&executor.id).unwrap_or_default();
+            islands.entry(executor.island).or_default().push(json!({
+                "id": executor.id.0,
+                "core": executor.core,
+                "active": executor.active,
+                "busy_us": busy,
+                "partitions": partitions,
+            }));
+        }
+        let island =
+            |(island, executors): (IslandId, Vec<Value>)| json!({ "id": island.0, "executors": executors });
+        islands.into_iter().map(island).collect()
+    }
+
+    /// What was done to partitions lately, by the page's clock.
+    fn repartitions(&self) -> Vec<Value> {
+        let server = &self.0;
+        let (now, clock_us) = (crate::server::now(), server.started.elapsed().as_micros() as i64);
+        let done = server.engine.repartitions();
+        let recent = done.iter().filter(|done| now - done.at < REPARTITIONS_SHOWN_US);
+        recent
+            .map(|done| {
+                json!({
+                    "at_us": clock_us - (now - done.at),
+                    "action": done.kind.name(),
+                    "partition": done.partition.0,
+                    "executor": done.home.0,
+                    "reason": done.reason,
+                })
+            })
+            .collect()
     }
 }

@@ -3,6 +3,7 @@
 //! - [`views`] the system views that show the server: `archipel.*`, `pg_settings`
 //! - [`activity`] `pg_stat_activity`, and who waits for whom
 //! - [`durability`] `archipel.log` and `archipel.checkpoints`
+//! - [`islands`] `archipel.islands` and `archipel.executors`
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
 //! - [`groups`] co-location groups in words
@@ -16,6 +17,7 @@ pub mod activity;
 mod durability;
 mod facts;
 mod groups;
+mod islands;
 mod locks;
 mod monitor;
 pub mod repartition;

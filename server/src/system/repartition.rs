@@ -39,12 +39,17 @@ pub fn refusal(refused: RepartitionRefused) -> SqlError {
         | RepartitionRefused::NoExecutor(_) => SqlState::UNDEFINED_OBJECT,
         RepartitionRefused::Pinned(_) => return marked(refused, "archipel.unpin_partition"),
         RepartitionRefused::Frozen(_) => return marked(refused, "archipel.unfreeze_partition"),
+        RepartitionRefused::Retired(_) => SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
         RepartitionRefused::BoundaryExists(_)
         | RepartitionRefused::NothingBehind(_)
         | RepartitionRefused::NotNeighbours(..)
         | RepartitionRefused::Reference => SqlState::INVALID_PARAMETER_VALUE,
     };
-    SqlError::new(state, refused.to_string()).with_hint("See archipel.partitions.")
+    let view = match refused {
+        RepartitionRefused::NoExecutor(_) | RepartitionRefused::Retired(_) => "archipel.executors",
+        _ => "archipel.partitions",
+    };
+    SqlError::new(state, refused.to_string()).with_hint(format!("See {view}."))
 }
 
 fn marked(refused: RepartitionRefused, lifted_by: &str) -> SqlError {
@@ -124,9 +129,16 @@ fn emptiest(server: &Server, island: i32) -> Result<ExecutorId> {
         u16::try_from(island).is_ok_and(|island| executor.island == IslandId(island))
     };
     let executors = server.engine.executors();
-    let candidates = executors.iter().filter(|executor| there(executor));
+    if !executors.iter().any(there) {
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("island {island} does not exist")));
+    }
+    let candidates = executors.iter().filter(|executor| there(executor) && executor.active);
     candidates
         .min_by_key(|executor| partitions.iter().filter(|partition| partition.home == executor.id).count())
         .map(|executor| executor.id)
-        .ok_or_else(|| SqlError::new(SqlState::UNDEFINED_OBJECT, format!("island {island} does not exist")))
+        .ok_or_else(|| {
+            let message = format!("island {island} is retired");
+            SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_hint("See archipel.islands.")
+        })
 }

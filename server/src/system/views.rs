@@ -1,6 +1,5 @@
 //! System views over the running server.
 
-use archipel_engine::PartitionView;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Column, Distribution, Table, TableKind};
 use archipel_sql::datum::Datum;
@@ -25,8 +24,8 @@ const FIRST_OID: u32 = 13_500;
 
 #[rustfmt::skip]
 static VIEWS: &[View] = &[
-    View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4)], rows: islands },
-    View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8)], rows: executors },
+    View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ)], rows: super::islands::islands },
+    View { schema: "archipel", name: "executors", columns: &[("executor", Type::INT4), ("island", Type::INT4), ("core", Type::INT4), ("sessions", Type::INT4), ("partitions", Type::INT4), ("queued_partitions", Type::INT4), ("slices", Type::INT8), ("actions_served", Type::INT8), ("stolen", Type::INT8), ("statements", Type::INT8), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ)], rows: super::islands::executors },
     View { schema: "archipel", name: "partitions", columns: &[("partition", Type::INT4), ("group_id", Type::INT4), ("tables", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("executor", Type::INT4), ("rows", Type::INT8), ("bytes", Type::INT8), ("actions", Type::INT8), ("busy_us", Type::INT8), ("queued", Type::INT4), ("queued_total", Type::INT8), ("load", Type::FLOAT8), ("pinned", Type::BOOL), ("frozen", Type::BOOL)], rows: partitions },
     View { schema: "archipel", name: "routing", columns: &[("group_id", Type::INT4), ("distribution_column", Type::TEXT), ("low", Type::TEXT), ("high", Type::TEXT), ("partition", Type::INT4), ("executor", Type::INT4)], rows: routing },
     View { schema: "archipel", name: "repartitions", columns: &[("at", Type::TIMESTAMPTZ), ("action", Type::TEXT), ("group_id", Type::INT4), ("tables", Type::TEXT), ("partition", Type::INT4), ("other_partition", Type::INT4), ("key", Type::TEXT), ("executor", Type::INT4), ("reason", Type::TEXT), ("duration_us", Type::INT8), ("decision", Type::INT8)], rows: repartitions },
@@ -90,27 +89,6 @@ pub(super) fn big(number: u64) -> Datum {
     Datum::Int8(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn homes(partitions: &[PartitionView], executor: u16) -> usize {
-    partitions.iter().filter(|partition| partition.home.0 == executor).count()
-}
-
-fn islands(host: &Host) -> Vec<Vec<Datum>> {
-    let executors = host.server.engine.executors();
-    let partitions = host.server.engine.partitions();
-    let mut islands: Vec<_> = executors.iter().map(|executor| executor.island).collect();
-    islands.dedup();
-    islands
-        .into_iter()
-        .map(|island| {
-            let members: Vec<_> = executors.iter().filter(|executor| executor.island == island).collect();
-            let cores: Vec<String> =
-                members.iter().filter_map(|executor| executor.core).map(|core| core.to_string()).collect();
-            let held = members.iter().map(|executor| homes(&partitions, executor.id.0)).sum();
-            vec![Datum::Int4(i32::from(island.0)), count(members.len()), text(cores.join(",")), count(held)]
-        })
-        .collect()
-}
-
 fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
     let catalog = &host.catalog.catalog;
     host.server
@@ -131,36 +109,6 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
                 text(done.reason),
                 big(done.duration_nanos / 1_000),
                 if done.decision == 0 { Datum::Null } else { big(done.decision) },
-            ]
-        })
-        .collect()
-}
-
-fn executors(host: &Host) -> Vec<Vec<Datum>> {
-    let partitions = host.server.engine.partitions();
-    let sessions = host.server.sessions.list();
-    host.server
-        .engine
-        .executors()
-        .iter()
-        .map(|executor| {
-            let number = executor.id.0;
-            let statements = host
-                .server
-                .counters
-                .get(usize::from(number))
-                .map_or(0, |counters| counters.statements.load(std::sync::atomic::Ordering::Relaxed));
-            vec![
-                Datum::Int4(i32::from(number)),
-                Datum::Int4(i32::from(executor.island.0)),
-                executor.core.map_or(Datum::Null, count),
-                count(sessions.iter().filter(|session| session.executor == number).count()),
-                count(homes(&partitions, number)),
-                count(executor.ready),
-                big(executor.slices),
-                big(executor.served),
-                big(executor.stolen),
-                big(statements),
             ]
         })
         .collect()

@@ -26,9 +26,14 @@ impl Socket {
         Ok(Socket(registered))
     }
 
+    /// A second descriptor of the socket, for another thread's reactor.
+    pub fn second(&self) -> io::Result<socket2::Socket> {
+        self.0.get_ref().try_clone()
+    }
+
     /// A second descriptor of the socket, for the time somebody waits for room to write.
     fn writability(&self) -> io::Result<AsyncFd<socket2::Socket>> {
-        let socket = self.0.get_ref().try_clone()?;
+        let socket = self.second()?;
         // SAFETY: as in `new`.
         Ok(unsafe { AsyncFd::register_with_interest(socket, Interest::WRITABLE) }?)
     }

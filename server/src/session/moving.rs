@@ -1,0 +1,120 @@
+//! A session that goes to another executor: its core came or went.
+//!
+//! A session leaves between two transactions, when every reply has left and nothing of it is
+//! bound to its thread: what it has set and prepared, its place among the sessions, its locks
+//! and what its client has sent already go along, and the client notices nothing. A session in
+//! the middle of a transaction goes after it; one with a cursor that is held, after that.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipel_engine::id::Epoch;
+use rustc_hash::FxHashMap;
+
+use super::transaction::Transaction;
+use super::{Session, host};
+use crate::executor::Executor;
+use crate::replies::Replies;
+use crate::server::{EngineDurability, Server};
+use crate::sessions::Registered;
+use crate::settings::SessionSettings;
+use crate::statement::Prepared;
+use crate::wire::frame::Input;
+use crate::wire::output::Output;
+
+/// A session between two threads.
+pub struct MovingSession {
+    pub(super) socket: socket2::Socket,
+    pub(super) input: Input,
+    pub(super) belongings: Belongings,
+}
+
+/// What it takes along, but for its connection.
+pub(super) struct Belongings {
+    registered: Registered,
+    settings: SessionSettings,
+    statements: FxHashMap<String, Arc<Prepared>>,
+    unnamed_statement: Option<Arc<Prepared>>,
+    cursors_declared: u64,
+    memory: Arc<host::Memory>,
+}
+
+impl MovingSession {
+    /// The executor it goes to.
+    pub fn destination(&self) -> u16 {
+        self.belongings.registered.entry.executor()
+    }
+}
+
+impl Session {
+    /// Whether the session is asked to go, and nothing keeps it here.
+    pub(super) fn may_leave(&self) -> bool {
+        self.entry().destination().is_some()
+            && !self.transaction.is_open()
+            && self.copy_in.is_none()
+            && !self.skip_until_sync
+            && self.portals.is_empty()
+            && self.unnamed_portal.is_none()
+            && self.cursors.is_empty()
+            && !self.server.closing.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// Gets everything on its way out of the door. The socket for the other thread, or `None` if
+    /// it cannot go along: then the session stays.
+    pub(super) async fn pack(&mut self) -> Option<socket2::Socket> {
+        self.flush().await;
+        self.replies.drained().await;
+        // What the outbox knows of this connection must not outlive the move.
+        self.executor.outbox.write();
+        let socket = if self.replies.is_broken() { None } else { self.replies.socket().second().ok() };
+        if socket.is_none() {
+            self.entry().stay();
+        }
+        socket
+    }
+
+    /// Ends the session here; the rest of it travels.
+    pub(super) fn depart(self, socket: socket2::Socket, input: Input) -> MovingSession {
+        self.entry().arrive_at_destination();
+        let belongings = Belongings {
+            registered: self.registered,
+            settings: self.settings,
+            statements: self.statements,
+            unnamed_statement: self.unnamed_statement,
+            cursors_declared: self.cursors_declared,
+            memory: self.memory,
+        };
+        MovingSession { socket, input, belongings }
+    }
+
+    /// The session on its new thread.
+    pub(super) fn arrive(
+        server: Arc<Server>,
+        executor: Rc<Executor>,
+        replies: Rc<Replies<EngineDurability>>,
+        belongings: Belongings,
+    ) -> Session {
+        Session {
+            server,
+            executor,
+            registered: belongings.registered,
+            settings: belongings.settings,
+            output: Output::new(),
+            replies,
+            depends_on: Epoch(0),
+            transaction: Transaction::default(),
+            statements: belongings.statements,
+            unnamed_statement: belongings.unnamed_statement,
+            portals: FxHashMap::default(),
+            unnamed_portal: None,
+            cursors: FxHashMap::default(),
+            cursors_declared: belongings.cursors_declared,
+            deadlock: Default::default(),
+            skip_until_sync: false,
+            copy_in: None,
+            host: None,
+            memory: belongings.memory,
+            timer: None,
+        }
+    }
+}

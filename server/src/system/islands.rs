@@ -1,0 +1,80 @@
+//! `archipel.islands` and `archipel.executors`: what there is to run on, and what there was.
+//!
+//! A retired executor has lost its core; the view shows the last one.
+
+use std::sync::atomic::Ordering;
+
+use archipel_engine::{ExecutorInfo, PartitionView};
+use archipel_sql::datum::Datum;
+
+use super::views::{big, count, text};
+use crate::session::host::Host;
+
+fn state(active: bool) -> Datum {
+    text(if active { "active" } else { "retired" })
+}
+
+fn homes(partitions: &[PartitionView], executor: u16) -> usize {
+    partitions.iter().filter(|partition| partition.home.0 == executor).count()
+}
+
+pub(super) fn islands(host: &Host) -> Vec<Vec<Datum>> {
+    let executors = host.server.engine.executors();
+    let partitions = host.server.engine.partitions();
+    let mut islands: Vec<_> = executors.iter().map(|executor| executor.island).collect();
+    islands.sort_unstable();
+    islands.dedup();
+    islands
+        .into_iter()
+        .map(|island| {
+            let members = executors.iter().filter(|executor| executor.island == island);
+            let (active, retired): (Vec<&ExecutorInfo>, Vec<_>) =
+                members.partition(|executor| executor.active);
+            let cores: Vec<String> =
+                active.iter().filter_map(|executor| executor.core).map(|core| core.to_string()).collect();
+            let held = active.iter().map(|executor| homes(&partitions, executor.id.0)).sum();
+            // Active since its first core came, retired since its last one went.
+            let since = match active.iter().map(|executor| executor.since_micros).min() {
+                Some(since) => Some(since),
+                None => retired.iter().map(|executor| executor.since_micros).max(),
+            };
+            vec![
+                Datum::Int4(i32::from(island.0)),
+                count(active.len()),
+                text(cores.join(",")),
+                count(held),
+                state(!active.is_empty()),
+                since.map_or(Datum::Null, Datum::TimestampTz),
+            ]
+        })
+        .collect()
+}
+
+pub(super) fn executors(host: &Host) -> Vec<Vec<Datum>> {
+    let partitions = host.server.engine.partitions();
+    let sessions = host.server.sessions.list();
+    host.server
+        .engine
+        .executors()
+        .iter()
+        .map(|executor| {
+            let number = executor.id.0;
+            let counters = host.server.counters.get(usize::from(number));
+            let statements = counters.map_or(0, |counters| counters.statements.load(Ordering::Relaxed));
+            vec![
+                Datum::Int4(i32::from(number)),
+                Datum::Int4(i32::from(executor.island.0)),
+                executor.core.map_or(Datum::Null, count),
+                count(sessions.iter().filter(|session| session.executor() == number).count()),
+                count(homes(&partitions, number)),
+                count(executor.ready),
+                big(executor.slices),
+                big(executor.served),
+                big(executor.stolen),
+                big(statements),
+                state(executor.active),
+                Datum::TimestampTz(executor.since_micros),
+            ]
+        })
+        .collect()
+}
