@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
+mod background;
 mod checkpoint;
 mod follow;
 mod history;
@@ -49,7 +50,7 @@ pub struct Engine {
     /// Stops the background threads when the last engine goes; programs on their way keep
     /// only the shared state. Goes before the shared state: the log writer needs its epochs
     /// to write what is still in the buffers.
-    background: Arc<open::Background>,
+    background: Arc<background::Background>,
     pub(crate) shared: Arc<Shared>,
 }
 

@@ -352,9 +352,10 @@ fn moves(
         for &to in new.iter().filter(|id| active.contains_key(id)) {
             while counts[&to] < share {
                 let may_go = |home: &&mut Home| !home.pinned && counts[&home.executor] > share;
-                let fullest = partitions.iter_mut().rev().filter(may_go).max_by_key(|home| {
-                    (counts[&home.executor], home.executor)
-                });
+                let fullest = partitions
+                    .iter_mut()
+                    .filter(may_go)
+                    .max_by_key(|home| (counts[&home.executor], home.executor));
                 let Some(home) = fullest else { break };
                 go(home, to, &mut counts);
             }

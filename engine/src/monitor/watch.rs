@@ -188,8 +188,12 @@ impl Watch {
     }
 
     fn sample(&mut self, shared: &Shared, now: u64) -> Sample {
-        let served: Vec<ExecutorId> =
-            shared.executors().iter().map(|executor| executor.id).filter(|id| shared.is_served(*id)).collect();
+        let served: Vec<ExecutorId> = shared
+            .executors()
+            .iter()
+            .map(|executor| executor.id)
+            .filter(|id| shared.is_served(*id))
+            .collect();
         if served != self.served {
             self.topology += 1;
             self.served = served;

@@ -62,7 +62,12 @@ fn homes(groups: &[&[u16]]) -> Vec<Home> {
     for (group, executors) in groups.iter().enumerate() {
         for executor in *executors {
             let partition = PartitionId(homes.len() as u32);
-            homes.push(Home { group: GroupId(group as u32), partition, executor: ExecutorId(*executor), pinned: false });
+            homes.push(Home {
+                group: GroupId(group as u32),
+                partition,
+                executor: ExecutorId(*executor),
+                pinned: false,
+            });
         }
     }
     homes
