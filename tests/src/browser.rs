@@ -74,6 +74,17 @@ impl Page {
         }
     }
 
+    /// Keeps a picture of the whole page as `NAME.png` in the folder that the environment variable
+    /// `ARCHIPEL_TEST_SCREENSHOTS` names, for people to look at; without one, nothing happens.
+    pub fn show(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("ARCHIPEL_TEST_SCREENSHOTS") else { return };
+        let shot =
+            self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        let picture = decode_base64(shot["data"].as_str().expect("a picture is text"));
+        let path = std::path::Path::new(&folder).join(format!("{name}.png"));
+        std::fs::write(&path, picture).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
     /// The value of a JavaScript expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let answer =
@@ -101,4 +112,20 @@ impl Drop for Page {
         let _ = self.browser.wait();
         let _ = self.profile.path();
     }
+}
+
+/// RFC 4648, as Chromium writes it.
+fn decode_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for digit in text.bytes().filter_map(|byte| DIGITS.iter().position(|digit| *digit == byte)) {
+        bits = bits << 6 | digit as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
 }

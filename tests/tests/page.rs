@@ -85,9 +85,23 @@ fn a_thousand_partitions_are_readable_and_their_changes_marked() {
         let split = "SELECT archipel.split_partition('wide', n::text) FROM generate_series(2, 1000) n";
         client.batch_execute(split).await.expect("it splits");
     });
+    // A few of them have most of the load.
+    let load = runtime.spawn({
+        let client = runtime.block_on(server.connect());
+        async move {
+            let read = client.prepare("SELECT id FROM wide WHERE id = $1").await.expect("prepared");
+            for turn in 0..i32::MAX {
+                let id =
+                    if turn % 2 == 0 { 1 + turn % 40 } else { 1 + turn.wrapping_mul(37).rem_euclid(1000) };
+                client.query(&read, &[&id]).await.expect("a read runs");
+            }
+        }
+    });
     let mut page = Page::open(&server.page_url(), 1200, 900);
     page.wait_for("document.querySelectorAll('.partitions i').length >= 1000");
-    page.wait_for("history.length >= 2");
+    page.wait_for("history.length >= 4");
+    page.show("thousand-partitions");
+    load.abort();
     assert_eq!(page.evaluate("document.querySelectorAll('.executor').length"), json!(8));
     assert_eq!(
         page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
@@ -125,6 +139,7 @@ fn a_lost_core_shows_as_a_retired_executor() {
     assert_eq!(page.evaluate("document.querySelectorAll('.executor.retired').length"), json!(0));
     taskset(server.process_id(), &cores.iter().take(1).copied().collect());
     page.wait_for("document.querySelectorAll('.executor:not(.retired)').length === 1");
+    page.show("lost-core");
     taskset(server.process_id(), &cores);
     page.wait_for("document.querySelectorAll('.executor.retired').length === 0");
 }

@@ -84,6 +84,8 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
     match opened {
         Ok((mut session, mut input)) => {
             closing.belongs_to(session.entry());
+            // What was asked of it while it was between two threads.
+            closing.pass_on_requests();
             session.flush().await;
             match session.work(&mut input, &closing).await {
                 Done::Ended => session.leave().await,
