@@ -1,0 +1,186 @@
+//! Real threads on a machine whose cores come and go.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use archipel_engine::executor::run_plain;
+use archipel_engine::id::{ExecutorId, GroupId};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::random::RandomStream;
+use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+use archipel_engine::{
+    Direction, Engine, EngineConfig, Repartition, RepartitionRefused, Seams, Stop, SubmitOptions,
+    TopologyChange, TopologyListener,
+};
+use common::*;
+
+/// Two sockets of two cores, of which some are there.
+struct Cores(Mutex<BTreeSet<usize>>);
+
+impl Cores {
+    fn new(there: impl IntoIterator<Item = usize>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(there.into_iter().collect())))
+    }
+
+    fn set(&self, there: impl IntoIterator<Item = usize>) {
+        *self.0.lock().expect("no panic") = there.into_iter().collect();
+    }
+}
+
+impl Topology for Cores {
+    fn read(&self) -> Result<Machine, TopologyError> {
+        let core = |number: usize| CoreSeen {
+            threads: vec![number],
+            cache: None,
+            package: number / 2,
+            memory_node: number / 2,
+        };
+        let cores: Vec<CoreSeen> = (0..4).map(core).collect();
+        let allowed = self.0.lock().expect("no panic").clone();
+        let machine = place(&cores, &Bounds { allowed: Some(allowed), quota: None }, Granularity::Auto);
+        if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
+    }
+}
+
+fn open(cores: &Arc<Cores>, background: bool) -> Engine {
+    let config = EngineConfig {
+        executors: cores.read().expect("there are some").executors(),
+        executors_max: 4,
+        background,
+        split_rows: 40,
+        ..config(1)
+    };
+    let seams = Seams { topology: Some(cores.clone()), ..Seams::default() };
+    Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("opens")
+}
+
+fn active(engine: &Engine) -> Vec<(u16, Option<usize>)> {
+    let active = engine.executors().into_iter().filter(|executor| executor.active);
+    active.map(|executor| (executor.id.0, executor.core)).collect()
+}
+
+/// Starts a thread for every executor that comes.
+struct Starts {
+    engine: Engine,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl Starts {
+    fn start(&self, id: ExecutorId) {
+        let stop = self.stop.clone();
+        let body = Box::new(move |handle| run_plain(&handle, &stop));
+        // One that was retired has its thread still.
+        if let Ok(thread) = self.engine.start_executor(id, body) {
+            self.threads.lock().expect("no panic").push(thread);
+        }
+    }
+}
+
+impl TopologyListener for Starts {
+    fn changed(&self, change: &TopologyChange) {
+        change.activated.iter().for_each(|id| self.start(*id));
+    }
+}
+
+#[test]
+fn money_is_conserved_while_cores_come_and_go() {
+    const ACCOUNTS_COUNT: i64 = 64;
+    let cores = Cores::new([0]);
+    let engine = open(&cores, true);
+    open_bank(&engine, ACCOUNTS_COUNT);
+    let starts = Arc::new(Starts { engine: engine.clone(), stop: Arc::default(), threads: Mutex::default() });
+    starts.start(ExecutorId(0));
+    engine.on_topology_change(Some(starts.clone()));
+    let running = AtomicU64::new(4);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (engine, running) = (&engine, &running);
+            scope.spawn(move || {
+                let mut random = RandomStream::new(thread);
+                for round in 0..1_500 {
+                    if round % 100 == 50 {
+                        let (rows, _) = unpredicted(engine, |txn| all_accounts(txn, Direction::Ascending));
+                        let rows = rows.expect("scanned");
+                        assert_eq!(rows.iter().map(|row| row.2).sum::<i64>(), ACCOUNTS_COUNT * 100);
+                        continue;
+                    }
+                    let from = random.below(ACCOUNTS_COUNT as u64) as i64;
+                    let to = (from + 1 + random.below(ACCOUNTS_COUNT as u64 - 1) as i64) % ACCOUNTS_COUNT;
+                    let program = script(
+                        move |_, claims| {
+                            claims.add_point(GroupId(ACCOUNTS.0), &account_key(from));
+                            claims.add_point(GroupId(ACCOUNTS.0), &account_key(to));
+                        },
+                        move |txn| transfer(txn, from, to, 3),
+                    );
+                    match engine.submit(program, SubmitOptions::default()).wait().outcome.result {
+                        Ok(()) | Err(Stop::Abort) => {}
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let mut random = RandomStream::new(99);
+        while running.load(Ordering::Relaxed) > 0 {
+            let first = random.below(4) as usize;
+            let count = 1 + random.below(4) as usize;
+            cores.set((first..first + count).map(|core| core % 4));
+            engine.look_at_topology().expect("there are cores");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    assert!(engine.topology_changes() > 3, "{} changes", engine.topology_changes());
+    let rows = unpredicted(&engine, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    assert_eq!(rows.iter().map(|row| row.2).sum::<i64>(), ACCOUNTS_COUNT * 100);
+    engine.on_topology_change(None);
+    starts.stop.store(true, Ordering::Relaxed);
+    for thread in std::mem::take(&mut *starts.threads.lock().expect("no panic")) {
+        thread.join().expect("ends");
+    }
+}
+
+#[test]
+fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
+    let cores = Cores::new(0..4);
+    let engine = open(&cores, false);
+    open_bank(&engine, 64);
+    let keys = (1..8).map(|part| account_key(part * 8)).collect();
+    engine.pre_split(GroupId(ACCOUNTS.0), keys).wait().outcome.result.expect("it splits");
+    assert!(engine.look_at_topology().expect("read").is_none(), "nothing has changed");
+    let homes =
+        || -> BTreeSet<u16> { engine.partitions().into_iter().map(|partition| partition.home.0).collect() };
+    assert_eq!(homes().len(), 4);
+
+    cores.set([1, 2]);
+    let change = engine.look_at_topology().expect("read").expect("two cores are gone");
+    assert_eq!((change.retired.len(), change.activated.len(), change.replaced.len()), (2, 0, 0));
+    assert_eq!(active(&engine), [(1, Some(1)), (2, Some(2))]);
+    assert_eq!(homes(), BTreeSet::from([1, 2]));
+    let moved = engine.repartitions().into_iter().filter(|done| done.reason == "core lost").count();
+    assert_eq!(moved, 4);
+    let change =
+        Repartition::Move { partition: engine.partitions()[1].id, to: archipel_engine::id::ExecutorId(0) };
+    let refused = engine.repartition(change, "test").wait().program.result;
+    assert_eq!(refused, Err(RepartitionRefused::Retired(ExecutorId(0))));
+
+    // Another core in place of one costs a pin.
+    cores.set([1, 3]);
+    let change = engine.look_at_topology().expect("read").expect("another core");
+    assert_eq!((change.retired.len(), change.activated.len(), change.replaced.len()), (0, 0, 1));
+    assert_eq!(active(&engine), [(1, Some(1)), (2, Some(3))]);
+
+    // No core at all is an error, and changes nothing.
+    cores.set([]);
+    assert!(engine.look_at_topology().is_err());
+    assert_eq!(active(&engine).len(), 2);
+
+    cores.set(0..4);
+    engine.look_at_topology().expect("read").expect("all are back");
+    assert_eq!(active(&engine).len(), 4);
+    assert_eq!(homes().len(), 4);
+}
