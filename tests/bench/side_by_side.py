@@ -22,6 +22,8 @@ BUSY_PORT = 3
 
 def archipel_binary() -> str:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if given := os.environ.get("ARCHIPEL_BINARY"):
+        return given
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(cache, "archipel", "target")
     binary = os.path.join(target, "release", "archipel")
     if not os.path.exists(binary):
@@ -105,8 +107,9 @@ class PostgreSql:
 class Archipel:
     name = "archipel"
 
-    def __init__(self, directory: pathlib.Path, transport: Transport):
+    def __init__(self, directory: pathlib.Path, transport: Transport, settings=None):
         self.transport = transport
+        self.settings = settings or {}
         self.data = directory / "archipel"
         self.log = open(directory / "archipel.log", "w", encoding="utf-8")
         self.start()
@@ -117,6 +120,7 @@ class Archipel:
             [
                 archipel_binary(), "serve", "--http", "off", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data),
                 "--set", f"unix_socket_directories={self.transport.folder}",
+                *(word for name, value in self.settings.items() for word in ("--set", f"{name}={value}")),
             ],
             stdout=self.log,
             stderr=self.log,

@@ -252,7 +252,7 @@ mod tests {
             client.prepare(number, call.sql).await.unwrap();
         }
         for number in 0..calls.len() {
-            client.queue(number, |parameters| parameters.int4(1)).unwrap();
+            client.queue(number, std::time::Instant::now(), |parameters| parameters.int4(1)).unwrap();
         }
         client.flush().await.unwrap();
         let mut ended = Vec::new();

@@ -163,8 +163,9 @@ impl Client {
         self.until_ready().await
     }
 
-    /// Adds a call to the output; nothing is sent before [`Client::flush`].
-    pub fn queue(&mut self, call: usize, fill: impl FnOnce(&mut Parameters)) -> Result<()> {
+    /// Adds a call to the output; nothing is sent before [`Client::flush`]. Its latency counts
+    /// from `started`.
+    pub fn queue(&mut self, call: usize, started: Instant, fill: impl FnOnce(&mut Parameters)) -> Result<()> {
         let mut parameters = self.spare.pop().unwrap_or_default();
         parameters.clear();
         fill(&mut parameters);
@@ -190,7 +191,6 @@ impl Client {
         .map_err(|_| WorkloadError::Protocol("a call's parameters do not fit a message".into()))?;
         frontend::execute("", 0, &mut self.output)?;
         frontend::sync(&mut self.output);
-        let started = Instant::now();
         self.pending.push_back(Pending { call, started, parameters, failed: None, result: None });
         Ok(())
     }
@@ -205,7 +205,8 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for at least one answer and hands every complete one to `finished`.
+    /// Waits for at least one answer and hands every complete one to `finished`. Nothing is lost
+    /// when the wait is given up.
     pub async fn receive(&mut self, mut finished: impl FnMut(Finished<'_>)) -> Result<()> {
         let mut any = false;
         loop {

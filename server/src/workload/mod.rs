@@ -4,11 +4,12 @@
 //! - [`client`]  a lean pipelined client: on a shared machine the driver's own cost is part of
 //!   the measurement, so it encodes and skips bytes instead of building rows
 //! - [`load`]    schema, procedures and COPY streams, with a progress bar
-//! - [`run`]     the drivers' loop, live figures
+//! - [`run`]     the drivers' loop, closed or open, and live figures; [`alarm`] keeps its time
 //! - [`canned`]  a server of canned answers: the ceiling of what the wire allows
 //! - [`report`]  latency histograms, the final table and its JSON
 //! - [`tpcc`], [`tatp`]  the two workloads
 
+mod alarm;
 mod canned;
 mod client;
 mod load;
@@ -134,6 +135,10 @@ struct RunArgs {
     /// Calls in flight on each connection; each has its own Sync.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pipeline: u32,
+    /// Calls a second over all connections, each at its moment however slow the answers are;
+    /// latency counts from that moment. 0: the next call follows the last answer.
+    #[arg(long, default_value_t = 0)]
+    rate: u32,
     /// Seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     duration: u32,

@@ -1,10 +1,16 @@
 //! The driver's loop: every connection keeps `pipeline` calls in flight until time is up.
+//!
+//! With a rate the loop is open: each connection has a timetable and at most `pipeline` calls in
+//! flight. A call that cannot leave at its moment because the server still owes answers leaves
+//! late, and its latency counts from the moment it should have left, so that a stall shows in
+//! every call that it held up and not in one a connection (Gil Tene's coordinated omission).
 
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::alarm::Alarm;
 use super::client::Client;
 use super::report::{Figures, write_json};
 use super::{Call, Result, RunArgs, Terminal, Workload, WorkloadError};
@@ -19,7 +25,22 @@ struct Shared {
     measuring: AtomicBool,
     stop: AtomicBool,
     connected: AtomicU32,
+    /// Calls whose moment had come, and that never left.
+    unsent: AtomicU64,
 }
+
+/// How one connection's calls follow each other.
+struct Loop {
+    /// Calls in flight at most.
+    pipeline: usize,
+    /// Between two calls; nothing for a closed loop.
+    interval: Option<Duration>,
+    /// The first call's moment, after the begin.
+    offset: Duration,
+}
+
+/// A connection with an empty timetable looks this often whether the run has ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// `archipel workload run`.
 pub fn run(args: &RunArgs) -> Result<()> {
@@ -37,6 +58,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         measuring: AtomicBool::new(false),
         stop: AtomicBool::new(false),
         connected: AtomicU32::new(0),
+        unsent: AtomicU64::new(0),
     });
     let seed = match args.seed {
         0 => std::time::SystemTime::now()
@@ -54,20 +76,22 @@ pub fn run(args: &RunArgs) -> Result<()> {
             let (shared, weights) = (shared.clone(), weights.clone());
             let connections: Vec<u32> = (thread..args.connections).step_by(threads as usize).collect();
             let (url, settings) = (args.target.url.clone(), args.settings.clone());
-            let (all, pipeline) = (args.connections, args.pipeline as usize);
+            let (all, pipeline, rate) = (args.connections, args.pipeline as usize, args.rate);
             std::thread::spawn(move || -> Result<()> {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let tasks = connections.into_iter().map(|connection| {
                     let terminal =
                         shared.workload.terminal(connection, all, seed ^ u64::from(connection) << 32);
-                    drive(&shared, connection as usize, terminal, &weights, &url, &settings, pipeline)
+                    let pace = Loop::new(connection, all, pipeline, rate);
+                    drive(&shared, connection as usize, terminal, &weights, &url, &settings, pace)
                 });
                 let outcomes = runtime.block_on(futures::future::join_all(tasks));
                 outcomes.into_iter().collect()
             })
         })
         .collect();
-    let elapsed = watch(args, &shared, || drivers.iter().all(|driver| driver.is_finished()));
+    let (elapsed, began, seconds) =
+        watch(args, &shared, || drivers.iter().all(|driver| driver.is_finished()));
     shared.stop.store(true, Ordering::Relaxed);
     let mut failure = None;
     for driver in drivers {
@@ -91,16 +115,30 @@ pub fn run(args: &RunArgs) -> Result<()> {
             "scale": args.target.scale,
             "connections": args.connections,
             "pipeline": args.pipeline,
+            "rate": args.rate,
+            "unsent": shared.unsent.load(Ordering::Relaxed),
             "threads": threads,
             "settings": args.settings,
+            "began": began,
+            "committed_each_second": seconds,
         });
         write_json(path, &total.json(workload.calls(), elapsed, settings))?;
     }
     failure.map_or(Ok(()), Err)
 }
 
-/// Prints a line a second and waits for the end; answers the measured time.
-fn watch(args: &RunArgs, shared: &Shared, finished: impl Fn() -> bool) -> Duration {
+impl Loop {
+    fn new(connection: u32, connections: u32, pipeline: usize, rate: u32) -> Loop {
+        let interval = (rate > 0).then(|| Duration::from_secs(1) * connections / rate);
+        // Connections take turns, so that the calls of all come evenly.
+        let offset = interval.unwrap_or_default() * connection / connections;
+        Loop { pipeline, interval, offset }
+    }
+}
+
+/// Prints a line a second and waits for the end; answers the measured time, when it began
+/// (seconds of the Unix epoch) and the calls committed in each whole second of it.
+fn watch(args: &RunArgs, shared: &Shared, finished: impl Fn() -> bool) -> (Duration, f64, Vec<u64>) {
     while shared.connected.load(Ordering::Acquire) < args.connections && !finished() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -111,11 +149,15 @@ fn watch(args: &RunArgs, shared: &Shared, finished: impl Fn() -> bool) -> Durati
     }
     shared.measuring.store(true, Ordering::Release);
     let start = Instant::now();
+    let began = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64());
+    let mut seconds = Vec::new();
     let mut last = start;
     for second in 1..=u64::from(args.duration) {
         while start.elapsed() < Duration::from_secs(second) {
             if finished() {
-                return start.elapsed();
+                return (start.elapsed(), began, seconds);
             }
             std::thread::sleep(
                 Duration::from_millis(20)
@@ -128,13 +170,14 @@ fn watch(args: &RunArgs, shared: &Shared, finished: impl Fn() -> bool) -> Durati
             window.merge(recent);
             *recent = Figures::new(shared.workload.calls().len());
         }
+        seconds.push(window.committed());
         if !args.quiet {
             println!("{}", window.live_line(second, last.elapsed()));
         }
         last = Instant::now();
     }
     shared.measuring.store(false, Ordering::Release);
-    start.elapsed()
+    (start.elapsed(), began, seconds)
 }
 
 /// One connection's life.
@@ -145,7 +188,7 @@ async fn drive(
     weights: &[u32],
     url: &str,
     settings: &[String],
-    pipeline: usize,
+    pace: Loop,
 ) -> Result<()> {
     let mut client = Client::connect(url).await?;
     for setting in settings {
@@ -159,9 +202,20 @@ async fn drive(
     }
     shared.connected.fetch_add(1, Ordering::Release);
     let total: u32 = weights.iter().sum();
+    let mut alarm = Alarm::new()?;
+    let mut next = Instant::now() + pace.offset;
     loop {
         let stopping = shared.stop.load(Ordering::Relaxed);
-        while !stopping && client.in_flight() < pipeline {
+        while !stopping && client.in_flight() < pace.pipeline {
+            let started = match pace.interval {
+                None => Instant::now(),
+                Some(_) if next > Instant::now() => break,
+                Some(interval) => {
+                    let moment = next;
+                    next += interval;
+                    moment
+                }
+            };
             let mut ticket = terminal.pick(total);
             let call = weights
                 .iter()
@@ -171,29 +225,46 @@ async fn drive(
                     here
                 })
                 .unwrap_or(0);
-            client.queue(call, |parameters| terminal.fill(call, parameters))?;
+            client.queue(call, started, |parameters| terminal.fill(call, parameters))?;
         }
-        if client.in_flight() == 0 {
+        if client.in_flight() == 0 && stopping {
+            if let Some(interval) = pace.interval {
+                let late = Instant::now().saturating_duration_since(next).as_nanos();
+                let unsent = late.div_ceil(interval.as_nanos().max(1));
+                shared.unsent.fetch_add(unsent as u64, Ordering::Relaxed);
+            }
             return Ok(());
         }
         client.flush().await?;
+        if client.in_flight() == 0 {
+            alarm.until(next.min(Instant::now() + LOOK)).await?;
+            continue;
+        }
+        let room = client.in_flight() < pace.pipeline;
         let measuring = shared.measuring.load(Ordering::Relaxed);
-        client
-            .receive(|ended| {
-                let expected = ended.failed.is_some_and(|state| terminal.expected(ended.call, &state));
-                if measuring {
-                    let mut figures = shared.figures[connection].lock().expect("the reporter does not panic");
-                    figures.0.record(ended.call, ended.micros, ended.failed, expected);
-                    figures.1.record(ended.call, ended.micros, ended.failed, expected);
-                }
-                if let (Some(file), None, Some(result)) = (&shared.acknowledged, ended.failed, ended.result)
-                    && let Some(line) = terminal.acknowledged(ended.call, ended.parameters, result)
-                {
-                    // A line that cannot be written is only one order fewer to check.
-                    let _ = writeln!(file.lock().expect("no driver panics while writing"), "{line}");
-                }
-            })
-            .await?;
+        let answers = client.receive(|ended| {
+            let expected = ended.failed.is_some_and(|state| terminal.expected(ended.call, &state));
+            if measuring {
+                let mut figures = shared.figures[connection].lock().expect("the reporter does not panic");
+                figures.0.record(ended.call, ended.micros, ended.failed, expected);
+                figures.1.record(ended.call, ended.micros, ended.failed, expected);
+            }
+            if let (Some(file), None, Some(result)) = (&shared.acknowledged, ended.failed, ended.result)
+                && let Some(line) = terminal.acknowledged(ended.call, ended.parameters, result)
+            {
+                // A line that cannot be written is only one order fewer to check.
+                let _ = writeln!(file.lock().expect("no driver panics while writing"), "{line}");
+            }
+        });
+        // With room for another call, its moment may come before the next answer.
+        if pace.interval.is_some() && room && !stopping {
+            tokio::select! {
+                answered = answers => answered?,
+                rang = alarm.until(next) => rang?,
+            }
+        } else {
+            answers.await?;
+        }
     }
 }
 
