@@ -272,7 +272,7 @@ impl Snapshot {
         self.registration.is_cancelled()
     }
 
-    /// Reads up to about `limit` rows of a table from `low` (inclusive) to `high` (exclusive),
+    /// Reads up to `limit` rows of a table, and about [`PAGE_BYTES_MAX`], from `low` (inclusive) to `high` (exclusive),
     /// ascending. The page says where to go on. A cancelled snapshot answers
     /// [`Stop::SnapshotTooOld`].
     pub fn scan(
@@ -288,15 +288,49 @@ impl Snapshot {
             low: KeyBuf::from_slice(low),
             high: high.map(KeyBuf::from_slice),
             limit,
-            rows: Vec::new(),
+            rows: PageRows::default(),
             next: None,
         };
         submit_on(&self.shared, page, SubmitOptions { read_only: true, ..SubmitOptions::default() })
     }
 }
 
-/// A storage key and its row.
-pub type PageRow = (Box<[u8]>, Box<[u8]>);
+/// A page that has this much ends: the partition is held while it is copied.
+pub const PAGE_BYTES_MAX: usize = 128 << 10;
+
+/// Rows in one piece of memory: a page is copied under a claim, which is no time to allocate
+/// row by row.
+#[derive(Default)]
+pub struct PageRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl PageRows {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The rows in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| &self.bytes[begin..end])
+    }
+
+    fn push(&mut self, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
 
 /// One page of a snapshot's scan.
 pub struct ScanPage {
@@ -305,8 +339,8 @@ pub struct ScanPage {
     low: KeyBuf,
     high: Option<KeyBuf>,
     limit: usize,
-    /// Storage keys and rows, ascending.
-    pub rows: Vec<PageRow>,
+    /// In ascending order of their storage keys.
+    pub rows: PageRows,
     /// Where the next page starts; `None`: this was the last one.
     pub next: Option<KeyBuf>,
 }
@@ -331,11 +365,11 @@ impl Program for ScanPage {
         }
         let end =
             txn.scan_at(table, state.epoch, Bound::Included(&low[..]), high_bound, &mut |key, row| {
-                if rows.len() >= *limit {
+                if rows.len() >= *limit || rows.bytes.len() >= PAGE_BYTES_MAX {
                     *next = Some(KeyBuf::from_slice(key));
                     return ControlFlow::Break(());
                 }
-                rows.push((Box::from(key), Box::from(row)));
+                rows.push(row);
                 ControlFlow::Continue(())
             })?;
         if next.is_none()

@@ -18,7 +18,7 @@ fn read_all(engine: &Engine, snapshot: &Snapshot, page: usize) -> BTreeMap<i64, 
     loop {
         let completed = snapshot.scan(&table, &low, None, page).wait();
         completed.outcome.result.expect("the page is read");
-        for (_, row) in &completed.program.rows {
+        for row in completed.program.rows.iter() {
             let twice = rows.insert(int8(&table, row, 0), int8(&table, row, 2));
             assert!(twice.is_none(), "no row is read twice");
         }
@@ -95,7 +95,7 @@ fn a_snapshot_sees_reference_tables_as_they_were() {
     let table = engine.table(ITEMS).expect("there");
     let seen = |snapshot: &Snapshot| {
         let page = snapshot.scan(&table, &[], None, 10).wait();
-        page.program.rows.iter().map(|(_, row)| int8(&table, row, 1)).collect::<Vec<_>>()
+        page.program.rows.iter().map(|row| int8(&table, row, 1)).collect::<Vec<_>>()
     };
     assert_eq!((seen(&first), seen(&second)), (vec![10], vec![11]));
     drop(first);

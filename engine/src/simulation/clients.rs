@@ -348,7 +348,7 @@ impl Simulation {
                 self.expect(Err(format!("a page of a snapshot ended with {stop:?}")));
                 return;
             }
-            sum += done.program.rows.iter().map(|(_, row)| int8(&table, row, 2)).sum::<i64>();
+            sum += done.program.rows.iter().map(|row| int8(&table, row, 2)).sum::<i64>();
             match done.program.next {
                 Some(next) => low = next.to_vec(),
                 None => break,

@@ -25,8 +25,11 @@ use crate::carrier::{Reader, Writer, comparable, data_type};
 use crate::error::external;
 use crate::evaluate::Context;
 
-/// Rows of a page, and so of a batch.
-const PAGE_ROWS: usize = 8192;
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+/// Rows of a page: copying one holds its partition for some tens of microseconds, which is what
+/// a transaction that comes meanwhile waits.
+const PAGE_ROWS: usize = 512;
 
 /// One table at one snapshot.
 pub struct SnapshotTable {
@@ -211,24 +214,34 @@ struct Cursor {
 }
 
 impl Cursor {
-    async fn page(&mut self) -> archipel_sql::error::Result<Option<RecordBatch>> {
-        let Some(low) = self.next.take() else { return Ok(None) };
-        if self.context.session.interrupted() {
-            return Err(SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request"));
+    /// The next batch, page by page.
+    async fn batch(&mut self) -> archipel_sql::error::Result<Option<RecordBatch>> {
+        if self.next.is_none() {
+            return Ok(None);
         }
-        let page = self.snapshot.scan(&self.meta, &low, self.high.as_deref(), PAGE_ROWS).await;
-        page.outcome.result.map_err(stop_error)?;
-        let page = page.program;
-        self.next = page.next;
-        let mut arrays = Vec::with_capacity(self.columns.len());
-        for (column, ty) in self.columns.iter().zip(&self.types) {
-            let mut writer = Writer::new(*ty, page.rows.len());
-            for (_, row) in &page.rows {
-                writer.push_cell(self.meta.layout.get(row, *column))?;
+        let mut writers: Vec<Writer> = self.types.iter().map(|ty| Writer::new(*ty, PAGE_ROWS)).collect();
+        let mut rows = 0;
+        while rows < BATCH_ROWS
+            && let Some(low) = self.next.take()
+        {
+            if self.context.session.interrupted() {
+                let message = "canceling statement due to user request";
+                return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
             }
-            arrays.push(writer.finish());
+            let limit = PAGE_ROWS.min(BATCH_ROWS - rows);
+            let page = self.snapshot.scan(&self.meta, &low, self.high.as_deref(), limit).await;
+            page.outcome.result.map_err(stop_error)?;
+            let page = page.program;
+            self.next = page.next;
+            rows += page.rows.len();
+            for (column, writer) in self.columns.iter().zip(&mut writers) {
+                for row in page.rows.iter() {
+                    writer.push_cell(self.meta.layout.get(row, *column))?;
+                }
+            }
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(page.rows.len()));
+        let arrays = writers.into_iter().map(Writer::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map(Some)
             .map_err(|error| SqlError::internal(error.to_string()))
@@ -252,7 +265,7 @@ impl PartitionStream for Pages {
             context: self.context.clone(),
         };
         let batches = futures::stream::try_unfold(cursor, |mut cursor| async move {
-            match cursor.page().await {
+            match cursor.batch().await {
                 Ok(Some(batch)) => Ok(Some((batch, cursor))),
                 Ok(None) => Ok(None),
                 Err(error) => Err(external(error)),
