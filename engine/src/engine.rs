@@ -178,6 +178,13 @@ impl Engine {
         self.shared.load_schema().tables.get(&id).cloned()
     }
 
+    /// From this number on no tree has been seen when the engine opened: neither by the
+    /// definitions, nor by what the log drops, which would take a new tree of the same number
+    /// along when it is replayed once more.
+    pub fn first_unused_tree(&self) -> TreeId {
+        self.shared.first_unused_tree
+    }
+
     /// All tables, in id order.
     pub fn tables(&self) -> Vec<Arc<TableMeta>> {
         self.shared.load_schema().tables_sorted()

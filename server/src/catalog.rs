@@ -126,6 +126,10 @@ pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
 /// new data directory needs them all.
 pub fn load(engine: &Engine) -> Result<Catalog, CatalogError> {
     let mut catalog = read(engine)?;
+    // Transactions that came to nothing have drawn numbers, too.
+    let numbers = catalog.numbers();
+    let tree = numbers.tree.max(engine.first_unused_tree().0);
+    catalog = catalog.apply(&[CatalogChange::Put(Object::Numbers(Numbers { tree, ..numbers }))]);
     for step in archipel_migrations::pending(catalog.migration())? {
         catalog = migrate(engine, &catalog, step).map_err(CatalogError::Migration)?;
         tracing::info!("system catalog: step {} ({})", step.version, step.name);

@@ -12,7 +12,7 @@ use super::indexing::BuiltTable;
 use super::restart::{RecoverySpeed, RestartBound};
 use super::shared::{Shared, SharedParts, fewest_homes};
 use crate::clock::{Clock, SystemClock};
-use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId};
+use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId, TreeId};
 use crate::log::store::check_format;
 use crate::log::{
     Log, LogLimits, LogStore, Progress, Recovered, RecoveryCost, Step, StoreError, recover_timed,
@@ -305,6 +305,10 @@ fn rebuild(
         next_table_version = next_table_version.max(record.version + 1);
         schema.put_table(record.def, record.version);
     }
+    let used = schema.tables.values().flat_map(|table| {
+        table.indexes.iter().map(|index| index.def.id).chain(std::iter::once(table.def.id))
+    });
+    let last_used_tree = used.chain(recovered.dropped_tree_max).max().unwrap_or(TreeId(0));
     let mut values: BTreeMap<u32, SequenceRecord> = BTreeMap::new();
     for record in parse::<SequenceRecord>(&recovered.meta, "value/") {
         let (id, record) = record?;
@@ -379,6 +383,7 @@ fn rebuild(
         next_partition: build.partitions.len() as u32,
         partitions: build.partitions,
         next_table_version,
+        first_unused_tree: TreeId(last_used_tree.0 + 1),
         meta_sequence: recovered.sequence_max + 1,
         memory_used: build.memory_used,
     })

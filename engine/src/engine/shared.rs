@@ -16,7 +16,7 @@ use super::restart::RestartBound;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::executor::{Executor, FanOut, MemoryGauge, Worker, put, serve, take};
-use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TxnId};
+use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::table::LockTable;
 use crate::log::{Log, Wake};
 use crate::monitor::Monitor;
@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     partitions: Mutex<Vec<PartitionRef>>,
     next_partition: AtomicU32,
     next_table_version: AtomicU32,
+    /// See [`crate::Engine::first_unused_tree`].
+    pub first_unused_tree: TreeId,
     meta_sequence: AtomicU64,
     next_transaction: AtomicU64,
     // Boxed, because they move between threads' seats and here all the time.
@@ -123,6 +125,7 @@ pub(crate) struct SharedParts {
     pub partitions: Vec<PartitionRef>,
     pub next_partition: u32,
     pub next_table_version: u32,
+    pub first_unused_tree: TreeId,
     pub meta_sequence: u64,
     pub memory_used: i64,
 }
@@ -173,6 +176,7 @@ impl Shared {
             partitions: Mutex::new(parts.partitions),
             next_partition: AtomicU32::new(parts.next_partition),
             next_table_version: AtomicU32::new(parts.next_table_version),
+            first_unused_tree: parts.first_unused_tree,
             meta_sequence: AtomicU64::new(parts.meta_sequence),
             next_transaction: AtomicU64::new(1),
             idle_workers: Mutex::new(Vec::new()),

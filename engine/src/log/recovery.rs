@@ -41,6 +41,9 @@ pub struct Recovered {
     pub epoch: Epoch,
     /// No tag has a greater sequence; partitions go on from here.
     pub sequence_max: u64,
+    /// The greatest number of a tree that the log drops. Its record takes every row of that
+    /// number away, so as long as the log has it no new tree may get the number.
+    pub dropped_tree_max: Option<TreeId>,
     /// The number of the next batch.
     pub next_batch: BatchNumber,
     /// Rows taken from the checkpoint.
@@ -132,6 +135,7 @@ pub fn recover_timed(
         sequence_max = sequence_max.max(stretch.sequence_max);
         log_records += stretch.records.len() as u64;
     }
+    let dropped_tree_max = dropped.iter().max().copied();
     let cuts = choose_cuts(store, &decoded, log_records as usize, threads)?;
     let parts = deal(decoded, &cuts, threads);
     let read = watch.nanos();
@@ -165,6 +169,7 @@ pub fn recover_timed(
         meta,
         epoch: log.epoch,
         sequence_max,
+        dropped_tree_max,
         next_batch: log.next,
         checkpoint_rows,
         log_records,
