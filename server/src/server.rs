@@ -348,13 +348,15 @@ pub fn run(config: Config) -> Result<(), StartError> {
     analytical_threads.shutdown_timeout(Duration::from_secs(1));
     front.shutdown_timeout(Duration::from_secs(1));
     drop(files);
-    if let Err(error) = engine.checkpoint() {
+    if let Err(error) = engine.shutdown(SHUTDOWN_CHECKPOINT_LIMIT) {
         tracing::warn!(%error, "no checkpoint was taken at shutdown; the next start reads more log");
     }
-    engine.close();
     tracing::info!("the database is shut down");
     Ok(())
 }
+
+/// Containers get ten seconds between SIGTERM and SIGKILL where nobody says otherwise.
+const SHUTDOWN_CHECKPOINT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A sixteenth of what rows may take, at least 64 MiB.
 fn analytical_memory_bytes(config: &Config) -> usize {

@@ -159,6 +159,31 @@ impl Background {
         Ok(())
     }
 
+    /// Runs a checkpoint that is given up after a while, as when the background threads stop.
+    pub fn checkpoint_within(&self, shared: &Arc<Shared>, limit: Duration) -> Result<(), OpenError> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let (done, stop, clock) = (ended.clone(), self.stop.clone(), shared.clock.clone());
+        let watch = shared.spawn.spawn(
+            "shutdown".to_owned(),
+            Box::new(move || {
+                let began = clock.monotonic_nanos();
+                let passed = || Duration::from_nanos(clock.monotonic_nanos().saturating_sub(began));
+                while !done.load(Ordering::Acquire) {
+                    match limit.checked_sub(passed()).filter(|left| !left.is_zero()) {
+                        Some(left) => std::thread::park_timeout(left),
+                        None => return stop.store(true, Ordering::Release),
+                    }
+                }
+            }),
+        )?;
+        let checkpoint = self.checkpoint(shared, CheckpointReason::Request);
+        ended.store(true, Ordering::Release);
+        watch.thread().unpark();
+        // It ends at once, and has no result.
+        let _ = watch.join();
+        checkpoint
+    }
+
     /// Copies the database as it is, after a checkpoint.
     pub fn copy_to(&self, shared: &Arc<Shared>, directory: &Path) -> Result<(), OpenError> {
         let mut checkpointer = self.seize(shared);

@@ -166,6 +166,9 @@ pub enum OpenError {
     NoExecutors,
 }
 
+/// A shorter replay is no reason to keep somebody waiting at the end.
+const REPLAY_WORTH_A_CHECKPOINT: Duration = Duration::from_secs(1);
+
 impl Engine {
     /// Opens an engine on a log store: recovers what is there, or makes a new database with
     /// the system catalog's table.
@@ -217,11 +220,18 @@ impl Engine {
         self.background.step(&self.shared)
     }
 
-    /// The orderly end: a checkpoint, so that the next start replays nothing, and the last
-    /// commits written.
-    pub fn shutdown(&self) -> Result<(), OpenError> {
+    /// The orderly end: the last commits written, and a checkpoint, so that the next start
+    /// replays nothing. Whoever stops a server waits for it: a log that replays in less than
+    /// [`REPLAY_WORTH_A_CHECKPOINT`] is left as it is, and a checkpoint that takes longer than
+    /// `limit` is given up, which costs the next start the log and nothing else.
+    pub fn shutdown(&self, limit: Duration) -> Result<(), OpenError> {
         self.flush();
-        let checkpoint = self.checkpoint();
+        let log_bytes = self.shared.log.counters().bytes_since_checkpoint;
+        let checkpoint = if self.shared.restart.estimate(0, log_bytes) < REPLAY_WORTH_A_CHECKPOINT {
+            Ok(())
+        } else {
+            self.background.checkpoint_within(&self.shared, limit)
+        };
         self.close();
         checkpoint
     }
