@@ -34,7 +34,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             current_schemas(host, false).first().map_or(Datum::Null, |name| Datum::text(name))
         }
         "current_schemas" => text_array(&current_schemas(host, args.first() == Some(&Datum::Bool(true)))),
-        "current_query" => Datum::text(&host.entry.activity.lock().query),
+        "current_query" => Datum::text(&host.entry.activity.view().query),
         "pg_backend_pid" => Datum::Int4(host.entry.process_id),
         "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(host.server.started_at),
         "pg_is_in_recovery" => Datum::Bool(false),

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering,
+};
+use std::time::Duration;
 
 use archipel_engine::Client;
 use archipel_sql::error::{SqlError, SqlState};
@@ -23,16 +26,84 @@ pub enum CancelReason {
     LockTimeout = 4,
 }
 
-/// What a session is doing, as `pg_stat_activity` shows it. Times are microseconds since
-/// 2000-01-01 UTC.
-#[derive(Clone, Debug, Default)]
+/// What a session is doing, written by itself at the beginning and the end of each statement:
+/// with plain stores, and under a lock only where a text changes. Whoever looks meanwhile may see
+/// the one statement's text with the next one's time.
+#[derive(Debug, Default)]
 pub struct Activity {
+    texts: Mutex<Texts>,
+    active: AtomicBool,
+    query_start: AtomicI64,
+    state_change: AtomicI64,
+    /// 0 outside of a block.
+    transaction_start: AtomicI64,
+    transaction_failed: AtomicBool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Texts {
+    query: Arc<str>,
+    application_name: Arc<str>,
+}
+
+/// An [`Activity`] as `pg_stat_activity` shows it. Times are microseconds since 2000-01-01 UTC.
+#[derive(Clone, Debug)]
+pub struct ActivityView {
     pub query: Arc<str>,
     pub active: bool,
     pub transaction: Option<TransactionActivity>,
     pub query_start: i64,
     pub state_change: i64,
     pub application_name: Arc<str>,
+}
+
+impl Activity {
+    fn new(now: i64) -> Activity {
+        Activity { state_change: AtomicI64::new(now), ..Activity::default() }
+    }
+
+    /// A statement begins.
+    pub fn begin(&self, now: i64) {
+        self.query_start.store(now, Ordering::Relaxed);
+        self.state_change.store(now, Ordering::Relaxed);
+        self.active.store(true, Ordering::Relaxed);
+    }
+
+    /// The session waits for its client; `took` is how long the statement ran, if that is known.
+    pub fn end(&self, took: Option<Duration>, transaction: Option<TransactionActivity>) {
+        if self.active.load(Ordering::Relaxed) {
+            self.active.store(false, Ordering::Relaxed);
+            let now = match took {
+                Some(took) => self.query_start.load(Ordering::Relaxed) + took.as_micros() as i64,
+                None => crate::server::now(),
+            };
+            self.state_change.store(now, Ordering::Relaxed);
+        }
+        self.transaction_start.store(transaction.map_or(0, |open| open.start), Ordering::Relaxed);
+        self.transaction_failed.store(transaction.is_some_and(|open| open.failed), Ordering::Relaxed);
+    }
+
+    pub fn set_query(&self, query: &Arc<str>) {
+        self.texts.lock().query = query.clone();
+    }
+
+    pub fn set_application_name(&self, name: &str) {
+        self.texts.lock().application_name = name.into();
+    }
+
+    pub fn view(&self) -> ActivityView {
+        let Texts { query, application_name } = self.texts.lock().clone();
+        let start = self.transaction_start.load(Ordering::Relaxed);
+        let failed = self.transaction_failed.load(Ordering::Relaxed);
+        ActivityView {
+            query,
+            active: self.active.load(Ordering::Relaxed),
+            transaction: (start != 0).then_some(TransactionActivity { start, failed }),
+            query_start: self.query_start.load(Ordering::Relaxed),
+            state_change: self.state_change.load(Ordering::Relaxed),
+            application_name,
+        }
+    }
 }
 
 /// The transaction block a session is in.
@@ -53,7 +124,7 @@ pub struct SessionEntry {
     /// The executor it shall go to; [`NOWHERE`]: it stays.
     destination: AtomicU32,
     pub backend_start: i64,
-    pub activity: Mutex<Activity>,
+    pub activity: Activity,
     /// The session as the engine knows it. Its cancel flag is set to stop the running
     /// statement, and cleared when the next one begins.
     pub engine: Arc<Client>,
@@ -208,7 +279,7 @@ impl Sessions {
             executor: AtomicU16::new(new.executor),
             destination: AtomicU32::new(NOWHERE),
             backend_start: new.now,
-            activity: Mutex::new(Activity { state_change: new.now, ..Activity::default() }),
+            activity: Activity::new(new.now),
             engine: (new.engine)(process_id),
             reason: AtomicU8::new(0),
             running: AtomicBool::new(false),

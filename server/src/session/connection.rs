@@ -234,7 +234,7 @@ impl Session {
         output.backend_key_data(process_id, secret);
         output.ready_for_query(crate::wire::output::Status::Idle);
         let application = settings.effective().show("application_name").unwrap_or_default();
-        registered.entry.activity.lock().application_name = application.into();
+        registered.entry.activity.set_application_name(&application);
         Ok(Session {
             server,
             executor,
@@ -256,6 +256,8 @@ impl Session {
             host: None,
             memory: Arc::default(),
             timer: None,
+            told: Arc::default(),
+            took: None,
         })
     }
 

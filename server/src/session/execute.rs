@@ -80,6 +80,7 @@ impl Session {
         alone: bool,
     ) -> Result<()> {
         self.allowed_now(prepared)?;
+        self.took = None;
         match &prepared.body {
             Body::Empty => {
                 self.output.empty_query_response();
@@ -96,7 +97,9 @@ impl Session {
                 }
                 let begun = Instant::now();
                 let ran = self.run_rows(prepared, plan.clone(), params, formats, alone, true).await?;
-                prepared.pace.note(begun.elapsed());
+                let took = begun.elapsed();
+                prepared.pace.note(took);
+                self.took = Some(took);
                 self.complete(prepared, &ran);
                 Ok(())
             }

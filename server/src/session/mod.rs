@@ -48,6 +48,7 @@ mod utility;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use archipel_engine::id::Epoch;
 use archipel_sql::error::SqlError;
@@ -96,6 +97,10 @@ pub struct Session {
     memory: Arc<host::Memory>,
     /// Cancels the running statement at its `statement_timeout`.
     timer: Option<Timer>,
+    /// The text `pg_stat_activity` shows.
+    told: Arc<str>,
+    /// How long the last statement ran, where that was measured.
+    took: Option<Duration>,
 }
 
 /// A task of the front thread that ends when dropped.
@@ -179,25 +184,19 @@ impl Session {
             });
             self.timer = Some(Timer(timer));
         }
-        let entry = self.entry();
-        let mut activity = entry.activity.lock();
-        activity.query = text.clone();
-        activity.active = true;
-        activity.query_start = crate::server::now();
-        activity.state_change = activity.query_start;
+        self.took = None;
+        if !Arc::ptr_eq(&self.told, text) {
+            self.entry().activity.set_query(text);
+            self.told = text.clone();
+        }
+        self.entry().activity.begin(crate::server::now());
     }
 
     /// The session waits for its client again.
     fn become_idle(&mut self) {
         self.timer = None;
-        let transaction = self.transaction.activity();
         let entry = self.entry();
         entry.end_statement();
-        let mut activity = entry.activity.lock();
-        if activity.active {
-            activity.active = false;
-            activity.state_change = crate::server::now();
-        }
-        activity.transaction = transaction;
+        entry.activity.end(self.took, self.transaction.activity());
     }
 }

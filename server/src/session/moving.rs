@@ -115,6 +115,8 @@ impl Session {
             host: None,
             memory: belongings.memory,
             timer: None,
+            told: Arc::default(),
+            took: None,
         }
     }
 }

@@ -246,7 +246,7 @@ impl Session {
         self.change_settings(|all| all.set(&name, text.as_deref(), set.local))?;
         if name == "application_name" {
             let application = self.settings.effective().show("application_name").unwrap_or_default();
-            self.entry().activity.lock().application_name = application.into();
+            self.entry().activity.set_application_name(&application);
         }
         Ok(())
     }

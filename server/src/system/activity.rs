@@ -40,7 +40,7 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
 }
 
 fn row(session: &SessionEntry) -> Vec<Datum> {
-    let activity = session.activity.lock().clone();
+    let activity = session.activity.view();
     let transaction = session.engine.transaction();
     let state = match activity.transaction {
         _ if activity.active => "active",
