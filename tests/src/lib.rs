@@ -7,6 +7,7 @@
 //! - [`isolation`] PostgreSQL's isolation tester against either
 //! - [`dialogue`] several sessions in turn, against either
 //! - [`port`]     free loopback ports
+//! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
 //!
 //! Workloads (`workloads/`), SQL suites (`slt/`) and benchmarks (`bench/`) lie beside it; the
@@ -19,6 +20,7 @@ pub mod history;
 pub mod isolation;
 pub mod port;
 pub mod postgres;
+pub mod power;
 pub mod server;
 pub mod slt;
 

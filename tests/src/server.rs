@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::power::Power;
 use crate::{archipel_binary, port};
 
 /// How long a start (recovery included) may take before the test gives up.
@@ -17,6 +18,8 @@ pub struct Server {
     /// Another data directory than the one below `directory`.
     elsewhere: Option<PathBuf>,
     settings: Vec<String>,
+    /// Of the server's process alone.
+    environment: Vec<(String, String)>,
     port: u16,
     page_port: Option<u16>,
     child: Option<Child>,
@@ -38,8 +41,17 @@ impl Server {
     fn begin(settings: &[&str], page_port: Option<u16>) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server =
-            Server { directory, elsewhere: None, settings, port: 0, page_port, child: None, cpus: None };
+        let environment = Vec::new();
+        let mut server = Server {
+            directory,
+            elsewhere: None,
+            settings,
+            environment,
+            port: 0,
+            page_port,
+            child: None,
+            cpus: None,
+        };
         server.restart();
         server
     }
@@ -48,6 +60,26 @@ impl Server {
     pub fn restart_on(&mut self, cpus: &std::collections::BTreeSet<usize>) {
         self.cpus = Some(cpus.clone());
         self.restart();
+    }
+
+    /// A fresh data directory on a disk that can lose power.
+    pub fn start_on_power(settings: &[&str], seed: u64) -> (Server, Power) {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let power = Power::new(&directory.path().join("data"), seed);
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let environment = power.environment();
+        let mut server = Server {
+            directory,
+            elsewhere: None,
+            settings,
+            environment,
+            port: 0,
+            page_port: None,
+            child: None,
+            cpus: None,
+        };
+        server.restart();
+        (server, power)
     }
 
     /// Starts the process on the same data directory.
@@ -98,6 +130,7 @@ impl Server {
             .arg(self.data_directory())
             .arg("--set")
             .arg(format!("unix_socket_directories={}", self.directory.path().display()));
+        command.envs(self.environment.iter().cloned());
         for setting in &self.settings {
             command.args(["--set", setting]);
         }

@@ -1,14 +1,17 @@
 //! kill -9 in the middle of TPC-C, bank transfers and DDL, start again, and look for every
 //! acknowledged order, transfer and table, and all twelve consistency conditions; on the real
-//! store, and on one that discards what was not synced, because a killed process leaves its
-//! page cache behind and so proves no sync. Checkpoints run all the time: their length of log
-//! is set small.
+//! store, on one that discards what was not synced, because a killed process leaves its page
+//! cache behind and so proves no sync, and on a disk that loses power with the process: what no
+//! sync made safe is lost or torn, and in some rounds the disk is full at that moment.
+//! Checkpoints run all the time: their length of log is set small.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use archipel_tests::power::Lost;
 use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use rand::RngExt;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -71,6 +74,10 @@ async fn transfer(client: Client, acknowledged: Arc<Mutex<Acknowledged>>) {
                 // If it fails the server is gone, as the next round of the loop will see.
                 let _ = client.batch_execute("ROLLBACK").await;
             }
+            Err(error) if error.code() == Some(&SqlState::DISK_FULL) => {
+                let _ = client.batch_execute("ROLLBACK").await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             Err(error) => panic!("a transfer was refused: {error:?}"),
         }
     }
@@ -91,12 +98,18 @@ async fn define(client: Client, acknowledged: Arc<Mutex<Acknowledged>>, from: i3
                 acknowledged.lock().expect("no test thread panicked").tables.insert(number);
             }
             Err(error) if error.as_db_error().is_none() => return,
+            Err(error) if error.code() == Some(&SqlState::DISK_FULL) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
             Err(error) => panic!("a table was refused: {error:?}"),
         }
         if number % 2 == 0 {
             acknowledged.lock().expect("no test thread panicked").tables.remove(&number);
-            if client.batch_execute(&format!("DROP TABLE made_{number}")).await.is_err() {
-                return;
+            match client.batch_execute(&format!("DROP TABLE made_{number}")).await {
+                Ok(()) => {}
+                Err(error) if error.code() == Some(&SqlState::DISK_FULL) => continue,
+                Err(_) => return,
             }
             acknowledged.lock().expect("no test thread panicked").dropped.insert(number);
         }
@@ -138,10 +151,31 @@ async fn verify(client: &Client, acknowledged: &Acknowledged) {
     }
 }
 
-fn acknowledged_survives(settings: &[&str]) {
+/// What the server's files lie on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    Lasting,
+    LosingPower,
+}
+
+/// In which rounds the disk is full when the power goes.
+fn is_full_in(round: usize) -> bool {
+    round % 3 == 2
+}
+
+fn acknowledged_survives(settings: &[&str], disk: Disk) {
     let settings = [settings, &["archipel.checkpoint_bytes=4MB"]].concat();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-    let mut server = Server::start(&settings);
+    let (mut server, mut power) = match disk {
+        Disk::Lasting => (Server::start(&settings), None),
+        Disk::LosingPower => {
+            let seed = rand::rng().random();
+            println!("the disk's seed is {seed}");
+            let (server, power) = Server::start_on_power(&settings, seed);
+            (server, Some(power))
+        }
+    };
+    let mut lost = Lost::default();
     workload(&["load", "tpcc", "--url", &server.url()], false);
     runtime.block_on(async {
         let client = server.connect().await;
@@ -176,7 +210,14 @@ fn acknowledged_survives(settings: &[&str]) {
             let query = "SELECT count(*) FROM archipel.checkpoints WHERE state = 'done'";
             connect(&url).await.query_one(query, &[]).await.expect("answered").get::<_, i64>(0)
         });
+        if let Some(power) = power.as_mut().filter(|_| is_full_in(round)) {
+            power.fill(true);
+            std::thread::sleep(Duration::from_millis(300));
+        }
         server.kill();
+        if let Some(power) = &mut power {
+            lost += power.cut();
+        }
         for other in others {
             runtime.block_on(other).expect("nothing was refused");
         }
@@ -193,6 +234,10 @@ fn acknowledged_survives(settings: &[&str]) {
         runtime.block_on(async { verify(&server.connect().await, &acknowledged).await });
     }
     assert!(checkpoints > 0, "no checkpoint ended in any round");
+    if disk == Disk::LosingPower {
+        println!("{lost:?}");
+        assert!(lost.writes > 0 && lost.torn > 0 && lost.names > 0, "the disk lost too little: {lost:?}");
+    }
     server.kill();
     let data = server.data_directory();
     let output =
@@ -202,10 +247,15 @@ fn acknowledged_survives(settings: &[&str]) {
 
 #[test]
 fn everything_acknowledged_survives_kill_9() {
-    acknowledged_survives(&[]);
+    acknowledged_survives(&[], Disk::Lasting);
 }
 
 #[test]
 fn everything_acknowledged_survives_kill_9_on_a_store_that_discards_unsynced_bytes() {
-    acknowledged_survives(&["archipel.log_store=discard-unsynced"]);
+    acknowledged_survives(&["archipel.log_store=discard-unsynced"], Disk::Lasting);
+}
+
+#[test]
+fn everything_acknowledged_survives_a_loss_of_power() {
+    acknowledged_survives(&[], Disk::LosingPower);
 }
