@@ -15,8 +15,13 @@ use rand::RngExt;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-fn rounds() -> usize {
-    if archipel_tests::long() { 100 } else { 5 }
+fn rounds(disk: Disk) -> usize {
+    match disk {
+        _ if archipel_tests::long() => 100,
+        Disk::Lasting => 5,
+        // The last one with a full disk.
+        Disk::LosingPower => 3,
+    }
 }
 
 const ACCOUNTS: i32 = 20;
@@ -187,7 +192,7 @@ fn acknowledged_survives(settings: &[&str], disk: Disk) {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let beside = Arc::new(Mutex::new(Acknowledged::default()));
     let mut checkpoints = 0;
-    for round in 0..rounds() {
+    for round in 0..rounds(disk) {
         let acknowledged = directory.path().join(format!("acknowledged-{round}"));
         let path = acknowledged.to_str().expect("temporary paths are UTF-8").to_owned();
         let url = server.url();
