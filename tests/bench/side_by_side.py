@@ -192,6 +192,11 @@ def syncs_per_second(directory: pathlib.Path) -> float:
     return count / elapsed
 
 
+def settle(server):
+    """Both begin alike: what the load left to write is written, and none of it falls into a run."""
+    subprocess.run(["psql", "-X", "-q", "-d", server.url, "-c", "CHECKPOINT"], check=True)
+
+
 def drive(url, arguments, directory, *, duration, connections, pipeline=1, synchronous_commit="off", only=None):
     figures = directory / "figures.json"
     command = [
@@ -356,6 +361,8 @@ def main():
                 load = [archipel_binary(), "workload", "load", arguments.workload, "--url", server.url, "--scale", str(arguments.scale)]
                 subprocess.run(load, check=True)
             result["archipel_resident_after_load_mb"] = servers[1].resident_mb()
+            for server in servers:
+                settle(server)
             result["driver_check"] = pgbench_check(servers[0], arguments, directory)
             result["regimes"] = {regime["name"]: measure(regime, servers, canned, arguments, directory) for regime in regimes}
             result["archipel_recovery_s"] = servers[1].recovery_s()
