@@ -113,6 +113,37 @@ async fn copy_takes_rows_and_names_the_line_of_an_error() {
 }
 
 #[tokio::test]
+async fn a_copy_of_several_batches_is_all_or_nothing_if_asked_to_be() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let copy = async |rows: std::ops::Range<u32>, end: &'static str| {
+        let sink = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap();
+        let mut sink = std::pin::pin!(sink);
+        for id in rows {
+            sink.send(bytes::Bytes::from(format!("{id}\t{}\n", "x".repeat(1_000)))).await.unwrap();
+        }
+        sink.send(bytes::Bytes::from_static(end.as_bytes())).await.unwrap();
+        sink.finish().await
+    };
+    let count = async || {
+        let row = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap();
+        row.get::<_, i64>(0)
+    };
+    client.batch_execute("SET archipel.atomic_copy = on").await.unwrap();
+    assert!(copy(0..12_000, "no number\tx\n").await.is_err());
+    assert_eq!(count().await, 0);
+    assert_eq!(copy(0..12_000, "").await.unwrap(), 12_000);
+    assert_eq!(count().await, 12_000);
+    client.batch_execute("TRUNCATE t; RESET archipel.atomic_copy").await.unwrap();
+    let error = copy(0..12_000, "no number\tx\n").await.unwrap_err();
+    let left = count().await;
+    assert!(left > 0);
+    let detail = error.as_db_error().and_then(|error| error.detail()).unwrap_or_default();
+    assert!(detail.contains(&format!("The first {left} rows were committed")), "{detail}");
+}
+
+#[tokio::test]
 async fn too_many_clients_are_53300() {
     let server = Server::start(&["max_connections=1"]);
     let _first = server.client().await;

@@ -4,8 +4,9 @@
 //! defaults, checks and indexes are those of INSERT. A COPY whose data fits into the first
 //! batch (8 MiB) is one transaction. A larger one outside a transaction block commits batch by
 //! batch, so that a bulk load neither holds its partitions nor its memory to the end; if it
-//! then fails, the error's DETAIL says how many rows stay. Inside BEGIN … COMMIT every COPY is
-//! all or nothing.
+//! then fails, the error's DETAIL says how many rows stay. Inside BEGIN … COMMIT, and with
+//! `archipel.atomic_copy`, every COPY is all or nothing: its rows are then uncommitted versions
+//! to the end, at several times the memory and time.
 //!
 //! The first batch also shows how the distribution column spreads: its group is split at
 //! quantiles of that sample before anything is inserted, so that the load ends on all
@@ -268,8 +269,9 @@ impl Session {
         let rows = std::mem::take(&mut copy.rows);
         let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
         let (first, committed) = (copy.total == 0, copy.committed);
-        // A COPY that is alone and not over yet commits batch by batch.
-        let alone = copy.alone;
+        // A COPY that is alone and not over yet commits batch by batch, unless it must not.
+        let whole = !last && self.settings.effective().atomic_copy;
+        let alone = copy.alone && !whole;
         let distribution = copy.distribution;
         copy.bytes = 0;
         copy.batch_bytes = NEXT_BATCH_BYTES;
@@ -373,5 +375,5 @@ fn copy_detail(error: SqlError, committed: u64) -> SqlError {
     if committed == 0 || error.fields().detail.is_some() {
         return error;
     }
-    error.with_detail(format!("The first {committed} rows were committed before the error; a transaction block makes COPY all or nothing."))
+    error.with_detail(format!("The first {committed} rows were committed before the error; a transaction block or archipel.atomic_copy makes COPY all or nothing."))
 }

@@ -29,6 +29,8 @@ pub struct Effective {
     temporary_schema: Option<String>,
     pub synchronous_commit: bool,
     pub require_route: bool,
+    /// `archipel.atomic_copy`.
+    pub atomic_copy: bool,
     pub statement_timeout_ms: u64,
     pub lock_timeout_ms: u64,
     pub idle_in_transaction_timeout_ms: u64,
@@ -121,6 +123,7 @@ impl Effective {
             temporary_schema,
             synchronous_commit: true,
             require_route: false,
+            atomic_copy: false,
             statement_timeout_ms: 0,
             lock_timeout_ms: 0,
             idle_in_transaction_timeout_ms: 0,
@@ -148,6 +151,7 @@ impl Effective {
         self.deadlock_timeout_ms = self.integer("deadlock_timeout") as u64;
         self.synchronous_commit = self.text("synchronous_commit") != "off";
         self.require_route = self.value("archipel.require_route") == Some(&Value::Bool(true));
+        self.atomic_copy = self.value("archipel.atomic_copy") == Some(&Value::Bool(true));
         self.statement_timeout_ms = self.integer("statement_timeout") as u64;
         self.lock_timeout_ms = self.integer("lock_timeout") as u64;
         self.idle_in_transaction_timeout_ms = self.integer("idle_in_transaction_session_timeout") as u64;

@@ -100,6 +100,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.adaptive_partitions_max", count(4, 1_024), Server, "16", OURS, "Partitions a table may have for each executor before the monitor merges cold ones that it split."),
     setting("archipel.adaptive_sample_interval", Kind::Integer { min: 10, max: 60_000, unit: Unit::Milliseconds }, Server, "250ms", OURS, "Time between two looks at throughput, mix and balance."),
     setting("archipel.adaptive_samples_min", count(1, 1_000_000), Server, "100", OURS, "Measured transactions in two windows, below which the monitor decides nothing."),
+    setting("archipel.atomic_copy", Kind::Bool, User, "off", OURS, "Makes a COPY of any size outside of a transaction block all or nothing, in memory until its end."),
     setting("archipel.auto_design", OFF_ONLY, User, "off", OURS, "Applies design advice online (not available yet)."),
     setting("archipel.checkpoint_bytes", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "A checkpoint begins when the log has this length, or earlier if archipel.restart_target asks for it; it is paced to end before four times this."),
     setting("archipel.executors", count(0, 4096), Server, "0", OURS, "Number of executor threads; 0 takes one for each core allowed, and follows when cores come and go."),
