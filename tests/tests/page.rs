@@ -13,7 +13,8 @@ fn number(page: &mut Page, expression: &str) -> f64 {
 
 #[test]
 fn the_live_page_draws_every_partition_and_the_load() {
-    let server = Server::start_with_page(&[]);
+    // Partitions are counted: they stay as they are.
+    let server = Server::start_with_page(&["archipel.adaptive=off"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let client = runtime.block_on(async {
         let client = server.connect().await;
@@ -74,7 +75,11 @@ fn the_live_page_draws_every_partition_and_the_load() {
 /// an executor fit a screen; what was done to them is marked, each second's changes once.
 #[test]
 fn a_thousand_partitions_are_readable_and_their_changes_marked() {
-    let server = Server::start_with_page(&["archipel.topology=synthetic:pack:2 core:4 pu:1"]);
+    let server = Server::start_with_page(&[
+        "archipel.topology=synthetic:pack:2 core:4 pu:1",
+        // What is asked for below is all that happens.
+        "archipel.adaptive=off",
+    ]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let client = server.connect().await;
