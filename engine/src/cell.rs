@@ -18,6 +18,20 @@ pub enum ColumnKind {
     Bytes,
 }
 
+impl ColumnKind {
+    /// Bytes of a value that is not NULL in a key, if all have the same number.
+    pub fn fixed_length(self) -> Option<usize> {
+        match self {
+            Self::Bool => Some(1),
+            Self::Int2 => Some(2),
+            Self::Int4 | Self::Float4 => Some(4),
+            Self::Int8 | Self::Float8 => Some(8),
+            Self::Fixed16 => Some(16),
+            Self::Bytes => None,
+        }
+    }
+}
+
 /// One value of a row or a key, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {

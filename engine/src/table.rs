@@ -104,6 +104,9 @@ fn append_key(layout: &RowLayout, key: &[KeyColumn], row: &[u8], out: &mut KeyBu
 /// The length of the first column's encoding in `key`: partitions are bounded by whole
 /// distribution values.
 pub(crate) fn distribution_prefix(key: &[u8], column: &KeyColumn, kind: ColumnKind) -> usize {
+    if let (false, Some(length)) = (column.nullable, kind.fixed_length()) {
+        return key.len().min(length);
+    }
     let mut scratch = Vec::new();
     decode_cell(key, column, kind, &mut scratch).map_or(key.len(), |(_, taken)| taken)
 }

@@ -19,7 +19,7 @@ use common::*;
 const GROUP: GroupId = GroupId(ACCOUNTS.0);
 const ROWS: i64 = 2_000;
 /// Actions between two samples of 250 ms.
-const ACTIONS: u64 = 500;
+const ACTIONS: u64 = 2_000;
 const SAMPLES_A_SECOND: u64 = 4;
 
 /// Moves when told to, and by a microsecond a look.

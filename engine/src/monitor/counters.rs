@@ -20,14 +20,12 @@ use crate::schema::KeyColumn;
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 
-/// One run in so many is measured.
-pub const MEASURE_EVERY: u64 = 16;
+/// One run in so many is measured; more in simulations, which are short.
+pub const MEASURE_EVERY: u64 = if cfg!(test) { 2 } else { 32 };
 /// Sub-partitions of a partition.
 pub const SUB_PARTITIONS: usize = 10;
 /// Meetings a thread tells apart in a window; further ones are counted as lost.
 const MEETINGS_MAX: usize = 256;
-/// Classes a thread tells apart in a window.
-const CLASSES_MAX: usize = 64;
 /// Sub-partitions a meeting names. One of more is a statement over many partitions, which no
 /// placement would make local.
 pub const PARTICIPANTS_MAX: usize = 4;
@@ -66,6 +64,8 @@ pub struct PartitionStatistics {
     pub slices: [Measured; SUB_PARTITIONS],
     /// Runs over more than a sub-partition, or somewhere unforeseen.
     pub spread: Measured,
+    /// All runs.
+    total: Measured,
     pub hot: HotKeys,
 }
 
@@ -74,6 +74,7 @@ impl PartitionStatistics {
     pub fn reset(&mut self) {
         self.slices = Default::default();
         self.spread = Measured::default();
+        self.total = Measured::default();
         self.hot.clear();
     }
 
@@ -86,18 +87,12 @@ impl PartitionStatistics {
 
     /// All runs.
     pub fn total(&self) -> Measured {
-        let mut total = self.spread;
-        for slice in &self.slices {
-            total.samples += slice.samples;
-            total.nanos += slice.nanos;
-        }
-        total
+        self.total
     }
 
     fn usual(&self, nanos: u64) -> u64 {
-        let total = self.total();
-        match total.nanos.checked_div(total.samples) {
-            Some(mean) if total.samples >= 8 => nanos.min(mean.max(100) * OUTLIER),
+        match self.total.nanos.checked_div(self.total.samples) {
+            Some(mean) if self.total.samples >= 8 => nanos.min(mean.max(100) * OUTLIER),
             _ => nanos.min(1_000_000),
         }
     }
@@ -139,20 +134,13 @@ fn value_length(key: &[u8], distribution: &Distribution) -> usize {
 /// A sub-partition: a partition and a position in its cuts.
 pub type SubPartition = (PartitionId, u8);
 
-/// What one class of transactions did on a thread, or which sub-partitions met there.
+/// Sub-partitions that met in transactions of one class on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeetingCount {
     pub class: u32,
     pub participants: SmallVec<[SubPartition; PARTICIPANTS_MAX]>,
     pub samples: u64,
     pub bytes: u64,
-}
-
-/// Samples of a class of transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClassCount {
-    pub class: u32,
-    pub runs: Measured,
 }
 
 /// Exact counts of a thread, since it exists.
@@ -172,27 +160,14 @@ pub struct Tally {
 #[derive(Debug, Default)]
 pub struct ThreadStatistics {
     pub tally: Tally,
-    pub classes: Vec<ClassCount>,
     pub meetings: Vec<MeetingCount>,
-    /// Meetings there was no room for.
+    /// Meetings there was no room for, since the thread exists.
     pub lost: u64,
 }
 
 impl ThreadStatistics {
     pub fn reset(&mut self) {
-        self.classes.clear();
         self.meetings.clear();
-        self.lost = 0;
-    }
-
-    fn class(&mut self, class: u32, nanos: u64) {
-        match self.classes.iter().position(|count| count.class == class) {
-            Some(at) => self.classes[at].runs.add(nanos),
-            None if self.classes.len() < CLASSES_MAX => {
-                self.classes.push(ClassCount { class, runs: Measured { samples: 1, nanos } });
-            }
-            None => self.lost += 1,
-        }
     }
 
     fn meeting(&mut self, class: u32, participants: &[SubPartition], bytes: u64) {
@@ -243,7 +218,6 @@ pub(crate) fn measure(
     }
     let Some(mut thread) = thread.try_lock() else { return };
     thread.tally = run.tally;
-    thread.class(run.class, run.nanos);
     if (2..=PARTICIPANTS_MAX).contains(&participants) && met.len() == participants {
         thread.meeting(run.class, &met, run.redo_bytes + participants as u64 * PARTICIPANT_BYTES);
     }
@@ -260,23 +234,32 @@ fn place(
 ) -> u8 {
     let nanos = statistics.usual(nanos);
     if group == REFERENCE_GROUP {
+        statistics.total.add(nanos);
         statistics.spread.add(nanos);
         return 0;
     }
     let distribution = distribution(group);
+    // May forget what was counted by other cuts.
     statistics.draw(data, &distribution);
-    let points = || {
-        claims.entries.iter().filter_map(|entry| match entry {
-            ClaimEntry::Point { group: of, key } if *of == group && data.covers(key) => Some(&key[..]),
+    statistics.total.add(nanos);
+    // Points, and ranges that lie in one sub-partition.
+    let places: SmallVec<[(usize, &[u8]); 4]> = claims
+        .entries
+        .iter()
+        .filter_map(|entry| match entry {
+            ClaimEntry::Point { group: of, key } if *of == group && data.covers(key) => {
+                Some((statistics.slice_of(key), &key[..]))
+            }
+            ClaimEntry::Range { group: of, low, high: Some(high) } if *of == group && data.covers(low) => {
+                let slice = statistics.slice_of(low);
+                (slice == statistics.slice_of(high)).then_some((slice, &low[..]))
+            }
             _ => None,
         })
-    };
-    let count = points().count() as u64;
-    let mut first = None;
-    for key in points() {
-        let slice = statistics.slice_of(key);
-        statistics.slices[slice].nanos += nanos / count;
-        first.get_or_insert(slice);
+        .collect();
+    let first = places.first().map(|(slice, _)| *slice);
+    for (slice, key) in &places {
+        statistics.slices[*slice].nanos += nanos / places.len() as u64;
         statistics.hot.add(&key[..value_length(key, &distribution)]);
     }
     match first {
@@ -295,7 +278,7 @@ mod tests {
         let mut statistics = PartitionStatistics::default();
         for _ in 0..100 {
             let nanos = statistics.usual(1_000);
-            statistics.spread.add(nanos);
+            statistics.total.add(nanos);
         }
         assert_eq!(statistics.usual(5_000), 5_000);
         assert_eq!(statistics.usual(50_000_000), 32_000);
@@ -313,6 +296,6 @@ mod tests {
         }
         assert_eq!(thread.lost, 20);
         thread.reset();
-        assert!(thread.meetings.is_empty() && thread.lost == 0);
+        assert!(thread.meetings.is_empty());
     }
 }

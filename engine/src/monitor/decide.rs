@@ -5,13 +5,16 @@
 //! samples, and above the cost of the actions within [`HORIZON_NANOS`].
 
 use super::balance::{Limits, balance};
-use super::model::{Hardware, Layout, Trace, bottleneck, imbalance, synchronization};
+use super::model::{Hardware, Layout, Trace, bottleneck, hops, imbalance, synchronization};
 use super::synchronize::synchronize;
 
 /// A repartitioning must pay for itself within this time.
 pub const HORIZON_NANOS: f64 = 10e9;
 /// What a byte costs that crosses the distance of one: a line of 64 in about 100 ns.
 const NANOS_PER_BYTE: f64 = 1.5;
+/// What passing a partition to another island for a meeting costs beside the bytes: it waits in a
+/// queue there, lent and idle, until the others have come.
+const HOP_NANOS: f64 = 5_000.0;
 /// The second search may leave so much more of the load out of balance than the first.
 const IMBALANCE_FOR_MEETINGS: f64 = 0.05;
 
@@ -105,7 +108,8 @@ pub fn costs(hardware: &Hardware, trace: &Trace, layout: &Layout) -> Costs {
     Costs {
         imbalance: imbalance(hardware, trace, &assignment) / total,
         synchronization,
-        time: bottleneck(hardware, trace, layout) + synchronization * NANOS_PER_BYTE / total,
+        time: bottleneck(hardware, trace, layout)
+            + (synchronization * NANOS_PER_BYTE + hops(hardware, trace, &assignment) * HOP_NANOS) / total,
     }
 }
 
@@ -124,7 +128,7 @@ fn actions(before: &Layout, after: &Layout) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::model::{Part, Slice};
+    use crate::monitor::model::{Meeting, Part, Slice};
 
     fn trace(loads: &[f64]) -> Trace {
         Trace { slices: loads.iter().map(|&load| Slice { table: 0, load }).collect(), meetings: Vec::new() }
@@ -190,6 +194,25 @@ mod tests {
         let (trace, before) = skewed();
         let dear = Terms { action_nanos: 5e9, ..terms(2_000) };
         assert_eq!(decide(&hardware, &trace, &before, &dear).outcome, Outcome::TooDear);
+    }
+
+    #[test]
+    fn partitions_that_meet_across_islands_are_brought_together() {
+        // Two tables of two partitions each; what meets is apart.
+        let hardware = Hardware::uniform(2, 1);
+        let slice = |table| Slice { table, load: 10e6 };
+        let meeting =
+            |slices: [usize; 2]| Meeting { class: 1, slices: slices.to_vec(), count: 1e3, bytes: 256e3 };
+        let trace = Trace {
+            slices: vec![slice(0), slice(0), slice(1), slice(1)],
+            meetings: vec![meeting([0, 2]), meeting([1, 3])],
+        };
+        let mut before = layout(&[(0, 0), (1, 1), (2, 1), (3, 0)], 4);
+        before.parts[2].table = 1;
+        before.parts[3].table = 1;
+        let verdict = decide(&hardware, &trace, &before, &terms(2_000));
+        assert_eq!(verdict.outcome, Outcome::Repartition, "{verdict:?}");
+        assert_eq!((verdict.costs_after.synchronization, verdict.costs_after.imbalance), (0.0, 0.0));
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Gathered {
 
 /// Meetings of all threads, by slices of the trace.
 fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Range<usize>>, reset: bool) -> Vec<Meeting> {
-    let mut sums: BTreeMap<(u32, Vec<usize>), f64> = BTreeMap::new();
+    let mut sums: BTreeMap<(u32, Vec<usize>), (u64, u64)> = BTreeMap::new();
     let slice_of = |&(partition, slice): &SubPartition| {
         let slices = places.get(&partition)?;
         Some((slices.start + usize::from(slice)).min(slices.end - 1))
@@ -204,12 +204,19 @@ fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Range<usize>>, reset
             // A partition that has gone meanwhile met nobody.
             let slices: Option<Vec<usize>> = count.participants.iter().map(slice_of).collect();
             if let Some(slices) = slices {
-                *sums.entry((count.class, slices)).or_default() += (count.bytes * MEASURE_EVERY) as f64;
+                let sum = sums.entry((count.class, slices)).or_default();
+                *sum = (sum.0 + count.samples * MEASURE_EVERY, sum.1 + count.bytes * MEASURE_EVERY);
             }
         }
         if reset {
             thread.reset();
         }
     }
-    sums.into_iter().map(|((class, slices), bytes)| Meeting { class, slices, bytes }).collect()
+    let meeting = |((class, slices), (count, bytes))| Meeting {
+        class,
+        slices,
+        count: count as f64,
+        bytes: bytes as f64,
+    };
+    sums.into_iter().map(meeting).collect()
 }

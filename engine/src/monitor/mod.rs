@@ -77,7 +77,7 @@ use watch::Watch;
 
 /// The monitor's part of the engine's shared state.
 pub(crate) struct Monitor {
-    /// Copied out of the settings: read by every sixteenth run.
+    /// Copied out of the settings: read by every run that may be measured.
     measures: AtomicBool,
     settings: Mutex<MonitorSettings>,
     threads: Mutex<Vec<Arc<Mutex<ThreadStatistics>>>>,
@@ -104,6 +104,8 @@ pub struct RunCounts {
     pub queued: u64,
     /// Estimated nanoseconds that queued runs waited.
     pub queue_wait_nanos: u64,
+    /// Measured meetings that no thread had room to tell apart.
+    pub meetings_lost: u64,
 }
 
 impl Monitor {
@@ -160,12 +162,14 @@ impl Monitor {
     pub fn run_counts(&self) -> RunCounts {
         let mut counts = RunCounts::default();
         for thread in self.threads() {
-            let tally = thread.lock().tally;
+            let thread = thread.lock();
+            let tally = thread.tally;
             counts.runs += tally.runs;
             counts.multi_partition += tally.multi;
             counts.restarts += tally.restarts;
             counts.queued += tally.queued;
             counts.queue_wait_nanos += tally.waited_nanos * MEASURE_EVERY;
+            counts.meetings_lost += thread.lost;
         }
         counts
     }

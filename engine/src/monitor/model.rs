@@ -52,6 +52,8 @@ pub struct Meeting {
     pub class: u32,
     /// Indexes into [`Trace::slices`].
     pub slices: Vec<usize>,
+    /// How often they met.
+    pub count: f64,
     /// Bytes exchanged in all its occurrences.
     pub bytes: f64,
 }
@@ -172,10 +174,7 @@ pub fn overload(hardware: &Hardware, trace: &Trace, assignment: &[usize]) -> f64
 
 /// Cost(s): what one meeting costs: nothing on one island.
 pub fn meeting_cost(hardware: &Hardware, meeting: &Meeting, assignment: &[usize]) -> f64 {
-    let mut islands: Vec<usize> =
-        meeting.slices.iter().map(|&slice| hardware.cores[assignment[slice]].island).collect();
-    islands.sort_unstable();
-    islands.dedup();
+    let islands = islands_of(hardware, meeting, assignment);
     let count = islands.len();
     if count < 2 {
         return 0.0;
@@ -192,6 +191,24 @@ pub fn meeting_cost(hardware: &Hardware, meeting: &Meeting, assignment: &[usize]
 /// TS(S, W): what all meetings cost.
 pub fn synchronization(hardware: &Hardware, trace: &Trace, assignment: &[usize]) -> f64 {
     trace.meetings.iter().map(|meeting| meeting_cost(hardware, meeting, assignment)).sum()
+}
+
+/// How often partitions were passed to another island for a meeting.
+pub fn hops(hardware: &Hardware, trace: &Trace, assignment: &[usize]) -> f64 {
+    let hops = |meeting: &Meeting| {
+        let islands = islands_of(hardware, meeting, assignment).len();
+        islands.saturating_sub(1) as f64 * meeting.count
+    };
+    trace.meetings.iter().map(hops).sum()
+}
+
+/// The islands of a meeting, in order.
+pub fn islands_of(hardware: &Hardware, meeting: &Meeting, assignment: &[usize]) -> Vec<usize> {
+    let mut islands: Vec<usize> =
+        meeting.slices.iter().map(|&slice| hardware.cores[assignment[slice]].island).collect();
+    islands.sort_unstable();
+    islands.dedup();
+    islands
 }
 
 /// What a transaction that finds its partition busy waits, in transactions: the rest of the
@@ -250,7 +267,7 @@ mod tests {
         let mut hardware = Hardware::uniform(3, 1);
         hardware.distances = vec![vec![0.0, 1.0, 2.0], vec![1.0, 0.0, 3.0], vec![2.0, 3.0, 0.0]];
         let mut trace = trace(&[(0, 1.0), (0, 1.0), (1, 1.0)]);
-        trace.meetings = vec![Meeting { class: 1, slices: vec![0, 1, 2], bytes: 10.0 }];
+        trace.meetings = vec![Meeting { class: 1, slices: vec![0, 1, 2], count: 1.0, bytes: 10.0 }];
         // Three islands: (3 − 1) · (1 + 2 + 3) / 3 · 10.
         assert_eq!(synchronization(&hardware, &trace, &[0, 1, 2]), 40.0);
         // Two islands at distance 3: (2 − 1) · 3 · 10.

@@ -2,6 +2,8 @@
 //! counters, a newcomer inherits the least one. A key with more than one in [`KEYS`] of all
 //! samples is always in it, and its count errs by at most [`HotKey::error`].
 
+use std::hash::Hasher;
+
 use crate::storage::KeyBuf;
 
 /// Counters of a sketch.
@@ -21,6 +23,8 @@ pub struct HotKey {
 #[derive(Clone, Debug, Default)]
 pub struct HotKeys {
     keys: Vec<HotKey>,
+    /// Of the keys: most keys that come are none of them.
+    hashes: [u64; KEYS],
     samples: u32,
 }
 
@@ -28,15 +32,22 @@ impl HotKeys {
     /// Counts one occurrence of a key.
     pub fn add(&mut self, key: &[u8]) {
         self.samples = self.samples.saturating_add(1);
-        if let Some(known) = self.keys.iter_mut().find(|known| known.key[..] == *key) {
+        let mut hasher = rustc_hash::FxHasher::default();
+        hasher.write(key);
+        let hash = hasher.finish();
+        let mut same = self.keys.iter_mut().zip(&self.hashes).filter(|(_, known)| **known == hash);
+        if let Some((known, _)) = same.find(|(known, _)| known.key[..] == *key) {
             known.count += 1;
             return;
         }
         if self.keys.len() < KEYS {
+            self.hashes[self.keys.len()] = hash;
             self.keys.push(HotKey { key: KeyBuf::from_slice(key), count: 1, error: 0 });
             return;
         }
-        if let Some(least) = self.keys.iter_mut().min_by_key(|known| known.count) {
+        let least = self.keys.iter_mut().zip(&mut self.hashes).min_by_key(|(known, _)| known.count);
+        if let Some((least, known)) = least {
+            *known = hash;
             least.error = least.count;
             least.count += 1;
             least.key.clear();

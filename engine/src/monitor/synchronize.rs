@@ -6,7 +6,7 @@
 //! load, and *balance is checked again after every switch*: the imbalance may not rise above what
 //! the first search left, or a small share of the load.
 
-use super::model::{Hardware, Layout, Meeting, Trace, imbalance, meeting_cost, synchronization};
+use super::model::{Hardware, Layout, Meeting, Trace, imbalance, islands_of, meeting_cost, synchronization};
 
 /// Steps of one search.
 const STEPS_MAX: usize = 128;
@@ -62,14 +62,6 @@ fn dearest<'t>(hardware: &Hardware, trace: &'t Trace, assignment: &[usize]) -> V
         .collect();
     costs.sort_by(|one, other| other.0.total_cmp(&one.0));
     costs.into_iter().take(MEETINGS_MAX).map(|(_, meeting)| meeting).collect()
-}
-
-fn islands_of(hardware: &Hardware, meeting: &Meeting, assignment: &[usize]) -> Vec<usize> {
-    let mut islands: Vec<usize> =
-        meeting.slices.iter().map(|&slice| hardware.cores[assignment[slice]].island).collect();
-    islands.sort_unstable();
-    islands.dedup();
-    islands
 }
 
 /// The layout with all parts of a meeting on one island; `None` if one of them may not move.
@@ -137,7 +129,7 @@ mod tests {
             slices: loads.iter().enumerate().map(|(table, &load)| Slice { table, load }).collect(),
             meetings: meetings
                 .iter()
-                .map(|&(slices, bytes)| Meeting { class: 1, slices: slices.to_vec(), bytes })
+                .map(|&(slices, bytes)| Meeting { class: 1, slices: slices.to_vec(), count: 1.0, bytes })
                 .collect(),
         }
     }

@@ -139,7 +139,7 @@ mod tests {
         // Two islands of two cores; slices 0 and 2 meet, and so do 1 and 3, across islands.
         let hardware = Hardware::uniform(2, 2);
         let mut trace = trace(&[(0, 1.0), (0, 1.0), (1, 1.0), (1, 1.0)]);
-        let meeting = |slices| Meeting { class: 1, slices, bytes: 100.0 };
+        let meeting = |slices| Meeting { class: 1, slices, count: 1.0, bytes: 100.0 };
         trace.meetings = vec![meeting(vec![0, 2]), meeting(vec![1, 3])];
         let spread = [0, 1, 2, 3];
         assert_eq!(synchronization(&hardware, &trace, &spread), 200.0);

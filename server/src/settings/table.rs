@@ -107,7 +107,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.island", Kind::Enum(&["auto", "core", "l3", "socket", "machine"]), Server, "auto", OURS, "How large an island of executors is: one core, the cores of a last-level cache, of a socket, or all; auto takes what the hardware suggests."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
     setting("archipel.max_version_memory", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "Memory for old row versions; beyond it the oldest snapshots are cancelled."),
-    setting("archipel.monitor", Kind::Bool, Server, "on", OURS, "Measures one transaction in sixteen, for archipel.adaptive and the views."),
+    setting("archipel.monitor", Kind::Bool, Server, "on", OURS, "Measures one transaction in thirty-two, for archipel.adaptive and the views."),
     setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
     setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),

@@ -149,6 +149,7 @@ pub(super) const ACTIONS: &[(&str, Type)] = &[
     ("restarts", Type::INT8),
     ("queued", Type::INT8),
     ("queue_wait_us", Type::INT8),
+    ("meetings_lost", Type::INT8),
 ];
 
 pub(super) fn actions(host: &Host) -> Vec<Vec<Datum>> {
@@ -159,5 +160,6 @@ pub(super) fn actions(host: &Host) -> Vec<Vec<Datum>> {
         big(counts.restarts),
         big(counts.queued),
         big(counts.queue_wait_nanos / 1_000),
+        big(counts.meetings_lost),
     ]]
 }
