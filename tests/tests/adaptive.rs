@@ -96,7 +96,7 @@ const ACTED: &str = "SELECT count(*) FROM archipel.monitor_decisions WHERE outco
 
 #[tokio::test]
 async fn a_skewed_load_ends_spread_and_stays_so() {
-    let server = Server::start(&["archipel.executors=2", "archipel.adaptive_samples_min=30"]);
+    let server = Server::start(&["archipel.executors=2", "archipel.adaptive_samples_min=15"]);
     let client = connect(&server.url()).await;
     ledger(&client).await;
     let stop = Arc::<AtomicBool>::default();
@@ -115,7 +115,7 @@ async fn a_skewed_load_ends_spread_and_stays_so() {
     }
     let why = ask(
         &client,
-        "SELECT decision, reason, imbalance > 0.9, imbalance_predicted < 0.2, predicted_gain > 0.3, moves + splits > 0, samples >= 30
+        "SELECT decision, reason, imbalance > 0.9, imbalance_predicted < 0.2, predicted_gain > 0.3, moves + splits > 0, samples >= 15
          FROM archipel.monitor_decisions WHERE outcome = 'repartitioned' ORDER BY decision LIMIT 1",
     )
     .await;
@@ -142,7 +142,7 @@ async fn a_skewed_load_ends_spread_and_stays_so() {
 #[tokio::test]
 async fn a_static_server_tells_and_does_nothing() {
     let server =
-        Server::start(&["archipel.executors=2", "archipel.adaptive=off", "archipel.adaptive_samples_min=30"]);
+        Server::start(&["archipel.executors=2", "archipel.adaptive=off", "archipel.adaptive_samples_min=15"]);
     let client = connect(&server.url()).await;
     assert_eq!(ask(&client, "SHOW archipel.adaptive").await, [["off"]]);
     assert_eq!(ask(&client, "SHOW archipel.adaptive_interval_max").await, [["8s"]]);

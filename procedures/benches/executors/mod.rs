@@ -1,11 +1,18 @@
 //! A mix of calls on one executor and on two, each with a share of the data as its own.
+//!
+//! Arguments: `only=ROUTINE` calls nothing else; `monitor=off` measures nothing for the monitor;
+//! `calls=N` runs so many calls on one executor and ends, for counting instructions:
+//!
+//! ```sh
+//! valgrind --tool=callgrind target/release/deps/tatp-… 2000 1 only=get_subscriber_data calls=50000
+//! ```
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use archipel_engine::id::ExecutorId;
-use archipel_engine::{Engine, ExecutorHandle, SliceBudget, Stop, SubmitOptions};
+use archipel_engine::{Engine, ExecutorHandle, MonitorSettings, SliceBudget, Stop, SubmitOptions};
 use archipel_procedures::{CallProgram, Program};
 use archipel_sql::datum::Datum;
 
@@ -69,6 +76,11 @@ fn thread_cpu_nanos() -> u64 {
     text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
 }
 
+/// What follows a word on the command line.
+fn argument(word: &str) -> Option<String> {
+    std::env::args().find_map(|arg| arg.strip_prefix(word).map(str::to_owned))
+}
+
 fn run<M: Mix>(
     mix: M,
     engine: &Engine,
@@ -78,16 +90,14 @@ fn run<M: Mix>(
     time: Duration,
 ) -> Tally {
     let calls = M::CALLS;
-    let only = std::env::args().find_map(|arg| {
-        let name = arg.strip_prefix("only=")?;
-        calls.iter().position(|(call, _)| *call == name)
-    });
+    let only = argument("only=").and_then(|name| calls.iter().position(|(call, _)| *call == name));
+    let calls_max: u64 = argument("calls=").and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
     let mut tally =
         Tally { done: vec![0; calls.len()], spent: vec![Duration::ZERO; calls.len()], ..Tally::default() };
     let mut random = Random::new(thread);
     let mut call = CallProgram::new(routines[0].clone(), Vec::new(), Arc::new(Host), engine.clone());
     let (began, cpu_began) = (Instant::now(), thread_cpu_nanos());
-    while began.elapsed() < time {
+    while began.elapsed() < time && tally.done.iter().sum::<u64>() < calls_max {
         let mut ticket = random.between(1, 100);
         let drawn = calls.iter().position(|(_, share)| {
             ticket -= share;
@@ -168,6 +178,15 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// the second executor brings.
 pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
     let routines = Arc::new(M::CALLS.iter().map(|(name, _)| db.program(name)).collect::<Vec<_>>());
+    if argument("monitor=").is_some_and(|value| value == "off") {
+        let off = MonitorSettings { measures: false, ..MonitorSettings::default() };
+        db.engine.set_monitor(off);
+    }
+    if argument("calls=").is_some() {
+        let tally = round(mix, &db.engine, &routines, 1, Duration::MAX);
+        println!("{} calls, {:.0} ns each", tally[0].done.iter().sum::<u64>(), 1e9 / tally[0].cpu_rate());
+        return;
+    }
     let rounds: Vec<[Vec<Tally>; 2]> = (0..ROUNDS)
         .map(|_| [1, 2].map(|executors| round(mix, &db.engine, &routines, executors, time)))
         .collect();

@@ -1,0 +1,68 @@
+//! The experiments of ATraPos's evaluation on this engine, adaptive against static in one run.
+//!
+//! `tests/bench/adaptive EXPERIMENT` (or `cargo bench -p archipel-engine --bench adaptive --
+//! EXPERIMENT [--executors N] [--seconds S] [--out DIR]`) writes `DIR/EXPERIMENT.json` and
+//! `DIR/EXPERIMENT.svg` and prints a table with the thesis's figures beside ours.
+//!
+//! In-process, without wire and sync, which would hide the effects. Every executor is an island of
+//! its own, as ATraPos binds partitions to cores: what is at home elsewhere goes through a queue.
+//! On one socket that shows balance and queues; it shows no NUMA distance.
+
+mod experiments;
+mod plot;
+mod world;
+
+use std::path::PathBuf;
+
+use experiments::{EXPERIMENTS, Options};
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut options = Options { executors: cores.clamp(2, 16) as u16, seconds: 8, out: PathBuf::from(".") };
+    let mut chosen = Vec::new();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| usage(&format!("{arg} needs a value")));
+        match arg.as_str() {
+            "--executors" => options.executors = number(&value()) as u16,
+            "--seconds" => options.seconds = number(&value()),
+            "--out" => options.out = PathBuf::from(value()),
+            "all" => {
+                chosen.extend(EXPERIMENTS.iter().filter(|experiment| !experiment.name.ends_with("measured")))
+            }
+            name => match EXPERIMENTS.iter().find(|experiment| experiment.name == name) {
+                Some(experiment) => chosen.push(experiment),
+                None => usage(&format!("there is no experiment {name}")),
+            },
+        }
+    }
+    if chosen.is_empty() {
+        usage("which experiment?");
+    }
+    if let Err(error) = std::fs::create_dir_all(&options.out) {
+        usage(&format!("{}: {error}", options.out.display()));
+    }
+    for experiment in chosen {
+        println!("== {}: {}", experiment.name, experiment.about);
+        (experiment.run)(&options);
+        println!();
+    }
+    // Engines end with the process.
+    std::process::exit(0);
+}
+
+fn number(text: &str) -> u64 {
+    match text.parse() {
+        Ok(number) if number > 0 => number,
+        _ => usage(&format!("{text} is no positive number")),
+    }
+}
+
+fn usage(complaint: &str) -> ! {
+    eprintln!("adaptive: {complaint}");
+    eprintln!("usage: adaptive EXPERIMENT… | all [--executors N] [--seconds S] [--out DIR]");
+    for experiment in EXPERIMENTS {
+        eprintln!("  {:<10} {}", experiment.name, experiment.about);
+    }
+    std::process::exit(2)
+}
