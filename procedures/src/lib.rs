@@ -5,6 +5,7 @@
 //! - [`plpgsql`]  the language: lexer, grammar, tree
 //! - [`compile`]  the tree to operations over registers; what is known of routing beforehand
 //! - [`run`]      the operations at run time
+//! - [`trigger`]  functions of triggers, and their conditions
 //! - [`registry`] compiled routines by the catalog they were compiled against
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
@@ -24,6 +25,7 @@ pub mod describe;
 pub mod plpgsql;
 pub mod registry;
 pub mod run;
+mod trigger;
 
 pub use call::{CallProgram, Rows};
 pub use compile::{Columns, Environment, compile as compile_routine, result_columns};

@@ -8,9 +8,13 @@
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
-use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
+use archipel_planner::native::{
+    CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
+};
 use archipel_planner::route::{Access, RouteKey};
-use archipel_sql::catalog::{Catalog, Language, Routine, RoutineKind, RoutineRef};
+use archipel_sql::catalog::{
+    Catalog, Language, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
@@ -19,6 +23,7 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::{self, Environment};
 use crate::run::operation::Program;
+use crate::trigger::{self, TriggerProgram, TriggerUse};
 
 /// One compiled routine and what it was compiled from.
 struct Entry {
@@ -36,10 +41,27 @@ impl Entry {
     }
 }
 
+/// One trigger compiled for one event, and what it was compiled from.
+struct TriggerEntry {
+    catalog: Catalog,
+    search_path: Arc<[String]>,
+    program: Arc<TriggerProgram>,
+}
+
 /// All compiled routines.
 #[derive(Default)]
 pub struct Registry {
     entries: RwLock<FxHashMap<Oid, Entry>>,
+    triggers: RwLock<FxHashMap<TriggerKey, TriggerEntry>>,
+}
+
+type TriggerKey = (Oid, TriggerEvent, TriggerPart);
+
+/// What is being compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnderWay {
+    Routine(Oid),
+    Trigger(TriggerKey),
 }
 
 impl Registry {
@@ -60,7 +82,7 @@ impl Registry {
         self: &Arc<Self>,
         routine: &RoutineRef,
         environment: &Environment,
-        compiling: &[Oid],
+        compiling: &[UnderWay],
     ) -> Result<Arc<Program>> {
         if let Some(entry) = self.entries.read().get(&routine.oid)
             && entry.is_current(routine, environment)
@@ -82,11 +104,14 @@ impl Registry {
         self: &Arc<Self>,
         routine: &RoutineRef,
         environment: &Environment,
-        compiling: &[Oid],
+        compiling: &[UnderWay],
     ) -> Result<Program> {
+        if routine.result == Type::TRIGGER {
+            return Err(trigger::direct_call(routine));
+        }
         let outermost = compiling.is_empty();
         let mut compiling = compiling.to_vec();
-        compiling.push(routine.oid);
+        compiling.push(UnderWay::Routine(routine.oid));
         let mut program =
             compile::compile(routine, environment, &self.linker_within(environment, compiling))?;
         let recursive =
@@ -102,7 +127,58 @@ impl Registry {
     /// Compiles a routine that is being created, and keeps nothing: the errors PostgreSQL
     /// reports at CREATE. Positions count characters of the body from one.
     pub fn validate(self: &Arc<Self>, routine: &RoutineRef, environment: &Environment) -> Result<()> {
+        if routine.result == Type::TRIGGER {
+            return trigger::check_grammar(routine);
+        }
         self.compile(routine, environment, &[]).map(drop)
+    }
+
+    /// Compiles the condition of a trigger that is being created, and keeps nothing.
+    pub fn validate_trigger(
+        self: &Arc<Self>,
+        table: &TableRef,
+        trigger: &Trigger,
+        environment: &Environment,
+    ) -> Result<()> {
+        if trigger.condition.is_none() {
+            return Ok(());
+        }
+        for event in &trigger.events {
+            let used = TriggerUse { table, trigger, event: *event };
+            let linker = self.linker_within(environment, Vec::new());
+            trigger::compile(&used, TriggerPart::Condition, environment, &linker)?;
+        }
+        Ok(())
+    }
+
+    fn trigger_within(
+        self: &Arc<Self>,
+        used: &TriggerUse<'_>,
+        part: TriggerPart,
+        environment: &Environment,
+        compiling: &[UnderWay],
+    ) -> Result<Arc<TriggerProgram>> {
+        let key = (used.trigger.oid, used.event, part);
+        if let Some(entry) = self.triggers.read().get(&key)
+            && entry.catalog.same_as(&environment.catalog)
+            && entry.search_path == environment.search_path
+        {
+            return Ok(entry.program.clone());
+        }
+        let mut compiling = compiling.to_vec();
+        compiling.push(UnderWay::Trigger(key));
+        let linker = self.linker_within(environment, compiling);
+        let program = Arc::new(trigger::compile(used, part, environment, &linker)?);
+        let entry = TriggerEntry {
+            catalog: environment.catalog.clone(),
+            search_path: environment.search_path.clone(),
+            program: program.clone(),
+        };
+        let mut triggers = self.triggers.write();
+        // Those of a catalog that is past are of no use, and keep it.
+        triggers.retain(|_, known| known.catalog.same_as(&environment.catalog));
+        triggers.insert(key, entry);
+        Ok(program)
     }
 
     /// Compiles an anonymous block (DO).
@@ -139,7 +215,7 @@ impl Registry {
     fn linker_within(
         self: &Arc<Self>,
         environment: &Environment,
-        compiling: Vec<Oid>,
+        compiling: Vec<UnderWay>,
     ) -> Arc<dyn RoutineLinker + Send + Sync> {
         Arc::new(Linker { registry: Arc::downgrade(self), environment: environment.clone(), compiling })
     }
@@ -150,23 +226,44 @@ impl Registry {
 struct Linker {
     registry: Weak<Registry>,
     environment: Environment,
-    /// Routines being compiled, outermost first.
-    compiling: Vec<Oid>,
+    /// What is being compiled, outermost first.
+    compiling: Vec<UnderWay>,
 }
 
 impl RoutineLinker for Linker {
     fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
-        if self.compiling.contains(&routine.oid) {
+        if self.compiling.contains(&UnderWay::Routine(routine.oid)) {
             let late = Late {
                 registry: self.registry.clone(),
                 environment: self.environment.clone(),
-                routine: routine.clone(),
+                called: Called::Routine(routine.clone()),
                 accesses: [compile::unknown_access(&routine.name, RECURSION)],
             };
             return Ok(Arc::new(late));
         }
         Ok(registry.program_within(routine, &self.environment, &self.compiling)?)
+    }
+
+    fn link_trigger(
+        &self,
+        table: &TableRef,
+        trigger: &Trigger,
+        event: TriggerEvent,
+        part: TriggerPart,
+    ) -> Result<Arc<dyn CompiledRoutine>> {
+        let registry = self.registry.upgrade().ok_or_else(gone)?;
+        if self.compiling.contains(&UnderWay::Trigger((trigger.oid, event, part))) {
+            let late = Late {
+                registry: self.registry.clone(),
+                environment: self.environment.clone(),
+                called: Called::Trigger(table.clone(), Box::new(trigger.clone()), event, part),
+                accesses: [compile::unknown_access(&table.name, RECURSION)],
+            };
+            return Ok(Arc::new(late));
+        }
+        let used = TriggerUse { table, trigger, event };
+        Ok(registry.trigger_within(&used, part, &self.environment, &self.compiling)?)
     }
 }
 
@@ -181,8 +278,13 @@ const RECURSION: &str = "called again with arguments found while it runs";
 struct Late {
     registry: Weak<Registry>,
     environment: Environment,
-    routine: RoutineRef,
+    called: Called,
     accesses: [Access; 1],
+}
+
+enum Called {
+    Routine(RoutineRef),
+    Trigger(TableRef, Box<Trigger>, TriggerEvent, TriggerPart),
 }
 
 /// The program behind a link.
@@ -191,14 +293,20 @@ pub(crate) fn program_of(routine: &Arc<dyn CompiledRoutine>) -> Result<Arc<Progr
         Ok(program) => return Ok(program),
         Err(other) => other.downcast::<Late>().map_err(|_| gone())?,
     };
-    late.registry.upgrade().ok_or_else(gone)?.program(&late.routine, &late.environment)
+    let Called::Routine(called) = &late.called else { return Err(gone()) };
+    late.registry.upgrade().ok_or_else(gone)?.program(called, &late.environment)
 }
 
 impl CompiledRoutine for Late {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
         let registry = self.registry.upgrade().ok_or_else(gone)?;
-        let program = registry.program(&self.routine, &self.environment)?;
-        program.invoke(ctx, args, sink)
+        match &self.called {
+            Called::Routine(routine) => registry.program(routine, &self.environment)?.invoke(ctx, args, sink),
+            Called::Trigger(table, trigger, event, part) => {
+                let used = TriggerUse { table, trigger, event: *event };
+                registry.trigger_within(&used, *part, &self.environment, &[])?.call(ctx, args, sink)
+            }
+        }
     }
 
     fn accesses(&self) -> &[Access] {

@@ -33,6 +33,17 @@ CREATE INDEX account_owner ON account (owner, balance DESC);
 CREATE SEQUENCE counter;
 CREATE FUNCTION add(a integer, b integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT a + b';
 CREATE PROCEDURE touch(p integer) LANGUAGE plpgsql AS $$ BEGIN UPDATE account SET owner = owner WHERE id = p; END $$;
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE NOTICE '% by %', TG_OP, TG_NAME;
+    NEW.opened := NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER stamp BEFORE INSERT OR UPDATE OF balance ON account FOR EACH ROW EXECUTE FUNCTION stamp('x', 1);
+CREATE TRIGGER changed AFTER UPDATE ON account FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*)
+    EXECUTE FUNCTION stamp();
+CREATE TRIGGER silent BEFORE DELETE ON account EXECUTE FUNCTION stamp();
+ALTER TABLE account DISABLE TRIGGER silent;
 ";
 
 #[test]
@@ -52,6 +63,9 @@ fn a_session_in_psql_looks_as_on_postgresql() {
         "\\sf add\n",
         "SELECT * FROM account;\nINSERT INTO department VALUES (1, 'x');\nTABLE department;\n",
         "INSERT INTO department VALUES (1, 'y');\n",
+        "INSERT INTO account VALUES (1, 'ann', 5);\nUPDATE account SET balance = 6;\nTABLE account;\n",
+        "DROP FUNCTION stamp();\n",
+        "DELETE FROM account;\n",
         "SELECT nosuch FROM account;\n",
         "SELECT 1 +;\n",
         "\\x\nSELECT 1 AS a, NULL AS b, 'x' AS c;\n",

@@ -1,12 +1,14 @@
 //! Dotted names in expressions: columns, variables, whole rows (transformColumnRef).
 
+use std::borrow::Cow;
+
 use super::name::ident_name;
 use super::scope::FoundColumn;
 use super::{Binder, VariableConflict};
 use crate::bound::{BoundExpr, ExprKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Expr, Ident};
 use sqlparser::tokenizer::Span;
 
 impl Binder<'_, '_> {
@@ -58,6 +60,34 @@ impl Binder<'_, '_> {
             (None, Some((expr, _))) => Ok(FoundColumn { expr, source: None }),
             (None, None) => Err(self.undefined_column(&names, span)),
         }
+    }
+
+    /// The items of a row of VALUES, `record.*` replaced by the record's fields.
+    pub(crate) fn without_stars<'x>(&self, items: &'x [Expr]) -> Result<Cow<'x, [Expr]>> {
+        if !items.iter().any(|item| matches!(item, Expr::QualifiedWildcard(..))) {
+            return Ok(Cow::Borrowed(items));
+        }
+        let mut expanded = Vec::new();
+        for item in items {
+            let Expr::QualifiedWildcard(name, _) = item else {
+                expanded.push(item.clone());
+                continue;
+            };
+            let parts: Vec<Ident> = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+            let names: Vec<String> = parts.iter().map(ident_name).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let fields = self.env.variables.and_then(|variables| variables.fields(&names));
+            let Some(fields) = fields else {
+                let relation = names.last().copied().unwrap_or_default();
+                return Err(self.missing_relation(relation, self.start(item)));
+            };
+            expanded.extend(fields.into_iter().map(|(field, _)| {
+                let mut parts = parts.clone();
+                parts.push(Ident::with_quote('"', field));
+                Expr::CompoundIdentifier(parts)
+            }));
+        }
+        Ok(Cow::Owned(expanded))
     }
 
     fn undefined_column(&self, names: &[String], span: Span) -> SqlError {

@@ -125,7 +125,13 @@ impl Binder<'_, '_> {
                 let position = self.position_after(expr, "COLLATE");
                 self.collate(expr, collation).map_err(|error| error.at(position))
             }
-            Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
+            // Within an expression a whole row is a value; lists take its columns.
+            Expr::QualifiedWildcard(name, _) => {
+                let parts: Vec<sqlparser::ast::Ident> =
+                    name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
+                self.column_reference(&parts)
+            }
+            Expr::Wildcard(_) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"*\"")
                     .at(self.start(expr)))
             }

@@ -222,11 +222,11 @@ impl Binder<'_, '_> {
     ) -> Result<Rel> {
         // The defaults of what no row mentions are bound once.
         let mut defaults: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let mut width = None;
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
-            let row = &row.content;
-            if row.len() != width {
+            let row = self.without_stars(&row.content)?;
+            if row.len() != *width.get_or_insert(row.len()) {
                 return Err(syntax("VALUES lists must all be the same length"));
             }
             self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;

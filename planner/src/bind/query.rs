@@ -392,7 +392,10 @@ impl Binder<'_, '_> {
             values
                 .rows
                 .iter()
-                .map(|row| row.content.iter().map(|expr| binder.clause_expr(expr, Clause::Values)).collect())
+                .map(|row| {
+                    let row = binder.without_stars(&row.content)?;
+                    row.iter().map(|expr| binder.clause_expr(expr, Clause::Values)).collect()
+                })
                 .collect::<Result<Vec<Vec<_>>>>()
         })?;
         let width = rows.first().map_or(0, Vec::len);

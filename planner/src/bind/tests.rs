@@ -37,6 +37,7 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         distribution: Distribution::Column { column: 0, group: oid },
         persistence: Default::default(),
         on_commit: Default::default(),

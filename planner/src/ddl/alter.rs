@@ -16,7 +16,7 @@ use archipel_sql::types::Oid;
 
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
-use super::{alter_column, distribution, expression, index, schema, table as create, view};
+use super::{alter_column, distribution, expression, index, schema, table as create, trigger, view};
 use crate::row::table_def;
 
 pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
@@ -170,6 +170,9 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
         }
         AlterTableAction::Identity { column, change } => {
             alter_column::change_identity(table, column, change, work)
+        }
+        AlterTableAction::SetTrigger { name, enabled } => {
+            trigger::set_enabled(table, name.as_deref(), *enabled, work)
         }
         AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
         AlterTableAction::SetPersistence(persistence) => {
@@ -457,6 +460,7 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     for check in &mut table.checks {
         check.condition = expression::rename_in_text(&check.condition, from, to)?;
     }
+    trigger::rename_column(&mut table, from, to)?;
     finish(table, work);
     Ok(())
 }
@@ -525,6 +529,7 @@ fn drop_column(
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
         });
     }
+    trigger::release_column(&mut table, column, cascade, work)?;
     view::release_column(&table, place, cascade, work)?;
     let hidden = table.has_hidden_id();
     let old_width = table.columns.len() as u16;

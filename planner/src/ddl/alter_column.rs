@@ -189,6 +189,16 @@ pub(super) fn set_type(
         )
         .with_detail(format!("rule _RETURN on view {} depends on column \"{column}\"", user.name)));
     }
+    if let Some(user) = table.triggers.iter().find(|trigger| trigger.uses_column(column)) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used in a trigger definition",
+        )
+        .with_detail(format!(
+            "trigger {} on table {} depends on column \"{column}\"",
+            user.name, table.name
+        )));
+    }
     let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
     let widens =
         text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));

@@ -82,6 +82,38 @@ pub(super) fn check_default(expression: &Expression) -> Result<()> {
     Ok(())
 }
 
+/// Which of OLD and NEW a trigger's WHEN reads; 0A000 for a subquery, 42703 for a column they do
+/// not have.
+pub(super) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> Result<(bool, bool)> {
+    let mut names = Names::default();
+    let _ = expression.expr.visit(&mut names);
+    if names.subquery {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in trigger WHEN condition",
+        )
+        .at(position(expression)));
+    }
+    let mut read = (false, false);
+    for name in &names.columns {
+        match name.first().map(String::as_str) {
+            Some("old") => read.0 = true,
+            Some("new") => read.1 = true,
+            _ => continue,
+        }
+        if let [record, column] = &name[..]
+            && !columns.iter().any(|known| known.name == *column)
+        {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column {record}.{column} does not exist"),
+            )
+            .at(position(expression)));
+        }
+    }
+    Ok(read)
+}
+
 /// The default of a routine's argument: like a column's, with its own words.
 pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
     if !names_used(&expression.expr).is_empty() {
@@ -118,6 +150,9 @@ impl Visitor for Names {
                 }
             }
             Expr::CompoundIdentifier(parts) => self.columns.push(parts.iter().map(fold).collect()),
+            Expr::QualifiedWildcard(name, _) => {
+                self.columns.push(name.0.iter().filter_map(|part| part.as_ident()).map(fold).collect());
+            }
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => self.subquery = true,
             _ => {}
         }

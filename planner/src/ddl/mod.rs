@@ -17,6 +17,7 @@
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
 //! - [`routine`]      functions and procedures
+//! - [`trigger`]      triggers
 //! - [`schema`]       schemas, comments, privileges
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
@@ -33,6 +34,7 @@ mod schema;
 mod sequence;
 mod table;
 mod table_like;
+mod trigger;
 mod view;
 mod work;
 
@@ -42,6 +44,7 @@ use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
 
 pub use computed::{Computed, ComputedValue};
 pub use distribution::DistributionCall;
@@ -77,6 +80,9 @@ pub struct DdlPlan {
     pub tag: &'static str,
     /// Routines created or replaced: the caller compiles them before it commits.
     pub routines: Vec<RoutineRef>,
+    /// Triggers created, by their tables and names: the caller compiles their conditions before it
+    /// commits.
+    pub triggers: Vec<(Oid, String)>,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_key`].
     unique_names: Vec<(TreeId, String)>,
 }
@@ -127,6 +133,8 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
     match statement {
         Statement::CreateTable(create) => table::create_table(create, work)?,
         Statement::CreateView(create) => view::create_view(create, work)?,
+        Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
+        Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
         Statement::AlterTable(alter) => alter::alter_table(alter, work)?,
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
@@ -151,6 +159,8 @@ pub fn is_definition(statement: &Statement) -> bool {
         statement,
         Statement::CreateTable(_)
             | Statement::CreateView(_)
+            | Statement::CreateTrigger(_)
+            | Statement::DropTrigger(_)
             | Statement::AlterTable(_)
             | Statement::CreateIndex(_)
             | Statement::CreateSequence(_)

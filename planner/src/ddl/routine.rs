@@ -13,6 +13,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
+use super::trigger;
 use super::work::Work;
 
 /// PostgreSQL's FUNC_MAX_ARGS.
@@ -227,11 +228,29 @@ fn result_type(
                 )));
             }
             if ty.oid == Oid::TRIGGER {
-                return Err(SqlError::unsupported("a trigger function"));
+                check_trigger_function(create, args, name.setof)?;
             }
             Ok((ty, name.setof))
         }
     }
+}
+
+/// A function that triggers call: it finds its arguments in variables of their own.
+fn check_trigger_function(create: &CreateRoutine, args: &[RoutineArg], set: bool) -> Result<()> {
+    if create.language.as_deref() == Some("sql") {
+        return Err(invalid("SQL functions cannot return type trigger"));
+    }
+    if set {
+        return Err(SqlError::unsupported("a function that returns SETOF trigger"));
+    }
+    if !args.is_empty() {
+        let mut error = invalid("trigger functions cannot have declared arguments")
+            .with_hint("The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV instead.");
+        error.fields_mut().context =
+            Some(format!("compilation of PL/pgSQL function \"{}\" near line 1", create.name.name));
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// What OR REPLACE may not change.
@@ -277,7 +296,10 @@ fn check_replaceable(old: &Routine, new: &Routine) -> Result<()> {
 pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()> {
     for signature in &drop.routines {
         match find(&work.catalog, signature, drop.kind, work.search_path()) {
-            Ok(routine) => drop_one(&routine, work),
+            Ok(routine) => {
+                trigger::check_callers(&routine, drop.cascade, work)?;
+                drop_one(&routine, work);
+            }
             Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_FUNCTION => {
                 work.notice(format!(
                     "{} {} does not exist, skipping",
@@ -300,7 +322,9 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
     Ok(())
 }
 
+/// Drops a routine, and the triggers that call it.
 pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) {
+    trigger::drop_callers(routine, work);
     work.drop(ObjectKind::Routine, routine.oid);
 }
 

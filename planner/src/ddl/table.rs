@@ -63,6 +63,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        triggers: Vec::new(),
         distribution: Distribution::None,
         persistence,
         on_commit: create.on_commit,

@@ -77,6 +77,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
                 indexes: Vec::new(),
                 checks: Vec::new(),
                 foreign_keys: Vec::new(),
+                triggers: Vec::new(),
                 distribution: Distribution::None,
                 persistence: if temporary { Persistence::Temporary } else { Persistence::Permanent },
                 on_commit: Default::default(),

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::catalog::{ForeignKey, TableRef};
+use archipel_sql::catalog::{ForeignKey, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
@@ -20,12 +20,46 @@ use super::compile::Compiler;
 use super::constraint::ReferenceCheck;
 use super::context::{ExecContext, ExecResult};
 use super::modify::{Delete, Update};
+use super::trigger::Fire;
 use crate::bind::reference::{ReferenceChange, bind_reference_change};
 use crate::route::RouteKey;
 
-/// What waits until a statement has written all its rows: a check or an action, and the values of
-/// its slots.
-pub(crate) type ReferenceQueue = VecDeque<(Arc<ReferenceCheck>, Vec<Datum>)>;
+/// What waits until a statement has written all its rows, in the order it came.
+#[derive(Default)]
+pub(crate) struct Queue {
+    entries: VecDeque<Waiting>,
+    /// The tables and events whose BEFORE STATEMENT triggers have fired: once for the statement and
+    /// all that its foreign keys do.
+    begun: Vec<(Oid, TriggerEvent)>,
+}
+
+pub(crate) enum Waiting {
+    /// A check or an action of a foreign key, and the values of its slots.
+    Reference(Arc<ReferenceCheck>, Vec<Datum>),
+    /// An AFTER trigger, with the rows it is about; NULL for those there are not.
+    Trigger(Arc<Fire>, Datum, Datum),
+}
+
+impl Queue {
+    pub fn push(&mut self, waiting: Waiting) {
+        self.entries.push_back(waiting);
+    }
+
+    /// Whether this is the first time that a table meets an event.
+    pub fn begin(&mut self, table: Oid, event: TriggerEvent) -> bool {
+        let first = !self.begun.contains(&(table, event));
+        if first {
+            self.begun.push((table, event));
+        }
+        first
+    }
+
+    /// Adds an AFTER STATEMENT trigger, taking it away where it waits already.
+    pub fn push_once(&mut self, fire: &Arc<Fire>) {
+        self.entries.retain(|waiting| !matches!(waiting, Waiting::Trigger(known, ..) if known.is_same(fire)));
+        self.push(Waiting::Trigger(fire.clone(), Datum::Null, Datum::Null));
+    }
+}
 
 /// The statement a foreign key runs.
 pub(crate) struct Action {
@@ -73,18 +107,21 @@ pub(crate) fn with_queue<T>(
     ctx: &mut ExecContext<'_, '_>,
     write: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
 ) -> ExecResult<T> {
-    if ctx.references.is_some() {
+    if ctx.waiting.is_some() {
         return write(ctx);
     }
-    ctx.references = Some(ReferenceQueue::new());
+    ctx.waiting = Some(Box::default());
     let result = write(ctx).and_then(|result| {
-        while let Some((check, values)) = ctx.references.as_mut().and_then(VecDeque::pop_front) {
+        while let Some(next) = ctx.waiting.as_mut().and_then(|queue| queue.entries.pop_front()) {
             ctx.tick()?;
-            check.run(ctx, &values)?;
+            match next {
+                Waiting::Reference(check, values) => check.run(ctx, &values)?,
+                Waiting::Trigger(fire, old, new) => drop(fire.call(ctx, &old, &new)?),
+            }
         }
         Ok(result)
     });
-    ctx.references = None;
+    ctx.waiting = None;
     result
 }
 

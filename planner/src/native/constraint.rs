@@ -17,7 +17,7 @@ use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
 use super::CompiledPredicate;
-use super::action::{Action, Event};
+use super::action::{Action, Event, Waiting};
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::deferral::DeferredCheck;
@@ -181,10 +181,10 @@ impl ReferenceCheck {
     /// As [`ReferenceCheck::check`], when the statement has written all its rows if it is one
     /// that waits so long.
     pub fn check_or_queue(self: &Arc<Self>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        let ExecContext { references, frame, .. } = ctx;
-        let Some(queue) = references else { return self.check(ctx) };
+        let ExecContext { waiting, frame, .. } = ctx;
+        let Some(queue) = waiting else { return self.check(ctx) };
         let values = self.sources.iter().map(|slot| frame.slots[*slot as usize].clone()).collect();
-        queue.push_back((self.clone(), values));
+        queue.push(Waiting::Reference(self.clone(), values));
         Ok(())
     }
 

@@ -92,14 +92,16 @@ pub struct ExecContext<'a, 'e> {
     pub sequences: Vec<(Oid, i64)>,
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
+    /// How many triggers are nested: what `pg_trigger_depth` answers.
+    pub trigger_depth: u32,
     pub(crate) frame: Frame,
     /// What SET CONSTRAINTS has said, in a transaction whose COMMIT is still to come; without one
     /// every constraint is checked by its statement.
     pub constraints: Option<Arc<ConstraintModes>>,
     /// What COMMIT has to check.
     pub deferred: Vec<DeferredCheck>,
-    /// While a statement writes rows that others reference: what that sets off.
-    pub(crate) references: Option<super::action::ReferenceQueue>,
+    /// While a statement writes rows: what waits until it has written all of them.
+    pub(crate) waiting: Option<Box<super::action::Queue>>,
     frames: Vec<Frame>,
     /// How many statements are running, one inside the other.
     nested: usize,
@@ -158,10 +160,11 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             notices: Vec::new(),
             sequences: Vec::new(),
             depth: 0,
+            trigger_depth: 0,
             frame: Frame::default(),
             constraints: None,
             deferred: Vec::new(),
-            references: None,
+            waiting: None,
             frames: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
             nested: 0,
             batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),
@@ -224,7 +227,10 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         std::mem::swap(&mut self.frame, &mut self.frames[outer]);
         self.nested += 1;
         self.frame.take_shape(shape);
+        // What waits in the statement around this one is about its frame.
+        let waiting = self.waiting.take();
         let result = body(self);
+        self.waiting = waiting;
         self.frame.clear(shape);
         self.nested = outer;
         std::mem::swap(&mut self.frame, &mut self.frames[outer]);

@@ -111,6 +111,9 @@ impl Compiler<'_> {
             ExprKind::Relabel(inner) => return self.source(inner),
             ExprKind::Call { function, args } => {
                 let args = self.exprs(args)?;
+                if function.function.name == "pg_trigger_depth" {
+                    return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
+                }
                 if let Some(code) = sequence::call(function.function, &args) {
                     return Ok(Source::Code(code(args)));
                 }

@@ -11,6 +11,7 @@ use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
+use archipel_sql::catalog::TriggerEvent;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
@@ -25,6 +26,7 @@ use super::node::{Node, collect};
 use super::rows::RowBuffer;
 use super::scan::{ScanColumn, decode, scan_columns};
 use super::statement::{Answer, Emit};
+use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bound::{BoundInsert, ExprKind, Rel};
@@ -32,7 +34,9 @@ use crate::bound::{BoundInsert, ExprKind, Rel};
 pub(crate) struct Insert {
     target: Target,
     source: Node,
-    /// The new row.
+    /// Where the source leaves the new row.
+    source_slots: Vec<u32>,
+    /// The new row. BEFORE triggers change it, so it then has slots of its own.
     slots: Vec<u32>,
     collected: bool,
     checks: RowChecks,
@@ -40,6 +44,7 @@ pub(crate) struct Insert {
     /// Rows may reference ones that come after them.
     waits: bool,
     conflict: Option<Conflict>,
+    triggers: Option<Box<Triggers>>,
     returning: Option<Vec<Source>>,
     /// What RETURNING reads where a row may have been updated instead.
     shown: Option<Vec<u32>>,
@@ -62,6 +67,7 @@ struct ConflictUpdate {
     columns: Pruned<ScanColumn>,
     filter: Option<CompiledPredicate>,
     change: Change,
+    triggers: Option<Box<Triggers>>,
 }
 
 impl Compiler<'_> {
@@ -72,8 +78,9 @@ impl Compiler<'_> {
         let source = self.relation(&insert.source);
         self.close();
         let source = source?;
-        let slots = self.declare(&insert.source);
-        self.mark_all(&slots);
+        let source_slots = self.declare(&insert.source);
+        self.mark_all(&source_slots);
+        let slots = source_slots.clone();
         let key = match meta.def.key.first() {
             Some(first) if usize::from(first.column) < slots.len() => {
                 self.route_of_slot(slots[usize::from(first.column)])
@@ -89,6 +96,22 @@ impl Compiler<'_> {
                 self.note_index(table, &meta, *first, group, key);
             }
         }
+        let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
+        let slots = if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
+            let own = self.slots(slots.len());
+            self.mark_all(&own);
+            for (from, to) in slots.iter().zip(&own) {
+                if let Some(value) = self.known.get(from).cloned() {
+                    self.known.insert(*to, value);
+                }
+                if let Some(values) = self.lists.get(from).cloned() {
+                    self.lists.insert(*to, values);
+                }
+            }
+            own
+        } else {
+            slots
+        };
         let checks = self.row_checks(table, &slots, &insert.checks, None)?;
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
@@ -110,12 +133,21 @@ impl Compiler<'_> {
                             .as_ref()
                             .map(|filter| self.scoped(&scope, |c| c.predicate(filter)))
                             .transpose()?;
+                        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+                        let set = self.set_with_triggers(table, &target.meta, set);
                         let change =
-                            self.change(table, &target.meta, &existing, &scope, set, &insert.checks)?;
+                            self.change(table, &target.meta, &existing, &scope, &set, &insert.checks)?;
+                        let triggers = self.triggers(
+                            table,
+                            TriggerEvent::Update,
+                            Some(&columns),
+                            Some(&existing),
+                            Some(&change.row),
+                        )?;
                         let columns = scan_columns(table, &target.meta, &existing);
                         let columns = self.pruned(columns, |column| column.slot);
                         shown = Some(self.slots(table.columns.len()));
-                        Some(ConflictUpdate { existing, columns, filter, change })
+                        Some(ConflictUpdate { existing, columns, filter, change, triggers })
                     }
                 };
                 Some(Conflict { arbiter, update })
@@ -136,8 +168,22 @@ impl Compiler<'_> {
         let collected = reads_anything(&insert.source);
         let updates = conflict.as_ref().and_then(|conflict: &Conflict| conflict.update.as_ref());
         let waits = parents.iter().any(|parent| parent.is_own())
-            || updates.is_some_and(|update| update.change.acts());
-        Ok(Insert { target, source, slots, collected, checks, parents, waits, conflict, returning, shown })
+            || updates.is_some_and(|update| update.change.acts() || update.triggers.is_some())
+            || triggers.is_some();
+        Ok(Insert {
+            target,
+            source,
+            source_slots,
+            slots,
+            collected,
+            checks,
+            parents,
+            waits,
+            conflict,
+            triggers,
+            returning,
+            shown,
+        })
     }
 
     fn arbiter(&self, target: &Target, columns: &[u16]) -> Result<Arbiter> {
@@ -186,23 +232,49 @@ impl Insert {
         self.run_rows(ctx, emit)
     }
 
+    /// Whether rows of the table fire anything.
+    pub fn fires(&self) -> bool {
+        self.triggers.is_some() || self.update_triggers().is_some()
+    }
+
+    fn update_triggers(&self) -> Option<&Triggers> {
+        self.conflict.as_ref()?.update.as_ref()?.triggers.as_deref()
+    }
+
+    fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for triggers in self.triggers.as_deref().into_iter().chain(self.update_triggers()) {
+            triggers.begin(ctx)?;
+        }
+        Ok(())
+    }
+
+    fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for triggers in self.update_triggers().into_iter().chain(self.triggers.as_deref()) {
+            triggers.end(ctx)?;
+        }
+        Ok(())
+    }
+
     fn run_rows(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         let mut count = 0;
         let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
         let mut row = std::mem::take(&mut ctx.frame.row);
         if self.collected {
-            let rows = collect(&self.source, &self.slots, ctx)?;
+            let rows = collect(&self.source, &self.source_slots, ctx)?;
+            self.begin(ctx)?;
             for index in 0..rows.len() {
-                rows.restore(index, &mut ctx.frame, &self.slots);
+                rows.restore(index, &mut ctx.frame, &self.source_slots);
                 count += self.one(ctx, &mut row, &mut touched, emit)?;
             }
         } else {
+            self.begin(ctx)?;
             let _ = self.source.run(ctx, &mut |ctx| {
                 count += self.one(ctx, &mut row, &mut touched, emit)?;
                 Ok(ControlFlow::Continue(()))
             })?;
         }
         ctx.frame.row = row;
+        self.end(ctx)?;
         Ok(count)
     }
 
@@ -212,10 +284,10 @@ impl Insert {
         if self.conflict.is_some() {
             return Ok(None);
         }
-        let rows = collect(&self.source, &self.slots, ctx)?;
+        let rows = collect(&self.source, &self.source_slots, ctx)?;
         let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
         for index in 0..rows.len() {
-            rows.restore(index, &mut ctx.frame, &self.slots);
+            rows.restore(index, &mut ctx.frame, &self.source_slots);
             if let Some(returning) = &self.returning {
                 shown.push(eval_all(returning, ctx)?);
             }
@@ -235,7 +307,7 @@ impl Insert {
         let mut touched = FxHashSet::default();
         let mut row = Vec::new();
         for index in 0..rows.len() {
-            rows.restore(index, &mut ctx.frame, &self.slots);
+            rows.restore(index, &mut ctx.frame, &self.source_slots);
             self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
         }
         Ok(())
@@ -251,6 +323,11 @@ impl Insert {
     ) -> ExecResult<u64> {
         ctx.tick()?;
         let slots = &self.slots;
+        if let Some(triggers) = &self.triggers
+            && !triggers.propose(ctx, &self.source_slots, slots)?
+        {
+            return Ok(0);
+        }
         let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
             slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
         };
@@ -274,6 +351,9 @@ impl Insert {
             Written::Inserted => {
                 for parent in &self.parents {
                     if self.waits { parent.check_or_queue(ctx)? } else { parent.check(ctx)? }
+                }
+                if let Some(triggers) = &self.triggers {
+                    triggers.queue(ctx, None, Some(slots))?;
                 }
                 if let Some(shown) = &self.shown {
                     for (from, to) in slots.iter().zip(shown) {
@@ -348,9 +428,22 @@ impl Insert {
         {
             return Ok(Written::Skipped);
         }
-        update.change.evaluate(ctx, &self.target, &existing)?;
+        match &update.triggers {
+            None => update.change.evaluate(ctx, &self.target, &existing)?,
+            Some(triggers) => {
+                update.change.compute(ctx)?;
+                let (old, new) = (&update.existing, &update.change.row);
+                if !triggers.before_row(ctx, Some((&self.target, &existing, old)), Some(new))? {
+                    return Ok(Written::Skipped);
+                }
+                update.change.check(ctx, &self.target, &existing)?;
+            }
+        }
         if !update.change.apply(ctx, &self.target, &existing)? {
             return Ok(Written::Skipped);
+        }
+        if let Some(triggers) = &update.triggers {
+            triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
         }
         if let Some(shown) = &self.shown {
             for (from, to) in update.change.row.iter().zip(shown) {

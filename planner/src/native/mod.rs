@@ -13,6 +13,7 @@
 //!   [`window`], [`sort`], [`setop`], [`with`]
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check
+//! - [`trigger`]   what fires when rows are written
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
@@ -58,6 +59,7 @@ mod subquery;
 mod target;
 #[cfg(test)]
 mod tests;
+mod trigger;
 mod walk;
 mod window;
 mod with;
@@ -69,7 +71,7 @@ use std::sync::Arc;
 
 use archipel_engine::TableMeta;
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Catalog, RoutineRef};
+use archipel_sql::catalog::{Catalog, RoutineRef, TableRef, Trigger, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
@@ -130,6 +132,31 @@ impl TableSource for archipel_engine::Engine {
 /// Finds the compiled form of a deployed routine, compiling it if need be.
 pub trait RoutineLinker {
     fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>>;
+
+    /// The compiled form of a trigger of a table for one event: called with the old and the new
+    /// row, NULL for one there is not. Its function answers the row to go on with, or none; its
+    /// condition answers whether to call the function.
+    fn link_trigger(
+        &self,
+        table: &TableRef,
+        trigger: &Trigger,
+        event: TriggerEvent,
+        part: TriggerPart,
+    ) -> Result<Arc<dyn CompiledRoutine>> {
+        let _ = (event, part);
+        Err(archipel_sql::error::SqlError::unsupported(format_args!(
+            "firing trigger {} of {} here",
+            trigger.name, table.name
+        )))
+    }
+}
+
+/// What of a trigger is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TriggerPart {
+    Function,
+    /// WHEN.
+    Condition,
 }
 
 /// A linker for places without routines.

@@ -15,6 +15,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use smallvec::SmallVec;
 
+mod triggered;
+
 use super::action::with_queue;
 use super::compile::{Compiler, Layout};
 use super::conjunct::Conjunct;
@@ -29,7 +31,8 @@ use super::target::{Found, Targets};
 use super::write::{Cells, Target};
 use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::row::Codec;
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{TableRef, TriggerEvent};
+use triggered::Triggered;
 
 /// New values for some columns of one row, and what they must satisfy.
 pub(crate) struct Change {
@@ -50,12 +53,14 @@ pub(crate) struct Update {
     target: Target,
     targets: Targets,
     change: Change,
+    triggered: Option<Box<Triggered>>,
 }
 
 pub(crate) struct Delete {
     target: Target,
     targets: Targets,
     children: Vec<Arc<ReferenceCheck>>,
+    triggered: Option<Box<Triggered>>,
 }
 
 impl Compiler<'_> {
@@ -158,7 +163,8 @@ impl Compiler<'_> {
             _ => Vec::new(),
         };
         let ((change, returning), deferred) = self.deferring(deferrable, |c| {
-            let change = c.change(table, &meta, &old, &scope, &update.set, &update.checks)?;
+            let set = c.set_with_triggers(table, &meta, &update.set);
+            let change = c.change(table, &meta, &old, &scope, &set, &update.checks)?;
             let mut shown = change.row.clone();
             shown.extend(&scope[old.len()..]);
             let returning = update
@@ -181,10 +187,14 @@ impl Compiler<'_> {
         for check in &change.children {
             kept.extend(check.sources());
         }
+        let columns: Vec<u16> = update.set.iter().map(|(column, _)| *column).collect();
+        let triggers =
+            self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&old), Some(&change.row))?;
+        let (triggered, returning) = self.triggered(triggers, &old, &scope, returning, &mut kept);
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Update { target, targets: Targets { node, key, kept, returning }, change })
+        Ok(Update { target, targets: Targets { node, key, kept, returning }, change, triggered })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -209,25 +219,40 @@ impl Compiler<'_> {
             self.mark_all(check.sources());
             kept.extend(check.sources());
         }
-        kept.sort_unstable();
-        kept.dedup();
         let returning = delete
             .returning
             .as_ref()
             .map(|returning| self.scoped(&scope, |c| c.exprs(&returning.exprs)))
             .transpose()?;
+        let triggers = self.triggers(table, TriggerEvent::Delete, None, Some(&old), None)?;
+        let (triggered, returning) = self.triggered(triggers, &old, &scope, returning, &mut kept);
+        kept.sort_unstable();
+        kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children })
+        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children, triggered })
     }
 }
 
 impl Change {
     /// Computes the new values into their slots and checks the new row.
     pub fn evaluate(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
+        self.compute(ctx)?;
+        self.check(ctx, target, key)
+    }
+
+    /// Computes the new values into their slots.
+    #[inline]
+    pub fn compute(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for (_, slot, _, source) in &self.set {
             let value = source.eval(ctx)?;
             ctx.frame.slots[*slot as usize].set(value);
         }
+        Ok(())
+    }
+
+    /// Checks the new row.
+    #[inline]
+    pub fn check(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<()> {
         self.checks.check(ctx, &|ctx| {
             let mut row = target.stored(ctx, key)?;
             self.overlay(ctx, &mut row);
@@ -357,7 +382,7 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() || self.change.acts() {
+        if !self.targets.is_single() || self.change.acts() || self.triggered.is_some() {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -381,6 +406,10 @@ impl Update {
 
     /// Finds the targets and computes their new values.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
+        if self.triggered.is_some() {
+            // Triggers come before the checks.
+            return self.targets.find(ctx, &|ctx, _| self.change.compute(ctx));
+        }
         self.targets.find(ctx, &|ctx, key| self.change.evaluate(ctx, &self.target, key))
     }
 
@@ -391,6 +420,9 @@ impl Update {
         found: &Found,
         emit: Option<&mut Emit<'_>>,
     ) -> ExecResult<u64> {
+        if let Some(triggered) = &self.triggered {
+            return with_queue(ctx, |ctx| self.write_triggered(triggered, ctx, found, emit));
+        }
         if self.change.acts() {
             return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
         }
@@ -443,7 +475,8 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() || self.children.iter().any(|child| child.acts()) {
+        let acts = self.children.iter().any(|child| child.acts());
+        if !self.targets.is_single() || acts || self.triggered.is_some() {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -482,6 +515,9 @@ impl Delete {
         found: &Found,
         emit: Option<&mut Emit<'_>>,
     ) -> ExecResult<u64> {
+        if let Some(triggered) = &self.triggered {
+            return with_queue(ctx, |ctx| self.write_triggered(triggered, ctx, found, emit));
+        }
         if self.children.iter().any(|child| child.acts()) {
             return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
         }

@@ -284,6 +284,17 @@ impl Body {
         }
     }
 
+    /// Whether it fires triggers.
+    pub fn fires(&self) -> bool {
+        match self {
+            Body::Insert(insert, _) => insert.fires(),
+            Body::Update(update, _) => update.fires(),
+            Body::Delete(delete, _) => delete.fires(),
+            Body::With { body, .. } => body.fires(),
+            Body::Query { .. } | Body::Call { .. } => false,
+        }
+    }
+
     /// The rows it answers and what it is still to write; `None` where that cannot be told
     /// before writing.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, Deferred)>> {

@@ -97,7 +97,13 @@ impl Compiler<'_> {
                     all: *all,
                 }))
             }
-            CteBody::Modify(statement) => CteNode::Modify(Box::new(self.body(statement)?)),
+            CteBody::Modify(statement) => {
+                let body = self.body(statement)?;
+                if body.fires() {
+                    return Err(SqlError::unsupported("a data-modifying WITH on a table with triggers"));
+                }
+                CteNode::Modify(Box::new(body))
+            }
         };
         self.ctes.insert(cte.id, CteSource { cache, working: false });
         Ok(Cte { cache, body })

@@ -93,7 +93,8 @@ impl Compiler<'_> {
     /// the server reads it before the call, and it stands behind the arguments.
     pub(super) fn trace_reference_read(&mut self, bound: &BoundStatement, targets: &Targets, text: &str) {
         let BoundStatement::Query(query) = bound else { return };
-        if !reads_references_only(&query.rel) {
+        // The arguments of a trigger's function are told apart by field.
+        if self.trigger.is_some() || !reads_references_only(&query.rel) {
             return;
         }
         let mut rel = query.rel.clone();

@@ -7,6 +7,7 @@
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`sql`]       LANGUAGE sql
+//! - [`trigger`]   functions of triggers, and their conditions
 //!
 //! Every variable is a register of the routine's frame, every field of a record too.
 //! Statements are bound and planned here, once. What does not bind (a table that does not
@@ -23,6 +24,7 @@ mod sql;
 mod statement;
 mod storage;
 mod trace;
+mod trigger;
 
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};
 use storage::Storage;
 use trace::Trace;
+pub(crate) use trigger::{Condition, compile_condition, compile_trigger};
 
 /// What routines are compiled against: one version of the catalog, and the engine's tables.
 #[derive(Clone)]
@@ -85,11 +88,19 @@ fn plpgsql(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    let mut compiler = Compiler::new(routine, body, environment, linker)?;
+    let compiler = Compiler::new(routine, body, environment, linker)?;
+    finish(compiler)
+}
+
+/// Compiles the body, all names being known.
+fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
+    let (routine, body) = (compiler.routine, compiler.body);
     let block = compiler.block(&body.block)?;
     let columns = compiler.out_registers();
     let width = compiler.columns.width();
-    let at_end = if routine.returns_set {
+    let at_end = if compiler.trigger.is_some() {
+        AtEnd::MissingOfTrigger
+    } else if routine.returns_set {
         AtEnd::Nothing
     } else if !columns.is_empty() {
         AtEnd::Columns
@@ -164,6 +175,8 @@ pub(crate) struct Compiler<'a> {
     /// Loops and labelled blocks around the statement, innermost last.
     pub labels: Vec<OpenLabel>,
     pub numbers: u32,
+    /// Set for the function of a trigger.
+    pub trigger: Option<trigger::Rows>,
 }
 
 pub(crate) struct OpenLabel {
@@ -194,6 +207,7 @@ impl<'a> Compiler<'a> {
             failures: Vec::new(),
             labels: Vec::new(),
             numbers: 0,
+            trigger: None,
         };
         compiler.allocate()?;
         Ok(compiler)

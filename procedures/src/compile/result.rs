@@ -86,6 +86,12 @@ impl Compiler<'_> {
                 OperationKind::ReturnRow { values: vec![self.plan_expression(&void)?] }
             });
         };
+        if let Some(rows) = &self.trigger
+            && rows.is_absent(self, value)
+        {
+            // The variable is NULL: no row.
+            return Ok(OperationKind::Return);
+        }
         Ok(match self.row_of(value)? {
             RowValue::Values(values) => OperationKind::ReturnRow { values },
             RowValue::Record(value, width) => OperationKind::ReturnRecord { value, width },
@@ -132,7 +138,12 @@ impl Compiler<'_> {
                 let wanted = columns.map_or(items.len(), <[_]>::len);
                 if items.len() != wanted {
                     return Err(mismatch_error(
-                        "returned record type does not match expected record type",
+                        match self.trigger {
+                            Some(_) => {
+                                "returned row structure does not match the structure of the triggering table"
+                            }
+                            None => "returned record type does not match expected record type",
+                        },
                         format!(
                             "Number of returned columns ({}) does not match expected column count ({wanted}).",
                             items.len()

@@ -158,6 +158,14 @@ impl Compiler<'_> {
 
     /// Binds an expression; with a target, as PL/pgSQL assigns to it.
     pub(super) fn bind(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
+        let mut bound = self.bind_whole(fragment, target)?;
+        if let Some(rows) = &self.trigger {
+            rows.blank(&mut bound);
+        }
+        Ok(bound)
+    }
+
+    fn bind_whole(&self, fragment: &Fragment, target: Option<Type>) -> Result<BoundExpr> {
         match parse_fragment_expression(&fragment.text)? {
             ParsedExpression::Plain(expr) => self.binding(fragment, |env| {
                 let Some(target) = target else {
@@ -211,7 +219,11 @@ impl Compiler<'_> {
         if let SqlAst::Unsupported { what, .. } = statement {
             return Err(SqlAst::refusal(what));
         }
-        self.binding(fragment, |env| bind::bind_statement(statement, env))
+        let mut bound = self.binding(fragment, |env| bind::bind_statement(statement, env))?;
+        if let Some(rows) = &self.trigger {
+            rows.blank_statement(&mut bound);
+        }
+        Ok(bound)
     }
 }
 

@@ -105,7 +105,7 @@ fn statements_text(source: &str) -> String {
 }
 
 /// The parameters as variables, as PL/pgSQL would have them; a column of the same name wins.
-fn body_of(routine: &RoutineRef) -> Body {
+pub(super) fn body_of(routine: &RoutineRef) -> Body {
     let mut names = Names::default();
     let mut variables = Vec::new();
     let mut parameters = Vec::new();

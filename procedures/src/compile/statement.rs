@@ -236,7 +236,7 @@ impl Compiler<'_> {
         };
         // Another record variable keeps its field names.
         let named = match (self.record_named(value), &bound.kind) {
-            (Some(fields), ExprKind::Row(_)) => fields,
+            (Some(fields), ExprKind::Row(_) | ExprKind::Const(_)) => fields,
             _ => columns,
         };
         let fields = match &self.storage[variable as usize] {

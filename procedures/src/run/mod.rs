@@ -167,10 +167,12 @@ impl Invocation<'_, '_> {
                 // Its text form is empty; it is not NULL.
                 AtEnd::Void => self.send(&[Datum::text("")])?,
                 AtEnd::Columns => self.send_columns(ctx)?,
-                AtEnd::Missing => {
+                AtEnd::Missing | AtEnd::MissingOfTrigger => {
+                    let what =
+                        if program.at_end == AtEnd::Missing { "function" } else { "trigger procedure" };
                     let error = SqlError::new(
                         SqlState::FUNCTION_EXECUTED_NO_RETURN_STATEMENT,
-                        "control reached end of function without RETURN",
+                        format!("control reached end of {what} without RETURN"),
                     );
                     return Err(self.program.add_context(error, None).into());
                 }
@@ -352,6 +354,8 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<()> {
         let mut row: Row = match value(ctx).map_err(|e| self.at(e, site))? {
             Datum::Record(fields) => fields.iter().cloned().collect(),
+            // NULL is no row: the trigger's own row is dropped.
+            _ if self.program.at_end == AtEnd::MissingOfTrigger => return Ok(()),
             _ => Row::new(),
         };
         row.resize(width as usize, Datum::Null);

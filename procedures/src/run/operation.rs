@@ -98,6 +98,8 @@ pub enum AtEnd {
     Columns,
     /// An error: RETURN was not reached.
     Missing,
+    /// The same, in the function of a trigger.
+    MissingOfTrigger,
 }
 
 /// Where an error happened: its line, and how PostgreSQL names the statement ("at RETURN").

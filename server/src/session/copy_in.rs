@@ -18,7 +18,7 @@ use archipel_engine::SubmitOptions;
 use archipel_engine::id::GroupId;
 use archipel_planner::bound::BoundStatement;
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
-use archipel_sql::catalog::{TableKind, TableRef};
+use archipel_sql::catalog::{TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -89,6 +89,15 @@ impl Session {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot copy to view \"{}\"", table.name),
             ));
+        }
+        // Rows are inserted in batches, each a statement of its own.
+        let of_statement =
+            |trigger: &Trigger| !trigger.row && trigger.answers(TriggerEvent::Insert, &table, None);
+        if table.triggers.iter().any(of_statement) {
+            return Err(SqlError::unsupported(format_args!(
+                "COPY into table \"{}\" with INSERT triggers FOR EACH STATEMENT",
+                table.name
+            )));
         }
         let positions = column_positions(&table, columns)?;
         let names: Vec<String> = positions.iter().map(|at| table.columns[*at].name.clone()).collect();

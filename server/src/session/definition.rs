@@ -12,7 +12,7 @@ use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{QualifiedName, Statement, Vacuum};
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{Catalog, CatalogChange, Object};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, TriggerEvent};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
@@ -68,6 +68,13 @@ impl Session {
         let path = self.settings.effective().search_path.clone();
         for name in tables {
             let table = self.host().catalog.catalog.require_table(name, &path)?;
+            if table.fires(TriggerEvent::Delete, None) {
+                // They do not answer to TRUNCATE.
+                return Err(SqlError::unsupported(format_args!(
+                    "TRUNCATE of table \"{}\" with DELETE triggers in a transaction block",
+                    table.name
+                )));
+            }
             let text: Arc<str> =
                 format!("DELETE FROM {}", quote_qualified(&table.schema, &table.name)).into();
             let prepared = self.prepare_text(&text, &[])?;
@@ -184,6 +191,16 @@ impl Session {
     /// Compiles new routines against the catalog as it will be: what PostgreSQL reports at
     /// CREATE is reported at CREATE.
     pub(super) fn check_routines(&mut self, plan: &DdlPlan, after: &Catalog, source: &Source) -> Result<()> {
+        if !plan.triggers.is_empty() {
+            let environment = Environment { catalog: after.clone(), ..self.environment() };
+            for (table, name) in &plan.triggers {
+                if let Some(table) = after.table_by_oid(*table)
+                    && let Some(trigger) = table.trigger(name)
+                {
+                    self.server.routines.validate_trigger(&table, trigger, &environment)?;
+                }
+            }
+        }
         if plan.routines.is_empty()
             || self.settings.effective().show("check_function_bodies").as_deref() == Some("off")
         {

@@ -57,6 +57,7 @@ pub(super) fn tables() -> Vec<Table> {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            triggers: Vec::new(),
             distribution: Distribution::None,
             persistence: Default::default(),
             on_commit: Default::default(),

@@ -1,7 +1,7 @@
 //! Definitions: tables, indexes, sequences, schemas, routines, privileges.
 
 use super::{Expression, QualifiedName, TypeName};
-use crate::catalog::{OnCommit, Persistence};
+use crate::catalog::{OnCommit, Persistence, TriggerEvent};
 
 /// CREATE TABLE with columns. Forms without an equivalent here (INHERITS, PARTITION …, OF type)
 /// parse to `Statement::Unsupported`.
@@ -46,6 +46,30 @@ pub struct CreateTableAs {
     /// Whether it was written as SELECT … INTO.
     pub select_into: bool,
     pub options: Vec<(String, Option<String>)>,
+}
+
+/// CREATE [OR REPLACE] TRIGGER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTrigger {
+    pub or_replace: bool,
+    pub name: String,
+    pub before: bool,
+    pub events: Vec<TriggerEvent>,
+    /// UPDATE OF.
+    pub columns: Vec<String>,
+    pub table: QualifiedName,
+    pub row: bool,
+    pub condition: Option<Expression>,
+    pub function: QualifiedName,
+    pub arguments: Vec<String>,
+}
+
+/// DROP TRIGGER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropTrigger {
+    pub name: String,
+    pub table: QualifiedName,
+    pub if_exists: bool,
 }
 
 /// CREATE [OR REPLACE] [TEMPORARY] VIEW name [(columns)] AS query.
@@ -269,6 +293,11 @@ pub enum AlterTableAction {
         change: IdentityChange,
     },
     ValidateConstraint(String),
+    /// ENABLE and DISABLE TRIGGER; `None`: ALL or USER.
+    SetTrigger {
+        name: Option<String>,
+        enabled: bool,
+    },
     SetPersistence(Persistence),
     /// SET STATISTICS, SET STORAGE, SET (…) of a column.
     SetColumnOption {

@@ -50,6 +50,8 @@ pub enum Statement {
     /// CREATE TABLE … AS query, SELECT … INTO.
     CreateTableAs(Box<CreateTableAs>),
     CreateView(Box<CreateView>),
+    CreateTrigger(Box<CreateTrigger>),
+    DropTrigger(DropTrigger),
     AlterTable(Box<AlterTable>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(CreateSequence),
@@ -133,6 +135,8 @@ impl Statement {
             Statement::CreateTableAs(create) if create.with_data => "SELECT",
             Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::CreateView(_) => "CREATE VIEW",
+            Statement::CreateTrigger(_) => "CREATE TRIGGER",
+            Statement::DropTrigger(_) => "DROP TRIGGER",
             Statement::AlterTable(alter) => match alter.object {
                 AlteredObject::Table => "ALTER TABLE",
                 AlteredObject::Index => "ALTER INDEX",

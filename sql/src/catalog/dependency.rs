@@ -15,6 +15,8 @@ pub enum Dependent {
     Default(TableRef, u16),
     /// A view that reads it, directly or through another view.
     View(TableRef),
+    /// A trigger of this table (by place) that calls the routine, or speaks of the column.
+    Trigger(TableRef, usize),
     /// A routine whose arguments or result use the table's row type.
     Routine(RoutineRef),
     /// An object inside the schema.
@@ -35,6 +37,9 @@ impl Dependent {
                     "default value for column {} of table {}",
                     table.columns[*column as usize].name, table.name
                 )
+            }
+            Dependent::Trigger(table, place) => {
+                format!("trigger {} on table {}", table.triggers[*place].name, table.name)
             }
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {

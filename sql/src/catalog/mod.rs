@@ -6,6 +6,7 @@
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
+//! - [`trigger`]  triggers, which are part of their table
 //!
 //! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
 //! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
@@ -15,10 +16,12 @@ pub mod dependency;
 pub mod names;
 pub mod object;
 pub mod snapshot;
+pub mod trigger;
 pub mod view;
 
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
 pub use snapshot::{Catalog, Relation};
+pub use trigger::{Trigger, TriggerEvent};
 
 use std::sync::Arc;
 
@@ -41,6 +44,9 @@ pub struct Table {
     pub indexes: Vec<Index>,
     pub checks: Vec<Check>,
     pub foreign_keys: Vec<ForeignKey>,
+    /// In the order they fire in: by name.
+    #[serde(default)]
+    pub triggers: Vec<Trigger>,
     pub distribution: Distribution,
     #[serde(default)]
     pub persistence: Persistence,

@@ -60,6 +60,7 @@ impl Cursor<'_> {
         let or_replace = self.take_words(&["or", "replace"]);
         match self.word_at(0).as_str() {
             "function" | "procedure" => return self.create_routine(or_replace),
+            "trigger" => return self.create_trigger(or_replace),
             "trusted" | "procedural" => return Ok(self.refuse("CREATE LANGUAGE")),
             "temporary" | "temp" | "local" | "global" => {
                 while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
@@ -194,6 +195,7 @@ impl Cursor<'_> {
             "sequence" => ObjectWord::Sequence,
             "view" => ObjectWord::View,
             "schema" => ObjectWord::Schema,
+            "trigger" => return self.drop_trigger(),
             _ => return self.foreign_object("DROP"),
         };
         self.skip(1);

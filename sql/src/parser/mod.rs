@@ -9,6 +9,7 @@
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
+//! - [`trigger`]     CREATE and DROP TRIGGER
 //! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
 //! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT, GRANT
 //! - [`copy`]        COPY
@@ -34,6 +35,7 @@ mod table;
 mod table_as;
 mod tokens;
 mod transaction;
+mod trigger;
 mod type_names;
 
 use sqlparser::ast as sp;

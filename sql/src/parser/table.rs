@@ -428,6 +428,13 @@ impl Cursor<'_> {
                 self.skip(2);
                 AlterTableAction::ValidateConstraint(self.identifier()?)
             }
+            "enable" | "disable" if self.word_at(1) == "trigger" => {
+                let enabled = self.at("enable");
+                self.skip(2);
+                let all = matches!(self.word_at(0).as_str(), "all" | "user");
+                let name = self.label()?;
+                AlterTableAction::SetTrigger { name: (!all).then_some(name), enabled }
+            }
             "set" if matches!(self.word_at(1).as_str(), "logged" | "unlogged") => {
                 let unlogged = self.word_at(1) == "unlogged";
                 self.skip(2);

@@ -352,7 +352,20 @@ fn tables_and_indexes() {
 fn statements_without_an_equivalent_are_refused_by_name() {
     for (text, what) in [
         ("create extension pgcrypto", "CREATE EXTENSION"),
-        ("create trigger x before insert on t for each row execute function f()", "CREATE TRIGGER"),
+        (
+            "create trigger x instead of insert on v for each row execute function f()",
+            "an INSTEAD OF trigger",
+        ),
+        ("create trigger x after truncate on t execute function f()", "a TRUNCATE trigger"),
+        (
+            "create constraint trigger x after insert on t for each row execute function f()",
+            "CREATE CONSTRAINT TRIGGER",
+        ),
+        (
+            "create trigger x after insert on t referencing new table as n execute function f()",
+            "a transition table of a trigger",
+        ),
+        ("alter trigger x on t rename to y", "ALTER TRIGGER"),
         ("create table t (a int) inherits (u)", "CREATE TABLE … INHERITS"),
         ("create table t (a int) partition by range (a)", "CREATE TABLE … PARTITION BY"),
         ("create rule r as on insert to t do instead (delete from u; delete from v)", "CREATE RULE"),

@@ -9,6 +9,7 @@ use super::definition::{
 use super::names::*;
 use super::relations::{indexes, view_definition};
 use super::shape::array;
+use super::triggers::trigger_definition;
 use crate::catalog::{Catalog, DATABASE, Relation};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -278,11 +279,14 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
                 Err(error) => return Some(Err(error)),
             }
         }
-        // No rules, triggers, partitions, statistics or bodies in SQL-standard form exist.
+        "pg_get_triggerdef" => optional(trigger_definition(source, first, false)),
+        "pg_get_triggerdef_ext" => {
+            let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+            optional(trigger_definition(source, first, pretty))
+        }
+        // No rules, partitions, statistics or bodies in SQL-standard form exist.
         "pg_get_ruledef"
         | "pg_get_ruledef_ext"
-        | "pg_get_triggerdef"
-        | "pg_get_triggerdef_ext"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"
         | "pg_get_statisticsobjdef_columns"

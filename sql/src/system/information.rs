@@ -49,7 +49,8 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         "table_privileges" => table_privileges(source, sheet),
         "column_privileges" => column_privileges(source, sheet),
-        // Triggers, domains and grants of roles do not exist.
+        "triggers" => super::triggers::information(source, sheet),
+        // Domains and grants of roles do not exist.
         _ => {}
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The relations have PostgreSQL 15's names, oids and columns (recorded in
 //! `sql/data/relation.tsv`). Their rows are computed from the catalog when a query scans them;
-//! a relation about something that cannot exist here (triggers, policies, foreign tables) is
+//! a relation about something that cannot exist here (policies, foreign tables) is
 //! truly empty.
 //!
 //! - [`shape`]       the relations' columns, and rows built by column name
@@ -11,6 +11,7 @@
 //! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …
 //! - `information`   information_schema
 //! - `definition`    objects as SQL text
+//! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility, privileges
 //! - `functions`     catalog functions by name
 
@@ -21,6 +22,7 @@ mod names;
 mod objects;
 mod relations;
 mod shape;
+mod triggers;
 
 use crate::catalog::{Catalog, Table};
 use crate::datum::Datum;
@@ -53,7 +55,8 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     let mut sheet = shape::Sheet::new(shape);
     match table.schema.as_str() {
         "pg_catalog" => {
-            let filled = relations::fill(&table.name, source, &mut sheet)
+            let filled = triggers::fill(&table.name, source, &mut sheet)
+                || relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);
             // The others describe what cannot be created here.
             let _ = filled;
@@ -135,6 +138,7 @@ mod tests {
                 initially_deferred: false,
                 not_valid: false,
             }],
+            triggers: Vec::new(),
             distribution: Distribution::Column { column: 0, group: 16 },
             persistence: Default::default(),
             on_commit: Default::default(),

@@ -120,7 +120,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
             ("relhasrules", Datum::Bool(kind == b'v')),
-            ("relhastriggers", Datum::Bool(referencing.contains(&table.oid))),
+            ("relhastriggers", Datum::Bool(referencing.contains(&table.oid) || !table.triggers.is_empty())),
             ("relispopulated", Datum::Bool(true)),
             ("relreplident", text(if table.kind == TableKind::Table { "d" } else { "n" })),
         ]);
@@ -489,7 +489,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("tableowner", text(SUPERUSER_NAME)),
             ("hasindexes", Datum::Bool(table.primary_key.is_some() || !table.indexes.is_empty())),
             ("hasrules", Datum::Bool(false)),
-            ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty())),
+            ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty() || !table.triggers.is_empty())),
             ("rowsecurity", Datum::Bool(false)),
         ]);
     }

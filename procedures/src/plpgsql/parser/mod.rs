@@ -16,7 +16,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-use archipel_sql::catalog::{ArgMode, Routine, RoutineKind};
+use archipel_sql::catalog::{ArgMode, FIRST_OID, Routine, RoutineKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser as sql;
 use archipel_sql::types::Type;
@@ -204,7 +204,8 @@ impl Parser<'_> {
     /// Whether a variable may have fields, as far as its declaration tells.
     fn may_be_record(&self, id: VariableId) -> bool {
         match self.variables[id as usize].ty {
-            TypeSpec::Known(ty) => ty == Type::RECORD,
+            // Types of users are row types.
+            TypeSpec::Known(ty) => ty == Type::RECORD || ty.oid.0 >= FIRST_OID,
             TypeSpec::Named(_) | TypeSpec::Record | TypeSpec::RowOf(_) => true,
             TypeSpec::OfVariable(other) => self.may_be_record(other),
             TypeSpec::OfColumn(_) => true,

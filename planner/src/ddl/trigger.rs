@@ -1,0 +1,263 @@
+//! Triggers: part of their table. Every change gives the table a new version, so that statements
+//! compiled without them are compiled again.
+
+use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::names::{undefined_column, undefined_schema};
+use archipel_sql::catalog::{OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::types::Oid;
+
+use super::alter::finish;
+use super::drop::cascade_notice;
+use super::expression;
+use super::work::Work;
+
+pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
+    let table = work.catalog.require_table(&create.table, work.search_path())?;
+    if table.kind == TableKind::View {
+        if !create.row {
+            return Err(SqlError::unsupported("a trigger of a view"));
+        }
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is a view", table.name))
+            .with_detail("Views cannot have row-level BEFORE or AFTER triggers."));
+    }
+    work.check_changeable(&table)?;
+    if table.on_commit == OnCommit::DeleteRows && create.events.contains(&TriggerEvent::Delete) {
+        // COMMIT empties it without firing anything.
+        return Err(SqlError::unsupported("a DELETE trigger of a table that is ON COMMIT DELETE ROWS"));
+    }
+    for (place, column) in create.columns.iter().enumerate() {
+        if table.column_index(column).is_none() {
+            return Err(undefined_column(column, &table.name));
+        }
+        if create.columns[..place].contains(column) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{column}\" specified more than once"),
+            ));
+        }
+    }
+    if let Some(condition) = &create.condition {
+        let (old, new) = expression::rows_of_condition(condition, &table.columns)?;
+        check_condition(create, old, new)?;
+    }
+    let function = trigger_function(&create.function, work)?;
+    let known = table.trigger(&create.name);
+    if known.is_some() && !create.or_replace {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_OBJECT,
+            format!("trigger \"{}\" for relation \"{}\" already exists", create.name, table.name),
+        ));
+    }
+    let trigger = Trigger {
+        oid: known.map_or(Oid(0), |known| known.oid),
+        name: create.name.clone(),
+        function: function.oid,
+        before: create.before,
+        events: create.events.clone(),
+        columns: create.columns.clone(),
+        row: create.row,
+        condition: create.condition.as_ref().map(|condition| folded(&condition.text)).transpose()?,
+        arguments: create.arguments.clone(),
+        enabled: true,
+    };
+    let trigger = if trigger.oid == Oid(0) { Trigger { oid: work.oids(1), ..trigger } } else { trigger };
+    work.plan.triggers.push((table.oid, trigger.name.clone()));
+    let mut changed = (*table).clone();
+    changed.put_trigger(trigger);
+    finish(changed, work);
+    Ok(())
+}
+
+/// WHEN may speak of the rows there are.
+fn check_condition(create: &CreateTrigger, old: bool, new: bool) -> Result<()> {
+    let position = create.condition.as_ref().map(|condition| condition.position).filter(|at| *at > 0);
+    let refused =
+        |message: &str| Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message).at(position));
+    if !create.row && (old || new) {
+        return refused("statement trigger's WHEN condition cannot reference column values");
+    }
+    if old && create.events.contains(&TriggerEvent::Insert) {
+        return refused("INSERT trigger's WHEN condition cannot reference OLD values");
+    }
+    if new && create.events.contains(&TriggerEvent::Delete) {
+        return refused("DELETE trigger's WHEN condition cannot reference NEW values");
+    }
+    Ok(())
+}
+
+/// The text of a condition, OLD and NEW in lower case as PostgreSQL shows them.
+fn folded(text: &str) -> Result<String> {
+    let mut result = String::with_capacity(text.len());
+    let mut copied = 0;
+    for lexeme in lexemes(text)? {
+        if let LexemeKind::Word { value, .. } = &lexeme.kind
+            && matches!(value.as_str(), "old" | "new")
+            && text[lexeme.range.clone()].eq_ignore_ascii_case(value)
+        {
+            result.push_str(&text[copied..lexeme.range.start]);
+            result.push_str(value);
+            copied = lexeme.range.end;
+        }
+    }
+    result.push_str(&text[copied..]);
+    Ok(result)
+}
+
+/// The function of that name that takes nothing and returns `trigger`.
+fn trigger_function(name: &QualifiedName, work: &Work<'_>) -> Result<RoutineRef> {
+    if let Some(schema) = &name.schema
+        && !work.catalog.schema_exists(schema)
+    {
+        return Err(undefined_schema(schema));
+    }
+    let overloads = work.catalog.routines(name.schema.as_deref(), &name.name, work.search_path());
+    let Some(function) = overloads.into_iter().find(|routine| routine.input_types().is_empty()) else {
+        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name}() does not exist")));
+    };
+    if function.result.oid != Oid::TRIGGER {
+        return Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            format!("function {} must return type trigger", function.name),
+        ));
+    }
+    Ok(function)
+}
+
+pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()> {
+    let table = match work.catalog.require_table(&drop.table, work.search_path()) {
+        Ok(table) => table,
+        Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+            work.notice(format!("relation \"{}\" does not exist, skipping", drop.table));
+            return Ok(());
+        }
+        Err(error) if drop.if_exists && error.state() == SqlState::INVALID_SCHEMA_NAME => {
+            work.notice(format!("{}, skipping", error.message()));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    if table.trigger(&drop.name).is_none() {
+        if drop.if_exists {
+            work.notice(format!(
+                "trigger \"{}\" for relation \"{}\" does not exist, skipping",
+                drop.name, drop.table
+            ));
+            return Ok(());
+        }
+        return Err(undefined_trigger(&drop.name, &table));
+    }
+    work.check_changeable(&table)?;
+    let mut changed = (*table).clone();
+    changed.triggers.retain(|trigger| trigger.name != drop.name);
+    finish(changed, work);
+    Ok(())
+}
+
+fn undefined_trigger(name: &str, table: &Table) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("trigger \"{name}\" for table \"{}\" does not exist", table.name),
+    )
+}
+
+/// ENABLE and DISABLE TRIGGER, of one or of all.
+pub(super) fn set_enabled(
+    mut table: Table,
+    name: Option<&str>,
+    enabled: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    if let Some(name) = name
+        && table.trigger(name).is_none()
+    {
+        return Err(undefined_trigger(name, &table));
+    }
+    for trigger in &mut table.triggers {
+        if name.is_none_or(|name| trigger.name == name) {
+            trigger.enabled = enabled;
+        }
+    }
+    finish(table, work);
+    Ok(())
+}
+
+/// The triggers that call a routine.
+fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
+    let mut callers = work.catalog.triggers_calling(routine);
+    callers.sort_by_key(|(table, place)| table.triggers[*place].oid);
+    callers.into_iter().map(|(table, place)| Dependent::Trigger(table, place)).collect()
+}
+
+/// Before a routine is dropped by name: the triggers that call it go too, or it stays.
+pub(super) fn check_callers(routine: &RoutineRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    let callers = callers(routine, work);
+    if callers.is_empty() {
+        return Ok(());
+    }
+    if !cascade {
+        let signature = archipel_sql::catalog::dependency::routine_signature(routine);
+        return Err(still_depended_on(&format!("function {signature}"), &callers));
+    }
+    cascade_notice(&callers, work);
+    Ok(())
+}
+
+/// Drops the triggers that call a routine.
+pub(super) fn drop_callers(routine: &RoutineRef, work: &mut Work<'_>) {
+    let mut tables: Vec<TableRef> = Vec::new();
+    for (table, _) in work.catalog.triggers_calling(routine) {
+        if !tables.iter().any(|known| known.oid == table.oid) {
+            tables.push(table);
+        }
+    }
+    for table in tables {
+        let mut changed = (*table).clone();
+        changed.triggers.retain(|trigger| trigger.function != routine.oid);
+        finish(changed, work);
+    }
+}
+
+/// Makes room for a column to go: the triggers that speak of it go too, or it stays.
+pub(super) fn release_column(
+    table: &mut Table,
+    column: &str,
+    cascade: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let users: Vec<Dependent> = match work.catalog.table_by_oid(table.oid) {
+        Some(table) => (0..table.triggers.len())
+            .filter(|place| table.triggers[*place].uses_column(column))
+            .map(|place| Dependent::Trigger(table.clone(), place))
+            .collect(),
+        None => Vec::new(),
+    };
+    if users.is_empty() {
+        return Ok(());
+    }
+    if !cascade {
+        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &users));
+    }
+    cascade_notice(&users, work);
+    table.triggers.retain(|trigger| !trigger.uses_column(column));
+    Ok(())
+}
+
+/// Follows a column that gets another name.
+pub(super) fn rename_column(table: &mut Table, from: &str, to: &str) -> Result<()> {
+    for trigger in &mut table.triggers {
+        for name in &mut trigger.columns {
+            if name == from {
+                *name = to.to_owned();
+            }
+        }
+        if trigger.uses_column(from)
+            && let Some(condition) = &trigger.condition
+        {
+            trigger.condition = Some(expression::rename_in_text(condition, from, to)?);
+        }
+    }
+    Ok(())
+}

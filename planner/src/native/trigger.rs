@@ -1,0 +1,303 @@
+//! Triggers: which of a table's fire for a statement, decided when it is compiled, and their turns
+//! when it runs.
+//!
+//! A row passes the BEFORE triggers on its way to the table: each may change it or drop it. What
+//! AFTER triggers are to see is queued with the row, and they fire when the statement has written
+//! all its rows, together with what its foreign keys set off ([`super::action`]), in order.
+//!
+//! A trigger's function is a routine over the old and the new row. What it touches counts as the
+//! statement's, as far as it follows from the rows; what it finds out while it runs costs at most
+//! a restart.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::action::Waiting;
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult};
+use super::write::Target;
+use super::{CompiledRoutine, RowSink, TriggerPart};
+use crate::bound::BoundExpr;
+
+/// The triggers that a statement's rows of one event fire.
+pub(crate) struct Triggers {
+    table: TableRef,
+    event: TriggerEvent,
+    before_statement: Vec<Arc<Fire>>,
+    before_row: Vec<Arc<Fire>>,
+    after_row: Vec<Arc<Fire>>,
+    after_statement: Vec<Arc<Fire>>,
+}
+
+/// One trigger, linked.
+pub(crate) struct Fire {
+    trigger: Oid,
+    event: TriggerEvent,
+    function: Arc<dyn CompiledRoutine>,
+    condition: Option<Arc<dyn CompiledRoutine>>,
+}
+
+/// The first row a routine answers.
+#[derive(Default)]
+struct First(Option<Vec<Datum>>);
+
+impl RowSink for First {
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.0.get_or_insert_with(|| row.to_vec());
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Fire {
+    pub fn is_same(&self, other: &Fire) -> bool {
+        self.trigger == other.trigger && self.event == other.event
+    }
+
+    /// Whether WHEN lets it fire.
+    fn wants(&self, ctx: &mut ExecContext<'_, '_>, old: &Datum, new: &Datum) -> ExecResult<bool> {
+        let Some(condition) = &self.condition else { return Ok(true) };
+        let mut answer = First::default();
+        condition.call(ctx, &[old.clone(), new.clone()], &mut answer)?;
+        Ok(matches!(answer.0.as_deref(), Some([Datum::Bool(true)])))
+    }
+
+    /// Calls its function; the row it answers, or none.
+    pub fn call(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        old: &Datum,
+        new: &Datum,
+    ) -> ExecResult<Option<Vec<Datum>>> {
+        let mut answer = First::default();
+        ctx.trigger_depth += 1;
+        let called = self.function.call(ctx, &[old.clone(), new.clone()], &mut answer);
+        ctx.trigger_depth -= 1;
+        called?;
+        Ok(answer.0)
+    }
+}
+
+impl Compiler<'_> {
+    /// The triggers of a table that a statement fires, over the slots of its old and new rows;
+    /// `set` are the columns an UPDATE names.
+    pub fn triggers(
+        &mut self,
+        table: &TableRef,
+        event: TriggerEvent,
+        set: Option<&[u16]>,
+        old: Option<&[u32]>,
+        new: Option<&[u32]>,
+    ) -> Result<Option<Box<Triggers>>> {
+        if !table.fires(event, set) {
+            return Ok(None);
+        }
+        let rows: Vec<Option<BoundExpr>> = [old, new]
+            .into_iter()
+            .flat_map(|row| match row {
+                Some(row) => row.iter().map(|slot| self.known.get(slot).cloned()).collect(),
+                None => vec![None; table.columns.len()],
+            })
+            .collect();
+        let mut triggers = Triggers {
+            table: table.clone(),
+            event,
+            before_statement: Vec::new(),
+            before_row: Vec::new(),
+            after_row: Vec::new(),
+            after_statement: Vec::new(),
+        };
+        for trigger in table.triggers.iter().filter(|trigger| trigger.answers(event, table, set)) {
+            let known = if trigger.row { &rows[..] } else { &[] };
+            let function = self.trigger_part(table, trigger, event, TriggerPart::Function, known)?;
+            let condition = match &trigger.condition {
+                Some(_) => Some(self.trigger_part(table, trigger, event, TriggerPart::Condition, known)?),
+                None => None,
+            };
+            let list = match (trigger.before, trigger.row) {
+                (true, false) => &mut triggers.before_statement,
+                (true, true) => &mut triggers.before_row,
+                (false, true) => &mut triggers.after_row,
+                (false, false) => &mut triggers.after_statement,
+            };
+            list.push(Arc::new(Fire { trigger: trigger.oid, event, function, condition }));
+        }
+        for row in [old, new].into_iter().flatten() {
+            self.mark_all(row);
+        }
+        Ok(Some(Box::new(triggers)))
+    }
+
+    fn trigger_part(
+        &mut self,
+        table: &TableRef,
+        trigger: &Trigger,
+        event: TriggerEvent,
+        part: TriggerPart,
+        known: &[Option<BoundExpr>],
+    ) -> Result<Arc<dyn CompiledRoutine>> {
+        let linked = self.env.routines.link_trigger(table, trigger, event, part)?;
+        for access in linked.accesses() {
+            let mut access = access.clone();
+            access.key = crate::route::over_arguments(&access.key, known, &trigger.name);
+            self.accesses.push(access);
+        }
+        Ok(linked)
+    }
+}
+
+impl Triggers {
+    /// Whether triggers may change a row before it is written.
+    pub fn changes_rows(&self) -> bool {
+        !self.before_row.is_empty()
+    }
+
+    /// Fires the BEFORE STATEMENT triggers.
+    pub fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let first = ctx.waiting.as_mut().is_none_or(|queue| queue.begin(self.table.oid, self.event));
+        if first {
+            for fire in &self.before_statement {
+                if fire.wants(ctx, &Datum::Null, &Datum::Null)? {
+                    fire.call(ctx, &Datum::Null, &Datum::Null)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues the AFTER STATEMENT triggers.
+    pub fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for fire in &self.after_statement {
+            if fire.wants(ctx, &Datum::Null, &Datum::Null)?
+                && let Some(queue) = &mut ctx.waiting
+            {
+                queue.push_once(fire);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a proposed row to where it is written from, past the BEFORE triggers; whether it is
+    /// to be inserted.
+    pub fn propose(&self, ctx: &mut ExecContext<'_, '_>, source: &[u32], slots: &[u32]) -> ExecResult<bool> {
+        if !self.changes_rows() {
+            return Ok(true);
+        }
+        for (from, to) in source.iter().zip(slots) {
+            ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
+        }
+        self.before_row(ctx, None, Some(slots))
+    }
+
+    /// Fires the BEFORE ROW triggers over a row (where it is stored, and its slots) and its
+    /// successor, which they may change; whether it is to be written.
+    pub fn before_row(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        old: Option<(&Target, &[u8], &[u32])>,
+        new: Option<&[u32]>,
+    ) -> ExecResult<bool> {
+        for fire in &self.before_row {
+            let (old_row, new_row) = (record(ctx, old.map(|(.., slots)| slots)), record(ctx, new));
+            if !fire.wants(ctx, &old_row, &new_row)? {
+                continue;
+            }
+            let Some(row) = fire.call(ctx, &old_row, &new_row)? else { return Ok(false) };
+            if let Some(slots) = new {
+                self.take_over(ctx, row, old.map(|(.., slots)| slots), slots)?;
+            }
+        }
+        if let Some((target, key, slots)) = old
+            && !(self.before_row.is_empty() && self.before_statement.is_empty())
+        {
+            self.require_untouched(ctx, target, key, slots)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the row a trigger answered into the slots.
+    fn take_over(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: Vec<Datum>,
+        old: Option<&[u32]>,
+        slots: &[u32],
+    ) -> ExecResult<()> {
+        for (place, (value, slot)) in row.into_iter().zip(slots).enumerate() {
+            let at = &mut ctx.frame.slots[*slot as usize];
+            // A column that shares the old row's slot is not written.
+            if old.is_none_or(|old| old[place] != *slot) {
+                at.set(value);
+            } else if !super::hash::same(at, &value) {
+                let column = &self.table.columns[place].name;
+                return Err(SqlError::unsupported(format_args!(
+                    "a trigger that changes key column \"{column}\", which the UPDATE does not set,"
+                ))
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that the statement's own triggers have changed is not written over.
+    fn require_untouched(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+        slots: &[u32],
+    ) -> ExecResult<()> {
+        let stored = target.stored(ctx, key)?;
+        let same = stored.len() == slots.len()
+            && stored
+                .iter()
+                .zip(slots)
+                .all(|(value, slot)| super::hash::same(value, &ctx.frame.slots[*slot as usize]));
+        if same {
+            return Ok(());
+        }
+        let done = if self.event == TriggerEvent::Delete { "deleted" } else { "updated" };
+        Err(SqlError::new(
+            SqlState::TRIGGERED_DATA_CHANGE_VIOLATION,
+            format!(
+                "tuple to be {done} was already modified by an operation triggered by the current command"
+            ),
+        )
+        .with_hint(
+            "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+        )
+        .into())
+    }
+
+    /// Queues the AFTER ROW triggers of a row that is written.
+    pub fn queue(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        old: Option<&[u32]>,
+        new: Option<&[u32]>,
+    ) -> ExecResult<()> {
+        if self.after_row.is_empty() {
+            return Ok(());
+        }
+        let (old, new) = (record(ctx, old), record(ctx, new));
+        for fire in &self.after_row {
+            if fire.wants(ctx, &old, &new)?
+                && let Some(queue) = &mut ctx.waiting
+            {
+                queue.push(Waiting::Trigger(fire.clone(), old.clone(), new.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row in slots as one value.
+fn record(ctx: &ExecContext<'_, '_>, slots: Option<&[u32]>) -> Datum {
+    slots.map_or(Datum::Null, |slots| {
+        Datum::Record(slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect())
+    })
+}

@@ -1,0 +1,157 @@
+//! The function of a trigger, compiled for one table and event: NEW and OLD have the structure of
+//! the table's rows, and the fields of both count as arguments when its routes are traced. Also the
+//! conditions of triggers.
+
+use std::sync::Arc;
+
+use archipel_planner::bind::visit;
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::native::RoutineLinker;
+use archipel_planner::route::Access;
+use archipel_sql::catalog::RoutineRef;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::Type;
+
+use super::storage::Storage;
+use super::trace::Symbol;
+use super::{Compiler, Environment, is_input, sql};
+use crate::plpgsql::ast::*;
+use crate::plpgsql::parser::{self, Signature};
+use crate::run::operation::*;
+
+/// The rows a trigger's function is about.
+pub(crate) struct Rows {
+    /// Those of OLD and NEW that are NULL: there is no such row, or the trigger is a statement's.
+    absent: Vec<VariableId>,
+    /// The registers of their fields.
+    absent_fields: Vec<Vec<u32>>,
+}
+
+impl Rows {
+    /// Whether an expression is the bare name of a variable that is NULL.
+    pub fn is_absent(&self, compiler: &Compiler<'_>, value: &Fragment) -> bool {
+        let name = value.text.trim().to_lowercase();
+        let is_record = |id: VariableId| compiler.storage[id as usize].is_record();
+        let found = compiler.body.names.find(value.names, &[&name], &is_record);
+        found.is_some_and(|(variable, _)| self.absent.contains(&variable))
+    }
+
+    /// Puts NULL in the place of rows that are not there, where they are values: as rows of NULLs
+    /// they would be something.
+    pub fn blank(&self, expr: &mut BoundExpr) {
+        visit::visit_expr_mut(expr, 0, &mut |part, _| self.blank_one(part));
+    }
+
+    /// As [`Rows::blank`], in a statement.
+    pub fn blank_statement(&self, statement: &mut BoundStatement) {
+        visit::visit_statement_mut(statement, 0, &mut |part, _| self.blank_one(part));
+    }
+
+    fn blank_one(&self, part: &mut BoundExpr) -> bool {
+        let absent = self.is_absent_row(part);
+        if absent {
+            part.kind = ExprKind::Const(Datum::Null);
+        }
+        !absent
+    }
+
+    fn is_absent_row(&self, expr: &BoundExpr) -> bool {
+        let ExprKind::Row(items) = &expr.kind else { return false };
+        // ROW(…) over the same fields is none of the variables.
+        expr.ty != Type::RECORD
+            && self.absent_fields.iter().any(|fields| {
+                fields.len() == items.len()
+                && fields.iter().zip(items).all(
+                    |(field, item)| matches!(item.kind, ExprKind::Variable(register) if register == *field),
+                )
+            })
+    }
+}
+
+/// Compiles the function of a trigger. `routine` stands for it with its variables as arguments,
+/// OLD and NEW first; `present` says which of those are rows.
+pub(crate) fn compile_trigger(
+    routine: &RoutineRef,
+    present: [bool; 2],
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Program> {
+    let body = parser::parse(&routine.source, &Signature::of(routine))?;
+    let mut compiler = Compiler::new(routine, &body, environment, linker)?;
+    compiler.trace_rows();
+    let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new() };
+    for (variable, present) in body.parameters.iter().zip(present) {
+        if !present {
+            rows.absent.push(*variable);
+            if let Storage::Row { fields, .. } = &compiler.storage[*variable as usize] {
+                rows.absent_fields.push(fields.iter().map(|field| field.register).collect());
+            }
+        }
+    }
+    compiler.trigger = Some(rows);
+    let mut program = super::finish(compiler)?;
+    program.signature = format!("{}()", routine.name);
+    Ok(program)
+}
+
+/// A condition over OLD and NEW.
+pub(crate) struct Condition {
+    pub value: Compiled,
+    pub arguments: Vec<Place>,
+    pub registers: u32,
+    pub accesses: Vec<Access>,
+}
+
+/// Compiles a trigger's WHEN; `routine` has OLD and NEW as its arguments.
+pub(crate) fn compile_condition(
+    routine: &RoutineRef,
+    text: &str,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Condition> {
+    let body = sql::body_of(routine);
+    let mut compiler = Compiler::new(routine, &body, environment, linker)?;
+    compiler.trace_rows();
+    let fragment = Fragment { text: text.to_string(), start: 0, line: 1, names: body.block.line };
+    let bound = compiler.bind(&fragment, None)?;
+    if bound.ty != Type::BOOL && !matches!(bound.kind, ExprKind::Const(Datum::Null)) {
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("argument of WHEN must be type boolean, not type {}", format_type(bound.ty)),
+        ));
+    }
+    let value = compiler.plan_expression(&bound)?;
+    Ok(Condition {
+        value,
+        arguments: compiler.argument_places(),
+        registers: compiler.registers,
+        accesses: compiler.accesses,
+    })
+}
+
+impl Compiler<'_> {
+    /// The fields of the row arguments are arguments of their own, in order; nothing is known of
+    /// the others.
+    fn trace_rows(&mut self) {
+        let mut next: u16 = 0;
+        let inputs = self.routine.args.iter().zip(&self.body.parameters);
+        let inputs: Vec<VariableId> =
+            inputs.filter(|(arg, _)| is_input(arg.mode)).map(|(_, variable)| *variable).collect();
+        for variable in inputs {
+            match self.storage[variable as usize].clone() {
+                Storage::Row { fields, .. } => {
+                    for field in fields {
+                        self.trace.set_argument(field.register, next, field.ty);
+                        next += 1;
+                    }
+                }
+                Storage::Scalar { register, .. } => {
+                    self.trace.set(register, Symbol::Unknown("told by the trigger".to_string()));
+                }
+                Storage::Record { .. } => {}
+            }
+        }
+    }
+}

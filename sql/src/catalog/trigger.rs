@@ -1,0 +1,142 @@
+//! Triggers: part of their table, in whose definition they are kept.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Catalog, Routine, RoutineRef, Table, TableRef};
+use crate::parser::{LexemeKind, lexemes};
+use crate::types::Oid;
+
+/// A function that runs when rows of a table change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trigger {
+    pub oid: Oid,
+    pub name: String,
+    pub function: Oid,
+    /// BEFORE; AFTER otherwise.
+    pub before: bool,
+    pub events: Vec<TriggerEvent>,
+    /// UPDATE OF: names of columns; empty for any.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// FOR EACH ROW; FOR EACH STATEMENT otherwise.
+    pub row: bool,
+    /// SQL text of WHEN.
+    #[serde(default)]
+    pub condition: Option<String>,
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    pub enabled: bool,
+}
+
+/// What a trigger waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TriggerEvent {
+    Insert,
+    Delete,
+    Update,
+}
+
+impl TriggerEvent {
+    /// As TG_OP has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TriggerEvent::Insert => "INSERT",
+            TriggerEvent::Delete => "DELETE",
+            TriggerEvent::Update => "UPDATE",
+        }
+    }
+}
+
+impl Trigger {
+    /// As TG_WHEN has it.
+    pub fn timing(&self) -> &'static str {
+        if self.before { "BEFORE" } else { "AFTER" }
+    }
+
+    /// As TG_LEVEL has it.
+    pub fn level(&self) -> &'static str {
+        if self.row { "ROW" } else { "STATEMENT" }
+    }
+
+    /// Whether it fires when an event sets these columns (all for `None`).
+    pub fn answers(&self, event: TriggerEvent, table: &Table, set: Option<&[u16]>) -> bool {
+        let named = |name: &String| match (table.column_index(name), set) {
+            (Some(column), Some(set)) => set.contains(&column),
+            (column, None) => column.is_some(),
+            (None, _) => false,
+        };
+        self.enabled
+            && self.events.contains(&event)
+            && (event != TriggerEvent::Update || self.columns.is_empty() || self.columns.iter().any(named))
+    }
+
+    /// pg_trigger.tgtype.
+    pub fn type_bits(&self) -> i16 {
+        let events = self.events.iter().map(|event| match event {
+            TriggerEvent::Insert => 4,
+            TriggerEvent::Delete => 8,
+            TriggerEvent::Update => 16,
+        });
+        events.sum::<i16>() + i16::from(self.row) + 2 * i16::from(self.before)
+    }
+
+    /// Whether its definition speaks of a column.
+    pub fn uses_column(&self, column: &str) -> bool {
+        let of_row = |text: &String| {
+            lexemes(text).is_ok_and(|lexemes| {
+                lexemes.windows(3).any(|part| {
+                    matches!(&part[0].kind, LexemeKind::Word { value, .. } if value == "old" || value == "new")
+                        && &text[part[1].range.clone()] == "."
+                        && matches!(&part[2].kind, LexemeKind::Word { value, .. } if value == column)
+                })
+            })
+        };
+        self.columns.iter().any(|name| name == column) || self.condition.as_ref().is_some_and(of_row)
+    }
+}
+
+impl Table {
+    pub fn trigger(&self, name: &str) -> Option<&Trigger> {
+        self.triggers.iter().find(|trigger| trigger.name == name)
+    }
+
+    /// Whether a statement that sets these columns fires anything.
+    pub fn fires(&self, event: TriggerEvent, set: Option<&[u16]>) -> bool {
+        self.triggers.iter().any(|trigger| trigger.answers(event, self, set))
+    }
+
+    /// Puts a trigger in the place of the one of its name; they stand in the order they fire in.
+    pub fn put_trigger(&mut self, trigger: Trigger) {
+        self.triggers.retain(|known| known.name != trigger.name);
+        let place = self.triggers.partition_point(|known| known.name < trigger.name);
+        self.triggers.insert(place, trigger);
+    }
+}
+
+impl Catalog {
+    /// The table of a trigger, and the trigger's place in it.
+    pub fn trigger_by_oid(&self, oid: Oid) -> Option<(TableRef, usize)> {
+        self.tables().find_map(|table| {
+            let place = table.triggers.iter().position(|trigger| trigger.oid == oid)?;
+            Some((table.clone(), place))
+        })
+    }
+
+    /// The function of a trigger.
+    pub fn trigger_function(&self, trigger: &Trigger) -> Option<RoutineRef> {
+        self.routine_by_oid(trigger.function)
+    }
+
+    /// The triggers that call a routine: their tables, and their places there.
+    pub fn triggers_calling(&self, routine: &Routine) -> Vec<(TableRef, usize)> {
+        let mut found = Vec::new();
+        for table in self.tables() {
+            for (place, trigger) in table.triggers.iter().enumerate() {
+                if trigger.function == routine.oid {
+                    found.push((table.clone(), place));
+                }
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,178 @@
+//! CREATE and DROP TRIGGER.
+
+use sqlparser::tokenizer::Token;
+
+use crate::ast::{CreateTrigger, DropTrigger, Statement};
+use crate::catalog::TriggerEvent;
+use crate::error::{Result, SqlError, SqlState};
+
+use super::cursor::Cursor;
+
+impl Cursor<'_> {
+    /// After CREATE [OR REPLACE], at TRIGGER.
+    pub(super) fn create_trigger(&mut self, or_replace: bool) -> Result<Statement> {
+        self.skip(1);
+        let name = self.identifier()?;
+        let before = match self.word_at(0).as_str() {
+            "before" => true,
+            "after" => false,
+            "instead" if self.word_at(1) == "of" => return Ok(self.refuse("an INSTEAD OF trigger")),
+            _ => return Err(self.unexpected()),
+        };
+        self.skip(1);
+        let mut events = Vec::new();
+        let mut columns = Vec::new();
+        loop {
+            let event = match self.word_at(0).as_str() {
+                "insert" => TriggerEvent::Insert,
+                "delete" => TriggerEvent::Delete,
+                "update" => TriggerEvent::Update,
+                "truncate" => return Ok(self.refuse("a TRUNCATE trigger")),
+                _ => return Err(self.unexpected()),
+            };
+            if events.contains(&event) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "duplicate trigger events specified")
+                    .at(Some(self.position())));
+            }
+            self.skip(1);
+            events.push(event);
+            if event == TriggerEvent::Update && self.take("of") {
+                columns = self.list(Self::identifier)?;
+            }
+            if !self.take("or") {
+                break;
+            }
+        }
+        self.expect("on")?;
+        let table = self.name()?;
+        match self.word_at(0).as_str() {
+            "from" | "deferrable" | "initially" | "not" => {
+                return Ok(self.refuse("CREATE CONSTRAINT TRIGGER"));
+            }
+            "referencing" => return Ok(self.refuse("a transition table of a trigger")),
+            _ => {}
+        }
+        let row = self.trigger_level()?;
+        let condition = if self.take("when") {
+            self.expect_token(&Token::LParen)?;
+            let condition = self.expression()?;
+            self.expect_token(&Token::RParen)?;
+            Some(condition)
+        } else {
+            None
+        };
+        self.expect("execute")?;
+        if !self.take("function") {
+            self.expect("procedure")?;
+        }
+        let function = self.name()?;
+        self.expect_token(&Token::LParen)?;
+        let arguments =
+            if *self.peek() == Token::RParen { Vec::new() } else { self.list(Self::trigger_argument)? };
+        self.expect_token(&Token::RParen)?;
+        Ok(Statement::CreateTrigger(Box::new(CreateTrigger {
+            or_replace,
+            name,
+            before,
+            events,
+            columns,
+            table,
+            row,
+            condition,
+            function,
+            arguments,
+        })))
+    }
+
+    /// FOR [EACH] ROW | STATEMENT; a statement's without it.
+    fn trigger_level(&mut self) -> Result<bool> {
+        if !self.take("for") {
+            return Ok(false);
+        }
+        self.take("each");
+        if self.take("row") {
+            return Ok(true);
+        }
+        self.expect("statement")?;
+        Ok(false)
+    }
+
+    /// A string, a number or a word: all of them text.
+    fn trigger_argument(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Number(text, _) => {
+                let text = text.clone();
+                self.skip(1);
+                Ok(text)
+            }
+            Token::Word(_) => self.label(),
+            _ => self.string(),
+        }
+    }
+
+    /// After DROP, at TRIGGER.
+    pub(super) fn drop_trigger(&mut self) -> Result<Statement> {
+        self.skip(1);
+        let if_exists = self.take_if_exists();
+        let name = self.identifier()?;
+        self.expect("on")?;
+        let table = self.name()?;
+        self.take_behavior();
+        Ok(Statement::DropTrigger(DropTrigger { name, table, if_exists }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse, parse_statement};
+    use crate::ast::{AlterTableAction, Statement};
+    use crate::catalog::TriggerEvent;
+
+    fn parsed(text: &str) -> Statement {
+        match parse_statement(text) {
+            Ok(statement) => statement,
+            Err(error) => panic!("{text}: {error:?}"),
+        }
+    }
+
+    #[test]
+    fn every_clause_has_its_place() {
+        let Statement::CreateTrigger(trigger) = parsed(
+            "create or replace trigger \"T\" before update of a, b or insert on s.t for each row \
+             when (new.a is distinct from old.a) execute procedure f('x', 7, word)",
+        ) else {
+            panic!("a trigger");
+        };
+        assert!(trigger.or_replace && trigger.before && trigger.row);
+        assert_eq!(trigger.name, "T");
+        assert_eq!(trigger.events, [TriggerEvent::Update, TriggerEvent::Insert]);
+        assert_eq!(trigger.columns, ["a", "b"]);
+        assert_eq!(trigger.table.to_string(), "s.t");
+        assert_eq!(trigger.condition.unwrap().text, "new.a is distinct from old.a");
+        assert_eq!(trigger.arguments, ["x", "7", "word"]);
+        let plain = parsed("create trigger t after delete on u execute function f()");
+        assert!(matches!(plain, Statement::CreateTrigger(t) if !t.row && !t.before && t.condition.is_none()));
+        let dropped = parsed("drop trigger if exists t on u cascade");
+        assert!(matches!(dropped, Statement::DropTrigger(drop) if drop.if_exists && drop.name == "t"));
+        for text in [
+            "create trigger t before on u execute function f()",
+            "create trigger t before insert or insert on u execute function f()",
+            "create trigger t before insert on u for each table execute function f()",
+            "create trigger t before insert on u execute f()",
+            "drop trigger t",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        let actions = |text| match parsed(text) {
+            Statement::AlterTable(alter) => alter.actions.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            actions("alter table t disable trigger all, enable trigger x"),
+            [
+                AlterTableAction::SetTrigger { name: None, enabled: false },
+                AlterTableAction::SetTrigger { name: Some("x".to_string()), enabled: true },
+            ]
+        );
+    }
+}

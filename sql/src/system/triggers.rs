@@ -1,0 +1,128 @@
+//! Triggers as PostgreSQL's catalog and the information schema show them.
+
+use super::SystemSource;
+use super::names::function_name;
+use super::shape::{Sheet, text, vector};
+use crate::catalog::names::{quote_identifier, quote_qualified};
+use crate::catalog::{Table, TableRef, Trigger, TriggerEvent};
+use crate::datum::Datum;
+use crate::function::quote_literal;
+use crate::types::Oid;
+
+/// Fills pg_trigger.
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+    if name != "pg_trigger" {
+        return false;
+    }
+    for table in source.catalog().tables() {
+        for trigger in &table.triggers {
+            let columns = trigger.columns.iter().filter_map(|name| table.column_index(name));
+            let columns = columns.map(|column| Datum::Int2(column as i16 + 1)).collect();
+            let arguments: Vec<u8> =
+                trigger.arguments.iter().flat_map(|argument| argument.bytes().chain([0])).collect();
+            sheet.add(&[
+                ("oid", Datum::Oid(trigger.oid)),
+                ("tgrelid", Datum::Oid(table.oid)),
+                ("tgname", text(&trigger.name)),
+                ("tgfoid", Datum::Oid(trigger.function)),
+                ("tgtype", Datum::Int2(trigger.type_bits())),
+                ("tgenabled", text(if trigger.enabled { "O" } else { "D" })),
+                ("tgnargs", Datum::Int2(trigger.arguments.len() as i16)),
+                ("tgattr", vector(Oid::INT2, columns)),
+                ("tgargs", Datum::Bytea(arguments.into())),
+                ("tgqual", trigger.condition.as_ref().map_or(Datum::Null, text)),
+            ]);
+        }
+    }
+    true
+}
+
+/// `CREATE TRIGGER …`; `pretty` as psql asks for it.
+pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
+    let (table, place) = source.catalog().trigger_by_oid(oid)?;
+    let trigger = &table.triggers[place];
+    let events: Vec<String> = [TriggerEvent::Insert, TriggerEvent::Delete, TriggerEvent::Update]
+        .into_iter()
+        .filter(|event| trigger.events.contains(event))
+        .map(|event| {
+            let columns: Vec<String> = trigger.columns.iter().map(|name| quote_identifier(name)).collect();
+            if event == TriggerEvent::Update && !columns.is_empty() {
+                format!("UPDATE OF {}", columns.join(", "))
+            } else {
+                event.as_str().to_owned()
+            }
+        })
+        .collect();
+    let condition = match &trigger.condition {
+        Some(condition) if pretty => format!("WHEN ({condition}) "),
+        Some(condition) => format!("WHEN (({condition})) "),
+        None => String::new(),
+    };
+    Some(format!(
+        "CREATE TRIGGER {} {} {} ON {} FOR EACH {} {condition}{}",
+        quote_identifier(&trigger.name),
+        trigger.timing(),
+        events.join(" OR "),
+        table_name(source, &table, pretty),
+        trigger.level(),
+        execute(source, trigger)?
+    ))
+}
+
+/// The table's name, without its schema where that is not needed and not wanted.
+fn table_name(source: &dyn SystemSource, table: &TableRef, short: bool) -> String {
+    let found = source.catalog().table(None, &table.name, source.search_path());
+    if short && found.is_some_and(|found| found.oid == table.oid) {
+        quote_identifier(&table.name)
+    } else {
+        quote_qualified(&table.schema, &table.name)
+    }
+}
+
+/// `EXECUTE FUNCTION f('a', 'b')`.
+fn execute(source: &dyn SystemSource, trigger: &Trigger) -> Option<String> {
+    let arguments: Vec<String> = trigger.arguments.iter().map(|argument| quote_literal(argument)).collect();
+    let function = function_name(source, trigger.function)?;
+    Some(format!("EXECUTE FUNCTION {function}({})", arguments.join(", ")))
+}
+
+/// Fills information_schema.triggers: a row for each event.
+pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for trigger in &table.triggers {
+            for event in &trigger.events {
+                sheet.add(&[
+                    ("trigger_catalog", text(source.database())),
+                    ("trigger_schema", text(&table.schema)),
+                    ("trigger_name", text(&trigger.name)),
+                    ("event_manipulation", text(event.as_str())),
+                    ("event_object_catalog", text(source.database())),
+                    ("event_object_schema", text(&table.schema)),
+                    ("event_object_table", text(&table.name)),
+                    ("action_order", Datum::Int4(order(table, trigger, *event))),
+                    (
+                        "action_condition",
+                        trigger
+                            .condition
+                            .as_ref()
+                            .map_or(Datum::Null, |text| Datum::text(&format!("({text})"))),
+                    ),
+                    ("action_statement", execute(source, trigger).map_or(Datum::Null, text)),
+                    ("action_orientation", text(trigger.level())),
+                    ("action_timing", text(trigger.timing())),
+                ]);
+            }
+        }
+    }
+}
+
+/// The trigger's turn among those that fire at the same moment.
+fn order(table: &Table, trigger: &Trigger, event: TriggerEvent) -> i32 {
+    let earlier = table.triggers.iter().filter(|other| {
+        other.name <= trigger.name
+            && other.row == trigger.row
+            && other.before == trigger.before
+            && other.events.contains(&event)
+    });
+    earlier.count() as i32
+}
