@@ -19,6 +19,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
+use crate::native::cursor::Cursors;
 use crate::native::deferral::{ConstraintModes, DeferredCheck};
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
@@ -90,6 +91,8 @@ pub struct ExecContext<'a, 'e> {
     /// What `nextval` gave in this statement or routine, in order; the session keeps the last
     /// of each for `currval`.
     pub sequences: Vec<(Oid, i64)>,
+    /// The session's cursors: routines open, move and close them.
+    pub cursors: Cursors,
     /// How many routines are nested; routines refuse beyond a limit (54001).
     pub depth: u32,
     /// How many triggers are nested: what `pg_trigger_depth` answers.
@@ -159,6 +162,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             variables: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
+            cursors: Cursors::default(),
             depth: 0,
             trigger_depth: 0,
             frame: Frame::default(),

@@ -14,6 +14,7 @@
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check
 //! - [`trigger`]   what fires when rows are written
+//! - [`cursor`]    the open cursors of a transaction
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
@@ -23,6 +24,7 @@
 //! Invariant: nothing here looks up a name, and nothing allocates per row for scalars.
 
 pub mod context;
+pub mod cursor;
 pub mod statement;
 
 mod action;

@@ -336,6 +336,14 @@ pub(super) fn assigned_in(compiler: &Compiler<'_>, statements: &[Statement]) -> 
             let cursor = &compiler.body.variables[*cursor as usize].cursor;
             assigned.extend(cursor.iter().flat_map(|c| &c.args));
         }
+        StatementKind::Open { cursor, .. } => {
+            assigned.push(*cursor);
+            let cursor = &compiler.body.variables[*cursor as usize].cursor;
+            assigned.extend(cursor.iter().flat_map(|c| &c.args));
+        }
+        StatementKind::Fetch { into, .. } => {
+            assigned.extend(into.iter().flat_map(|i| &i.targets).map(|t| t.variable));
+        }
         StatementKind::Sql { text, into } => {
             assigned.extend(into.iter().flat_map(|i| &i.targets).map(|t| t.variable));
             assigned.extend(call_variables(compiler, text));

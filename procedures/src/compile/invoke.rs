@@ -18,6 +18,7 @@ use archipel_sql::types::Type;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::cursor::BoundCursor;
 use super::into::{cast_columns, output_columns};
 use super::storage::Storage;
 use super::{Columns, Compiler, Environment, bind_env, no_session, trace};
@@ -180,6 +181,18 @@ impl Compiler<'_> {
         if !record {
             return Ok(Vec::new());
         }
+        self.text_columns(text, types)
+    }
+
+    /// The columns of an EXECUTE whose text is a constant.
+    pub(super) fn constant_columns(&self, query: &Dynamic) -> Option<Vec<(String, Type)>> {
+        let text = self.bind(&query.text, Some(Type::TEXT)).ok()?;
+        let types: Result<Vec<Type>> =
+            query.using.iter().map(|value| Ok(self.bind(value, None)?.ty)).collect();
+        self.text_columns(&text, &types.ok()?).ok()
+    }
+
+    fn text_columns(&self, text: &BoundExpr, types: &[Type]) -> Result<Vec<(String, Type)>> {
         let ExprKind::Const(Datum::Text(text)) = &text.kind else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
@@ -189,17 +202,29 @@ impl Compiler<'_> {
 }
 
 fn bind_text(environment: &Environment, text: &str, types: &[Type]) -> Result<BoundStatement> {
+    bind_parsed(environment, &parse_text(text)?, text, types)
+}
+
+fn parse_text(text: &str) -> Result<SqlAst> {
     let statement = parse_statement(text)?;
     match &statement {
-        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) => {}
-        SqlAst::Unsupported { what, .. } => return Err(SqlAst::refusal(what)),
-        other => return Err(SqlError::unsupported(format_args!("{} by EXECUTE", other.tag()))),
+        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) => Ok(statement),
+        SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
+        other => Err(SqlError::unsupported(format_args!("{} by EXECUTE", other.tag()))),
     }
+}
+
+fn bind_parsed(
+    environment: &Environment,
+    statement: &SqlAst,
+    text: &str,
+    types: &[Type],
+) -> Result<BoundStatement> {
     let context = no_session();
     let mut env = bind_env(environment, &context, text);
     env.param_types = types.iter().copied().map(Some).collect();
     env.params_fixed = true;
-    bind::bind_statement(&statement, &mut env)
+    bind::bind_statement(statement, &mut env)
 }
 
 /// Binds the text of one EXECUTE and keeps what it bound.
@@ -246,6 +271,20 @@ impl DynamicBinder for TextBinder {
         }
         kept.insert(text.to_string(), compiled.clone());
         Ok(compiled)
+    }
+
+    fn bind_cursor(&self, text: &str) -> Result<Arc<CursorQuery>> {
+        let statement = parse_text(text)?;
+        let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
+            bind_parsed(&self.environment, statement, text, &self.types)
+        })?;
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let compiled = native::compile_statement(&bound.bound, &env)?;
+        Ok(Arc::new(bound.compiled(compiled)))
     }
 }
 

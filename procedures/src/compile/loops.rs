@@ -56,7 +56,13 @@ impl Compiler<'_> {
         Ok((number, operations))
     }
 
-    fn loop_operation(&self, site: Site, number: u32, kind: LoopKind, body: Vec<Operation>) -> Operation {
+    pub(super) fn loop_operation(
+        &self,
+        site: Site,
+        number: u32,
+        kind: LoopKind,
+        body: Vec<Operation>,
+    ) -> Operation {
         Operation { site, kind: OperationKind::Loop(Box::new(Looping { number, kind, body })) }
     }
 
@@ -143,49 +149,29 @@ impl Compiler<'_> {
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
         let registers = places.registers.clone();
-        let (number, operations) = self.body(label, body, &mut |compiler| {
-            for register in &registers {
-                compiler.trace.forget(*register, "read from a table");
-            }
-            Ok(())
-        })?;
-        for register in &registers {
-            self.trace.forget(*register, "read from a table");
-        }
+        let (number, operations) = self.loop_over_rows(label, body, &registers, "read from a table")?;
         let kind = LoopKind::Rows { statement: Box::new(statement), targets: places };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 
-    /// FOR over a bound cursor: its query, the arguments assigned first.
-    pub(super) fn for_cursor(
+    /// The body of a loop whose rows are stored in these registers.
+    pub(super) fn loop_over_rows(
         &mut self,
-        site: Site,
         label: &Option<String>,
-        record: VariableId,
-        cursor: VariableId,
-        args: &[Fragment],
         body: &[Statement],
-    ) -> Result<Path> {
-        let Some(cursor) = self.body.variables[cursor as usize].cursor.clone() else {
-            return Err(SqlError::internal("not a bound cursor"));
-        };
-        let mut operations = Vec::new();
-        for (arg, variable) in args.iter().zip(&cursor.args) {
-            let result = (|| {
-                let target = Target { variable: *variable, path: Vec::new(), text: String::new() };
-                let (register, ty) = self.scalar_target(&target)?;
-                let bound = self.bind(arg, Some(ty))?;
-                let symbol = self.trace.symbol(&bound);
-                let value = self.plan_expression(&bound)?;
-                self.trace.set(register, symbol);
-                Ok(OperationKind::Assign { register, value })
-            })();
-            operations.push(self.or_fail(site, result));
+        registers: &[u32],
+        reason: &str,
+    ) -> Result<(u32, Vec<Operation>)> {
+        let compiled = self.body(label, body, &mut |compiler| {
+            for register in registers {
+                compiler.trace.forget(*register, reason);
+            }
+            Ok(())
+        })?;
+        for register in registers {
+            self.trace.forget(*register, reason);
         }
-        let target = Target { variable: record, path: Vec::new(), text: String::new() };
-        let (looping, through) = self.for_query(site, label, &[target], &cursor.query, body)?;
-        operations.push(looping);
-        Ok((Operation { site, kind: OperationKind::Sequence(operations) }, through))
+        Ok(compiled)
     }
 
     pub(super) fn for_dynamic(
@@ -203,15 +189,7 @@ impl Compiler<'_> {
         };
         let registers: Vec<u32> =
             plan.into.as_ref().map(|into| into.targets.registers.clone()).unwrap_or_default();
-        let (number, operations) = self.body(label, body, &mut |compiler| {
-            for register in &registers {
-                compiler.trace.forget(*register, "read by dynamic SQL");
-            }
-            Ok(())
-        })?;
-        for register in &registers {
-            self.trace.forget(*register, "read by dynamic SQL");
-        }
+        let (number, operations) = self.loop_over_rows(label, body, &registers, "read by dynamic SQL")?;
         let kind = LoopKind::DynamicRows { plan: Box::new(plan) };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }

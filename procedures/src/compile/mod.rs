@@ -4,7 +4,7 @@
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
-//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE
+//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`sql`]       LANGUAGE sql
 //! - [`trigger`]   functions of triggers, and their conditions
@@ -15,6 +15,7 @@
 //! errors only then; grammar errors were reported by the parser, at CREATE.
 
 mod control;
+mod cursor;
 mod into;
 mod invoke;
 mod loops;
@@ -177,6 +178,8 @@ pub(crate) struct Compiler<'a> {
     pub numbers: u32,
     /// Set for the function of a trigger.
     pub trigger: Option<trigger::Rows>,
+    /// Values under names no SQL can spell.
+    pub hidden: Vec<BoundExpr>,
 }
 
 pub(crate) struct OpenLabel {
@@ -208,6 +211,7 @@ impl<'a> Compiler<'a> {
             labels: Vec::new(),
             numbers: 0,
             trigger: None,
+            hidden: Vec::new(),
         };
         compiler.allocate()?;
         Ok(compiler)

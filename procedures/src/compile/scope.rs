@@ -55,6 +55,11 @@ impl Scope<'_, '_> {
 
 impl VariableScope for Scope<'_, '_> {
     fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
+        if let [name] = parts
+            && let Some(value) = self.compiler.hidden_value(name)
+        {
+            return Some(value);
+        }
         let (id, used) = self.find(parts)?;
         let storage = &self.compiler.storage[id as usize];
         if let Storage::Scalar { register, ty } = storage {

@@ -13,6 +13,7 @@ use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
 use super::{Compiler, unsupported};
 use crate::plpgsql::ast::*;
+use crate::plpgsql::current_of;
 use crate::run::operation::*;
 
 /// Whether control can reach the statement after.
@@ -106,9 +107,19 @@ impl Compiler<'_> {
                 let kind = self.get_diagnostics(*stacked, items);
                 plain(self.or_fail(site(what), kind))
             }
-            StatementKind::Open { .. } => self.refuse(line, "a cursor in a routine"),
-            StatementKind::Fetch { .. } => self.refuse(line, "FETCH in a routine"),
-            StatementKind::Close { .. } => self.refuse(line, "a cursor in a routine"),
+            StatementKind::Open { cursor, scroll, args, query, dynamic } => {
+                let site = site("OPEN");
+                let kind = self.open_cursor(site, *cursor, *scroll, args, query.as_ref(), dynamic.as_ref());
+                plain(self.or_fail(site, kind))
+            }
+            StatementKind::Fetch { cursor, direction, into } => {
+                let what = if into.is_some() { "FETCH" } else { "MOVE" };
+                let kind = self.fetch(*cursor, direction, into.as_ref());
+                plain(self.or_fail(site(what), kind))
+            }
+            StatementKind::Close { cursor } => {
+                plain(Operation { site: site("CLOSE"), kind: self.close_cursor(*cursor) })
+            }
             StatementKind::EndTransaction { commit } => {
                 let what = if *commit { "COMMIT" } else { "ROLLBACK" };
                 plain(Operation { site: site(what), kind: OperationKind::EndTransaction { commit: *commit } })
@@ -117,14 +128,6 @@ impl Compiler<'_> {
                 plain(Operation { site: site("NULL"), kind: OperationKind::Sequence(Vec::new()) })
             }
         }
-    }
-
-    /// What Archipel does not have is refused when the routine is created, with its line.
-    fn refuse(&self, line: u32, what: &str) -> Result<(Operation, FallsThrough)> {
-        let mut error = unsupported(what);
-        error.fields_mut().context =
-            Some(format!("compilation of PL/pgSQL function \"{}\" near line {line}", self.routine.name));
-        Err(error)
     }
 
     /// Whether a variable refuses NULL, and its name then.
@@ -333,6 +336,15 @@ impl Compiler<'_> {
         text: &Fragment,
         into: Option<&Into>,
     ) -> Result<(Operation, FallsThrough)> {
+        if let Some((stripped, cursor)) = current_of::split(&text.text) {
+            let site = Self::site(line, "SQL statement");
+            let result = parse_statement(&stripped)
+                .and_then(|statement| self.current_of(site, statement, &cursor, text))
+                .and_then(|(statement, before)| Ok((before, self.rows_statement(&statement, text, into)?)));
+            let kind =
+                result.map(|(before, kind)| OperationKind::Sequence(vec![before, Operation { site, kind }]));
+            return Ok((self.or_fail(site, kind), true));
+        }
         let parsed = parse_statement(&text.text);
         let what = match &parsed {
             Ok(SqlAst::Call(_)) => "CALL",
@@ -439,6 +451,10 @@ impl Compiler<'_> {
         for id in declared {
             let variable = &self.body.variables[*id as usize];
             let site = Self::site(variable.line, "during statement block local variable initialization");
+            if variable.cursor.is_some() {
+                operations.push(self.name_cursor(*id, site));
+                continue;
+            }
             let Some(default) = &variable.default else {
                 operations.extend(self.clear(*id, site));
                 continue;

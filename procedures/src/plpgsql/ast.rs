@@ -134,6 +134,8 @@ pub struct Variable {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cursor {
     pub args: Vec<VariableId>,
+    /// SCROLL or NO SCROLL.
+    pub scroll: Option<bool>,
     pub query: Fragment,
 }
 
@@ -326,6 +328,7 @@ pub enum StatementKind {
     },
     Open {
         cursor: VariableId,
+        scroll: Option<bool>,
         args: Vec<Fragment>,
         query: Option<Fragment>,
         dynamic: Option<Dynamic>,

@@ -8,5 +8,6 @@
 //! Invariant: nothing here asks a catalog or binds an expression.
 pub mod ast;
 pub mod conditions;
+pub(crate) mod current_of;
 pub mod lexer;
 pub mod parser;

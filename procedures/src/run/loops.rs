@@ -17,11 +17,12 @@ use super::{Flow, Invocation, is_true};
 const ROUNDS_PER_CHECK: u32 = 64;
 
 /// Counts rounds.
-struct Budget(u32);
+#[derive(Default)]
+pub(super) struct Budget(u32);
 
 impl Budget {
     #[inline]
-    fn round(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    pub(super) fn round(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         self.0 += 1;
         if self.0.is_multiple_of(ROUNDS_PER_CHECK) {
             if ctx.functions.session.interrupted() {
@@ -131,6 +132,7 @@ impl Invocation<'_, '_> {
                 };
                 self.over_rows(ctx, looping, rows, targets, site)
             }
+            LoopKind::Cursor { open, targets } => self.over_cursor(ctx, looping, open, targets, site),
             LoopKind::DynamicRows { plan } => {
                 let rows = match self.resumed_rows() {
                     Some(rows) => rows,
@@ -183,12 +185,12 @@ impl Invocation<'_, '_> {
     }
 
     /// FOUND after a loop; ROW_COUNT stays.
-    fn loop_found(&mut self, ctx: &mut ExecContext<'_, '_>, rounds: u64) {
+    pub(super) fn loop_found(&mut self, ctx: &mut ExecContext<'_, '_>, rounds: u64) {
         ctx.variables[self.program.found as usize] = Datum::Bool(rounds > 0);
     }
 
     /// All rows were read before the first round: the body may change what was read.
-    fn over_rows(
+    pub(super) fn over_rows(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         looping: &Looping,

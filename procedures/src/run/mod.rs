@@ -5,6 +5,7 @@
 //! - this file:    an invocation, statements, blocks and handlers
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes
+//! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on
 //!
@@ -14,6 +15,7 @@
 //! Invariant: `ExecError::Stop` passes through every block untouched. Only SQL conditions are
 //! caught, and what a block did before its handler runs is rolled back to its savepoint.
 
+mod cursor;
 mod loops;
 pub mod operation;
 pub mod pause;
@@ -258,6 +260,12 @@ impl Invocation<'_, '_> {
             OperationKind::Block { number, body, handlers } => {
                 return self.block(ctx, *number, body, handlers.as_ref());
             }
+            OperationKind::Open(open) => {
+                self.open_cursor(ctx, open, site)?;
+            }
+            OperationKind::Fetch(fetch) => self.fetch(ctx, fetch, site)?,
+            OperationKind::Close { cursor } => self.close_cursor(ctx, cursor, site)?,
+            OperationKind::CurrentOf(plan) => self.current_of(ctx, plan, site)?,
             OperationKind::EndTransaction { commit } => return self.end_transaction(ctx, *commit, site),
             OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
             OperationKind::Leave { exit, target, when } => {
@@ -388,6 +396,7 @@ impl Invocation<'_, '_> {
         }
         let savepoint = ctx.txn.savepoint();
         let depth = ctx.depth;
+        let cursors = ctx.cursors.mark();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
         ctx.subtransactions -= 1;
@@ -401,6 +410,7 @@ impl Invocation<'_, '_> {
             return Err(ExecError::Sql(error));
         };
         ctx.txn.rollback_to(savepoint);
+        ctx.cursors.rollback_to(cursors);
         ctx.depth = depth;
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
         ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
 use archipel_planner::route::Access;
+use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
@@ -231,6 +233,14 @@ pub enum OperationKind {
     EndTransaction {
         commit: bool,
     },
+    Open(Box<OpenPlan>),
+    /// FETCH and MOVE.
+    Fetch(Box<FetchPlan>),
+    Close {
+        cursor: CursorPlace,
+    },
+    /// Before a statement with WHERE CURRENT OF.
+    CurrentOf(Box<CurrentOfPlan>),
     /// A statement that could not be bound.
     Fail {
         error: Box<SqlError>,
@@ -282,6 +292,7 @@ pub enum LoopKind {
     Integer { register: u32, lower: Compiled, upper: Compiled, step: Option<Compiled>, reverse: bool },
     Rows { statement: Box<SqlStatement>, targets: Targets },
     DynamicRows { plan: Box<DynamicPlan> },
+    Cursor { open: Box<OpenPlan>, targets: Targets },
     Array { array: Compiled, slice: u32, targets: Targets },
 }
 
@@ -297,6 +308,81 @@ pub struct DynamicPlan {
 /// Turns the text of EXECUTE into a statement over parameters.
 pub trait DynamicBinder: Send + Sync {
     fn bind(&self, text: &str) -> archipel_sql::error::Result<Arc<CompiledStatement>>;
+
+    /// The same for OPEN.
+    fn bind_cursor(&self, text: &str) -> archipel_sql::error::Result<Arc<CursorQuery>>;
+}
+
+/// The variable that holds a cursor's name.
+pub struct CursorPlace {
+    pub register: u32,
+    /// Of the variable.
+    pub name: Box<str>,
+}
+
+/// The query of a cursor.
+pub struct CursorQuery {
+    pub compiled: CompiledStatement,
+    /// Those that FETCH answers; what stands behind them is the key of a row.
+    pub columns: Arc<[OutputColumn]>,
+    pub keyed_by: Option<Oid>,
+    /// FOR UPDATE and the like.
+    pub locks: bool,
+}
+
+/// OPEN.
+pub struct OpenPlan {
+    pub cursor: CursorPlace,
+    /// Assignments to the arguments of a bound cursor.
+    pub arguments: Vec<Operation>,
+    pub query: OpenedQuery,
+    pub scroll: Option<bool>,
+}
+
+pub enum OpenedQuery {
+    Static(Box<CursorQuery>),
+    Dynamic(Box<DynamicPlan>),
+}
+
+/// FETCH, and MOVE without `into`.
+pub struct FetchPlan {
+    pub cursor: CursorPlace,
+    pub direction: Movement,
+    pub into: Option<FetchInto>,
+}
+
+pub enum Movement {
+    Fixed(FetchDirection),
+    Counted(fn(i64) -> FetchDirection, Compiled),
+}
+
+pub struct FetchInto {
+    pub targets: Targets,
+    /// Where a value stands while it is cast.
+    pub scratch: Vec<u32>,
+    pub casts: Arc<dyn FetchCasts>,
+}
+
+/// Casts of a fetched row, over scratch registers; `None` where the type is right already.
+pub type CastList = Arc<Vec<Option<Compiled>>>;
+
+/// Finds the casts for the columns a cursor turns out to have.
+pub trait FetchCasts: Send + Sync {
+    fn of(&self, columns: &[OutputColumn]) -> archipel_sql::error::Result<CastList>;
+}
+
+/// WHERE CURRENT OF.
+pub struct CurrentOfPlan {
+    pub cursor: CursorName,
+    pub table: Oid,
+    pub table_name: Box<str>,
+    /// Where the key of the row goes.
+    pub registers: Vec<u32>,
+}
+
+pub enum CursorName {
+    In(CursorPlace),
+    Is(Box<str>),
 }
 
 pub struct RaisePlan {

@@ -273,16 +273,15 @@ impl Invocation<'_, '_> {
         Ok(())
     }
 
-    /// Runs the text of EXECUTE; answers rows and columns.
-    pub(super) fn run_dynamic(
+    /// The text of EXECUTE and its parameters.
+    pub(super) fn dynamic_inputs(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         plan: &DynamicPlan,
-        sink: &mut dyn RowSink,
         site: Site,
-    ) -> ExecResult<(u64, usize)> {
+    ) -> ExecResult<(Arc<str>, Vec<Datum>)> {
         let text = match (plan.text)(ctx).map_err(|e| self.at(e, site))? {
-            Datum::Text(text) => text,
+            Datum::Text(text) => Arc::from(&*text),
             _ => {
                 let error = SqlError::new(
                     SqlState::NULL_VALUE_NOT_ALLOWED,
@@ -295,6 +294,18 @@ impl Invocation<'_, '_> {
         for value in &plan.using {
             params.push(value(ctx).map_err(|e| self.at(e, site))?);
         }
+        Ok((text, params))
+    }
+
+    /// Runs the text of EXECUTE; answers rows and columns.
+    pub(super) fn run_dynamic(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &DynamicPlan,
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<(u64, usize)> {
+        let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
         let statement =
             plan.binder.bind(&text).map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
         let outer = std::mem::replace(&mut ctx.params, params);

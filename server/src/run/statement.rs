@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
+use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_procedures::run::pause::Paused;
@@ -45,6 +46,10 @@ pub struct StatementRun {
     pub constraints: Option<Arc<ConstraintModes>>,
     /// What COMMIT has to check.
     pub deferred: Vec<DeferredCheck>,
+    /// The session's cursors, before the run.
+    pub cursors: Cursors,
+    /// And after it, if routines changed them.
+    pub cursors_changed: Option<Cursors>,
     /// Whether a procedure may end the transaction.
     pub may_end: bool,
     /// Where the procedure goes on after it ended its last transaction.
@@ -66,6 +71,7 @@ impl StatementRun {
         context.read_only = self.read_only;
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
+        context.cursors = self.cursors.clone();
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -89,6 +95,7 @@ impl StatementRun {
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.sequences = std::mem::take(&mut context.sequences);
+        self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
         self.rows = done?;
         Ok(())

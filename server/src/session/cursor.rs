@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
-use archipel_sql::ast::{DeclareCursor, Fetch, FetchDirection};
+use archipel_planner::native::cursor::{CursorRows, OpenCursor};
+use archipel_sql::ast::{DeclareCursor, Fetch};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -14,57 +15,6 @@ use super::Session;
 use super::analytic::Analytic;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::statement::Body;
-
-/// An open cursor.
-pub(super) struct Cursor {
-    pub columns: Arc<[OutputColumn]>,
-    rows: Vec<Vec<Datum>>,
-    /// Zero is before the first row, `rows.len() + 1` behind the last.
-    position: usize,
-    /// Counts up over the session.
-    pub number: u64,
-    backward: bool,
-    /// WITH HOLD: it outlives its transaction.
-    pub hold: bool,
-}
-
-impl Cursor {
-    /// Moves, and answers the places (from zero) of the rows passed, in the order passed.
-    fn advance(&mut self, direction: FetchDirection) -> Result<Vec<usize>> {
-        let (count, end) = (self.rows.len() as i64, self.rows.len() as i64 + 1);
-        let here = self.position as i64;
-        let (first, last) = match direction {
-            FetchDirection::Forward(0) | FetchDirection::Backward(0) | FetchDirection::Relative(0) => {
-                (here, here)
-            }
-            FetchDirection::Forward(rows) if rows > 0 => (here + 1, here.saturating_add(rows)),
-            FetchDirection::Forward(rows) => (here - 1, here.saturating_add(rows)),
-            FetchDirection::Backward(rows) if rows > 0 => (here - 1, here.saturating_sub(rows)),
-            FetchDirection::Backward(rows) => (here + 1, here.saturating_sub(rows)),
-            FetchDirection::Absolute(place) if place >= 0 => (place, place),
-            FetchDirection::Absolute(place) => (end.saturating_add(place), end.saturating_add(place)),
-            FetchDirection::Relative(rows) => (here.saturating_add(rows), here.saturating_add(rows)),
-        };
-        if (first < here || last < here) && !self.backward {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "cursor can only scan forward",
-            )
-            .with_hint("Declare it with SCROLL option to enable backward scan."));
-        }
-        self.position = last.clamp(0, end) as usize;
-        let place = |row: i64| (row - 1) as usize;
-        Ok(if first <= last {
-            (first.max(1)..=last.min(count)).map(place).collect()
-        } else {
-            (last.max(1)..=first.min(count)).rev().map(place).collect()
-        })
-    }
-}
-
-fn missing(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
-}
 
 impl Session {
     pub(super) async fn declare_cursor(&mut self, declare: &DeclareCursor, alone: bool) -> Result<()> {
@@ -74,7 +24,7 @@ impl Session {
                 "DECLARE CURSOR can only be used in transaction blocks",
             ));
         }
-        if self.cursors.contains_key(&declare.name) {
+        if self.cursors.has(&declare.name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{}\" already exists", declare.name),
@@ -90,7 +40,7 @@ impl Session {
             true => self.run_analytic(plan, Vec::new(), &RowsTo::Kept, false).await?,
             false => Analytic::Native(Vec::new()),
         };
-        let rows = match analytic {
+        let rows: Vec<Vec<Datum>> = match analytic {
             Analytic::Ran(_, rows) => rows,
             Analytic::Native(params) => {
                 self.enter_transaction(alone);
@@ -98,33 +48,31 @@ impl Session {
                 self.run_to_end(&prepared, run).await?.1
             }
         };
-        let cursor = Cursor {
-            columns: columns.clone(),
-            rows,
-            position: 0,
-            number: self.cursors_declared + 1,
-            backward: declare.scroll != Some(false),
-            hold: declare.hold,
-        };
-        self.cursors_declared += 1;
-        self.cursors.insert(declare.name.clone(), cursor);
+        let count = rows.len();
+        let width = columns.len();
+        let rows = CursorRows { values: rows.into_iter().flatten().collect(), width, count };
+        let mut cursor = OpenCursor::new(columns.clone(), rows, declare.scroll != Some(false));
+        cursor.hold = declare.hold;
+        self.cursors.open(declare.name.clone(), cursor);
         Ok(())
     }
 
     /// The columns FETCH answers.
     pub(super) fn cursor_columns(&self, fetch: &Fetch) -> Result<Option<Vec<OutputColumn>>> {
-        let cursor = self.cursors.get(&fetch.cursor).ok_or_else(|| missing(&fetch.cursor))?;
+        let cursor = self.cursors.get(&fetch.cursor)?;
         Ok((!fetch.move_only).then(|| cursor.columns.to_vec()))
     }
 
     /// Moves a cursor and, for FETCH, appends the rows passed; answers how many.
     pub(super) fn fetch(&mut self, fetch: &Fetch, formats: &Formats) -> Result<u64> {
-        let cursor = self.cursors.get_mut(&fetch.cursor).ok_or_else(|| missing(&fetch.cursor))?;
+        let cursor = self.cursors.get_mut(&fetch.cursor)?;
         let places = cursor.advance(fetch.direction)?;
         let count = places.len() as u64;
         if !fetch.move_only {
             let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
-            let rows: Vec<Vec<Datum>> = places.into_iter().map(|place| cursor.rows[place].clone()).collect();
+            let visible = cursor.columns.len();
+            let rows: Vec<Vec<Datum>> =
+                places.into_iter().map(|place| cursor.rows.row(place)[..visible].to_vec()).collect();
             self.send_rows(&encoder, &rows);
         }
         Ok(count)
@@ -133,40 +81,8 @@ impl Session {
     pub(super) fn close_cursor(&mut self, name: Option<&str>) -> Result<()> {
         match name {
             None => self.cursors.clear(),
-            Some(name) => {
-                self.cursors.remove(name).ok_or_else(|| missing(name))?;
-            }
+            Some(name) => self.cursors.close(name)?,
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_move_as_postgres_moves_them() {
-        let mut cursor = Cursor {
-            columns: Arc::from([]),
-            rows: (0..5).map(|row| vec![Datum::Int4(row)]).collect(),
-            position: 0,
-            number: 1,
-            backward: true,
-            hold: false,
-        };
-        let mut moved = |direction| cursor.advance(direction).unwrap();
-        assert_eq!(moved(FetchDirection::Forward(2)), [0, 1]);
-        assert_eq!(moved(FetchDirection::Forward(0)), [1]);
-        assert_eq!(moved(FetchDirection::Forward(i64::MAX)), [2, 3, 4]);
-        assert_eq!(moved(FetchDirection::Forward(1)), [] as [usize; 0]);
-        assert_eq!(moved(FetchDirection::Backward(2)), [4, 3]);
-        assert_eq!(moved(FetchDirection::Absolute(-1)), [4]);
-        assert_eq!(moved(FetchDirection::Absolute(1)), [0]);
-        assert_eq!(moved(FetchDirection::Relative(2)), [2]);
-        assert_eq!(moved(FetchDirection::Backward(i64::MAX)), [1, 0]);
-        cursor.backward = false;
-        cursor.position = 3;
-        assert!(cursor.advance(FetchDirection::Backward(1)).is_err());
     }
 }

@@ -287,6 +287,9 @@ impl Session {
                 Ok(())
             })?;
         }
+        // Cursors end with their transaction.
+        self.cursors.end_transaction();
+        run.cursors = self.cursors.clone();
         run.host = self.host();
         run.out = self.output.take();
         run.mark = run.out.len();
@@ -325,6 +328,8 @@ impl Session {
             error: None,
             constraints: self.transaction.constraint_modes(),
             deferred: Vec::new(),
+            cursors: self.cursors.clone(),
+            cursors_changed: None,
             may_end: false,
             resume: None,
             paused: None,
@@ -471,6 +476,9 @@ impl Session {
             });
         }
         self.remember_sequences(&run.sequences);
+        if let Some(cursors) = run.cursors_changed {
+            self.cursors = cursors;
+        }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         self.apply_settings(&run.host)?;
         Ok((Ran { rows: run.rows }, run.kept))

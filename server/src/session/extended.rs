@@ -197,9 +197,7 @@ impl Session {
             if !self.portals.is_empty() {
                 self.portals.clear();
             }
-            if !self.cursors.is_empty() {
-                self.cursors.retain(|_, cursor| cursor.hold);
-            }
+            self.cursors.end_transaction();
         }
     }
 }

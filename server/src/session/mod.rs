@@ -51,6 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
+use archipel_planner::native::cursor::Cursors;
 use archipel_sql::error::SqlError;
 use rustc_hash::FxHashMap;
 
@@ -62,7 +63,6 @@ use crate::settings::SessionSettings;
 use crate::statement::Prepared;
 use crate::wire::output::{Output, Severity, Status};
 use copy_in::CopyIn;
-use cursor::Cursor;
 use host::Host;
 use portal::Portal;
 use transaction::Transaction;
@@ -83,9 +83,7 @@ pub struct Session {
     unnamed_statement: Option<Arc<Prepared>>,
     portals: FxHashMap<String, Portal>,
     unnamed_portal: Option<Portal>,
-    cursors: FxHashMap<String, Cursor>,
-    /// How many cursors were declared so far.
-    cursors_declared: u64,
+    cursors: Cursors,
     /// The cycle this session was the victim of, until its error tells it.
     deadlock: std::cell::RefCell<Option<String>>,
     /// An error in the extended protocol: everything up to Sync is skipped.

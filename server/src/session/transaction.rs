@@ -233,7 +233,7 @@ impl Session {
                     engine,
                     settings,
                     staged,
-                    cursors: self.cursors_declared,
+                    cursors: self.cursors.mark(),
                     frozen: false,
                 });
                 Ok("SAVEPOINT")
@@ -283,7 +283,7 @@ impl Session {
             )
             .with_hint("Roll the whole transaction back."));
         }
-        self.cursors.retain(|_, cursor| cursor.number <= cursors);
+        self.cursors.rollback_to(cursors);
         if let Some(open) = self.transaction.interactive.take() {
             // It stays open, with its snapshot and its id.
             let savepoint = engine.unwrap_or_else(|| open.beginning());

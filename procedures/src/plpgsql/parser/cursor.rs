@@ -7,33 +7,56 @@ impl Parser<'_> {
     pub(super) fn cursor_args(&mut self, cursor: VariableId) -> Result<Vec<Fragment>> {
         let variable = &self.variables[cursor as usize];
         let name = variable.name.clone();
-        let wanted = variable.cursor.as_ref().map_or(0, |c| c.args.len());
-        let mut args = Vec::new();
+        let declared: Vec<VariableId> = variable.cursor.as_ref().map_or_else(Vec::new, |c| c.args.clone());
+        let wanted = declared.len();
+        let mut args: Vec<Option<Fragment>> = vec![None; wanted];
         if self.is_symbol('(') {
             if wanted == 0 {
                 return Err(self.error_here(format!("cursor \"{name}\" has no arguments")));
             }
             self.at += 1;
-            loop {
-                // `name := value` and `name => value`: positions are enough when in order.
-                let named = self.token().word().is_some()
-                    && (self.ahead(1).kind == TokenKind::ColonEquals
-                        || self.ahead(1).kind == TokenKind::Operator("=>".into()));
-                self.at += if named { 2 } else { 0 };
-                args.push(self.sql_until(&|t| t.is_symbol(',') || t.is_symbol(')'), ",\" or \")", true)?);
+            for next in 0.. {
+                // `name := value` and `name => value`.
+                let given = self.token().word().filter(|_| {
+                    self.ahead(1).kind == TokenKind::ColonEquals
+                        || self.ahead(1).kind == TokenKind::Operator("=>".into())
+                });
+                let place = match given.map(str::to_string) {
+                    None => next,
+                    Some(given) => {
+                        let named = |id: &VariableId| self.variables[*id as usize].name == given;
+                        let Some(place) = declared.iter().position(named) else {
+                            return Err(self
+                                .error_here(format!("cursor \"{name}\" has no argument named \"{given}\"")));
+                        };
+                        self.at += 2;
+                        place
+                    }
+                };
+                let Some(slot) = args.get(place) else {
+                    return Err(self.error_here(format!("too many arguments for cursor \"{name}\"")));
+                };
+                if slot.is_some() {
+                    let given = self.variables[declared[place] as usize].name.clone();
+                    return Err(self.error_here(format!(
+                        "value for parameter \"{given}\" of cursor \"{name}\" specified more than once"
+                    )));
+                }
+                args[place] =
+                    Some(self.sql_until(&|t| t.is_symbol(',') || t.is_symbol(')'), ",\" or \")", true)?);
                 if !self.accept_symbol(',') {
                     break;
                 }
             }
             self.expect_symbol(')')?;
+        } else if wanted > 0 {
+            return Err(self.error_here(format!("cursor \"{name}\" has arguments")));
         }
-        if args.len() < wanted {
+        let given: Vec<Fragment> = args.into_iter().flatten().collect();
+        if given.len() < wanted {
             return Err(self.error_here(format!("not enough arguments for cursor \"{name}\"")));
         }
-        if args.len() > wanted {
-            return Err(self.error_here(format!("too many arguments for cursor \"{name}\"")));
-        }
-        Ok(args)
+        Ok(given)
     }
 
     pub(super) fn cursor_variable(&mut self) -> Result<VariableId> {
@@ -59,22 +82,29 @@ impl Parser<'_> {
         if self.variables[cursor as usize].cursor.is_some() {
             let args = self.cursor_args(cursor)?;
             self.expect_symbol(';')?;
-            return Ok(StatementKind::Open { cursor, args, query: None, dynamic: None });
+            return Ok(StatementKind::Open { cursor, scroll: None, args, query: None, dynamic: None });
         }
-        if self.accept_word("no") {
+        let scroll = if self.accept_word("no") {
             self.expect_word("scroll")?;
+            Some(false)
         } else {
-            self.accept_word("scroll");
-        }
+            self.accept_word("scroll").then_some(true)
+        };
         if !self.accept_word("for") {
             return Err(self.near("syntax error, expected \"FOR\""));
         }
         if self.accept_word("execute") {
             let (dynamic, _) = self.dynamic(false)?;
-            return Ok(StatementKind::Open { cursor, args: Vec::new(), query: None, dynamic: Some(dynamic) });
+            return Ok(StatementKind::Open {
+                cursor,
+                scroll,
+                args: Vec::new(),
+                query: None,
+                dynamic: Some(dynamic),
+            });
         }
         let query = self.statement_until_semicolon()?;
-        Ok(StatementKind::Open { cursor, args: Vec::new(), query: Some(query), dynamic: None })
+        Ok(StatementKind::Open { cursor, scroll, args: Vec::new(), query: Some(query), dynamic: None })
     }
 
     pub(super) fn fetch_statement(&mut self) -> Result<StatementKind> {

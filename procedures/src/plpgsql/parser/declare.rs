@@ -103,6 +103,11 @@ impl Parser<'_> {
     }
 
     fn cursor(&mut self, name: String, line: u32, declared: &mut Vec<VariableId>) -> Result<()> {
+        let scroll = match (self.is_word("no"), self.is_word("scroll")) {
+            (true, _) => Some(false),
+            (_, true) => Some(true),
+            _ => None,
+        };
         while !self.accept_word("cursor") {
             self.at += 1;
         }
@@ -141,7 +146,7 @@ impl Parser<'_> {
             constant: false,
             not_null: false,
             default: None,
-            cursor: Some(Cursor { args, query }),
+            cursor: Some(Cursor { args, scroll, query }),
         });
         declared.push(id);
         Ok(())

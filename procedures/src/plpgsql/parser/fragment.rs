@@ -1,6 +1,7 @@
 //! SQL inside a body: where it ends, what was taken out of it, what is assigned from it.
 
 use super::*;
+use crate::plpgsql::current_of;
 
 impl Parser<'_> {
     /// The text from token `first` up to, not including, token `end`.
@@ -85,7 +86,8 @@ impl Parser<'_> {
 
     /// Whether the text is a statement by SQL's grammar.
     pub(super) fn check_statement(&self, fragment: &Fragment) -> Result<()> {
-        sql::parse_statement(&fragment.text).map(drop).map_err(|error| self.moved(error, fragment))
+        let text = current_of::split(&fragment.text).map_or_else(|| fragment.text.clone(), |(text, _)| text);
+        sql::parse_statement(&text).map(drop).map_err(|error| self.moved(error, fragment))
     }
 
     /// An error with its position counted in the body.

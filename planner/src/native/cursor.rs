@@ -1,0 +1,218 @@
+//! Open cursors of a transaction.
+//!
+//! A cursor's query runs when the cursor is opened and its rows are kept: it shows the database
+//! as it was then, as PostgreSQL's insensitive cursors do. Rows are shared, so that a run that
+//! is undone and starts again gets the cursors as they were for the price of their names.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use archipel_sql::ast::FetchDirection;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use crate::bound::OutputColumn;
+
+/// The rows of a cursor, flat.
+#[derive(Clone, Debug, Default)]
+pub struct CursorRows {
+    pub values: Vec<Datum>,
+    /// Columns of a row, those behind the visible ones included.
+    pub width: usize,
+    pub count: usize,
+}
+
+impl CursorRows {
+    /// A row, counted from zero.
+    pub fn row(&self, at: usize) -> &[Datum] {
+        &self.values[at * self.width..(at + 1) * self.width]
+    }
+}
+
+/// An open cursor.
+#[derive(Clone, Debug)]
+pub struct OpenCursor {
+    pub columns: Arc<[OutputColumn]>,
+    pub rows: Arc<CursorRows>,
+    /// The table whose primary key stands in each row behind the visible columns: what CURRENT
+    /// OF finds the row by.
+    pub keyed_by: Option<Oid>,
+    /// Whether it moves backwards.
+    pub backward: bool,
+    /// WITH HOLD: it outlives its transaction.
+    pub hold: bool,
+    /// Zero is before the first row, the number of rows and one is behind the last.
+    position: usize,
+    /// Counts up over the session.
+    number: u64,
+}
+
+impl OpenCursor {
+    pub fn new(columns: Arc<[OutputColumn]>, rows: CursorRows, backward: bool) -> OpenCursor {
+        OpenCursor {
+            columns,
+            rows: Arc::new(rows),
+            keyed_by: None,
+            backward,
+            hold: false,
+            position: 0,
+            number: 0,
+        }
+    }
+
+    /// Moves, and answers the places (from zero) of the rows passed, in the order passed.
+    pub fn advance(&mut self, direction: FetchDirection) -> Result<Vec<usize>> {
+        let (count, end) = (self.rows.count as i64, self.rows.count as i64 + 1);
+        let here = self.position as i64;
+        let (first, last) = match direction {
+            FetchDirection::Forward(0) | FetchDirection::Backward(0) | FetchDirection::Relative(0) => {
+                (here, here)
+            }
+            FetchDirection::Forward(rows) if rows > 0 => (here + 1, here.saturating_add(rows)),
+            FetchDirection::Forward(rows) => (here - 1, here.saturating_add(rows)),
+            FetchDirection::Backward(rows) if rows > 0 => (here - 1, here.saturating_sub(rows)),
+            FetchDirection::Backward(rows) => (here + 1, here.saturating_sub(rows)),
+            FetchDirection::Absolute(place) if place >= 0 => (place, place),
+            FetchDirection::Absolute(place) => (end.saturating_add(place), end.saturating_add(place)),
+            FetchDirection::Relative(rows) => (here.saturating_add(rows), here.saturating_add(rows)),
+        };
+        if (first < here || last < here) && !self.backward {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cursor can only scan forward",
+            )
+            .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        self.position = last.clamp(0, end) as usize;
+        let place = |row: i64| (row - 1) as usize;
+        Ok(if first <= last {
+            (first.max(1)..=last.min(count)).map(place).collect()
+        } else {
+            (last.max(1)..=first.min(count)).rev().map(place).collect()
+        })
+    }
+
+    /// The row it stands on.
+    pub fn current(&self) -> Option<&[Datum]> {
+        let at = self.position.checked_sub(1).filter(|at| *at < self.rows.count)?;
+        Some(self.rows.row(at))
+    }
+}
+
+/// The open cursors of a session, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Cursors {
+    open: BTreeMap<String, OpenCursor>,
+    /// How many were opened so far.
+    opened: u64,
+    unnamed: u64,
+    /// Whether anything was opened, moved or closed.
+    changed: bool,
+}
+
+/// 34000.
+pub fn missing_cursor(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
+}
+
+impl Cursors {
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.open.contains_key(name)
+    }
+
+    pub fn get(&self, name: &str) -> Result<&OpenCursor> {
+        self.open.get(name).ok_or_else(|| missing_cursor(name))
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Result<&mut OpenCursor> {
+        self.changed = true;
+        self.open.get_mut(name).ok_or_else(|| missing_cursor(name))
+    }
+
+    /// A name for a cursor that was given none.
+    pub fn invent_name(&mut self) -> String {
+        loop {
+            self.unnamed += 1;
+            let name = format!("<unnamed portal {}>", self.unnamed);
+            if !self.has(&name) {
+                return name;
+            }
+        }
+    }
+
+    pub fn open(&mut self, name: String, mut cursor: OpenCursor) {
+        self.changed = true;
+        self.opened += 1;
+        cursor.number = self.opened;
+        self.open.insert(name, cursor);
+    }
+
+    pub fn close(&mut self, name: &str) -> Result<()> {
+        self.changed = true;
+        self.open.remove(name).map(drop).ok_or_else(|| missing_cursor(name))
+    }
+
+    pub fn clear(&mut self) {
+        self.changed |= !self.open.is_empty();
+        self.open.clear();
+    }
+
+    /// The end of a transaction: only those WITH HOLD stay.
+    pub fn end_transaction(&mut self) {
+        if !self.open.is_empty() {
+            self.changed = true;
+            self.open.retain(|_, cursor| cursor.hold);
+        }
+    }
+
+    /// A point to go back to.
+    pub fn mark(&self) -> u64 {
+        self.opened
+    }
+
+    /// Closes what was opened since the mark.
+    pub fn rollback_to(&mut self, mark: u64) {
+        if self.opened > mark {
+            self.changed = true;
+            self.open.retain(|_, cursor| cursor.number <= mark);
+        }
+    }
+
+    /// The cursors, if anything has happened to them.
+    pub fn take_changed(&mut self) -> Option<Cursors> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        Some(std::mem::take(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_move_as_postgres_moves_them() {
+        let values = (0..5).map(Datum::Int4).collect();
+        let rows = CursorRows { values, width: 1, count: 5 };
+        let mut cursor = OpenCursor::new(Arc::from([]), rows, true);
+        let mut moved = |direction| cursor.advance(direction).unwrap();
+        assert_eq!(moved(FetchDirection::Forward(2)), [0, 1]);
+        assert_eq!(moved(FetchDirection::Forward(0)), [1]);
+        assert_eq!(moved(FetchDirection::Forward(i64::MAX)), [2, 3, 4]);
+        assert_eq!(moved(FetchDirection::Forward(1)), [] as [usize; 0]);
+        assert_eq!(moved(FetchDirection::Backward(2)), [4, 3]);
+        assert_eq!(moved(FetchDirection::Absolute(-1)), [4]);
+        assert_eq!(moved(FetchDirection::Absolute(1)), [0]);
+        assert_eq!(moved(FetchDirection::Relative(2)), [2]);
+        assert_eq!(moved(FetchDirection::Backward(i64::MAX)), [1, 0]);
+        cursor.backward = false;
+        cursor.position = 3;
+        assert!(cursor.advance(FetchDirection::Backward(1)).is_err());
+    }
+}

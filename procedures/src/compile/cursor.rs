@@ -1,0 +1,446 @@
+//! Cursors: OPEN, FETCH, MOVE, CLOSE, loops over cursors, and WHERE CURRENT OF.
+//!
+//! A cursor's query runs at OPEN ([`archipel_planner::native::cursor`]). Where the query reads
+//! one table row by row, the table's primary key stands behind the columns the query names, so
+//! that CURRENT OF is a condition on the key; it is left out of what FETCH answers.
+
+use std::sync::Arc;
+
+use archipel_planner::bind;
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
+use archipel_planner::native::{self, CompileEnv, RoutineLinker};
+use archipel_sql::ast::{FetchDirection, Statement as SqlAst};
+use archipel_sql::catalog::TableRef;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::parse_statement;
+use archipel_sql::types::{Oid, Type};
+use parking_lot::Mutex;
+use sqlparser::ast::{
+    BinaryOperator, Expr, FromTable, GroupByExpr, Ident, SelectItem, SetExpr, TableFactor, TableWithJoins,
+};
+
+use super::control::{Path, walk};
+use super::into::output_columns;
+use super::{Compiler, Environment};
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+/// Marks names no SQL can spell: the key of a cursor's row.
+pub(super) const HIDDEN: char = '\u{1}';
+
+/// Binds a cursor's query, the key of its table behind its columns where there is one.
+pub(super) struct BoundCursor {
+    pub bound: BoundStatement,
+    pub columns: Arc<[OutputColumn]>,
+    keyed_by: Option<Oid>,
+    /// FOR UPDATE and the like: such a cursor does not move backwards.
+    locks: bool,
+}
+
+impl BoundCursor {
+    pub fn of(
+        statement: &SqlAst,
+        environment: &Environment,
+        bind: &dyn Fn(&SqlAst) -> Result<BoundStatement>,
+    ) -> Result<BoundCursor> {
+        let locks = matches!(statement, SqlAst::Query(query) if !query.locks.is_empty());
+        if let Some((keyed, table, added)) = with_key(statement, environment)
+            && let Ok(bound) = bind(&keyed)
+        {
+            let columns = output_columns(&bound);
+            let columns = columns[..columns.len() - added].into();
+            return Ok(BoundCursor { bound, columns, keyed_by: Some(table), locks });
+        }
+        let bound = bind(statement)?;
+        if output_columns(&bound).is_empty() {
+            return Err(SqlError::new(
+                SqlState(*b"42P11"),
+                format!("cannot open {} query as cursor", statement.tag()),
+            ));
+        }
+        let columns = output_columns(&bound).into();
+        Ok(BoundCursor { bound, columns, keyed_by: None, locks })
+    }
+
+    pub fn compiled(self, compiled: native::CompiledStatement) -> CursorQuery {
+        CursorQuery { compiled, columns: self.columns, keyed_by: self.keyed_by, locks: self.locks }
+    }
+
+    fn named(&self) -> Vec<(String, Type)> {
+        self.columns.iter().map(|c| (c.name.clone(), c.ty)).collect()
+    }
+}
+
+/// A query over the rows of one table, with the table's primary key behind its columns. Where
+/// the key cannot stand there (beside an aggregate, say), it does not bind.
+fn with_key(statement: &SqlAst, environment: &Environment) -> Option<(SqlAst, Oid, usize)> {
+    let SqlAst::Query(query) = statement else { return None };
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let grouped = match &select.group_by {
+        GroupByExpr::Expressions(by, _) => !by.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let [from] = &select.from[..] else { return None };
+    if query.with.is_some() || select.distinct.is_some() || grouped || select.having.is_some() {
+        return None;
+    }
+    let (table, qualifier) = table_of(from, environment)?;
+    let key = table.primary_key.as_ref()?;
+    let mut keyed = query.clone();
+    if let SetExpr::Select(select) = &mut *keyed.body {
+        for column in &key.columns {
+            let name = Ident::with_quote('"', &table.columns[usize::from(*column)].name);
+            let path = Expr::CompoundIdentifier(vec![qualifier.clone(), name]);
+            select.projection.push(SelectItem::UnnamedExpr(path));
+        }
+    }
+    Some((SqlAst::Query(keyed), table.oid, key.columns.len()))
+}
+
+/// The one table of a FROM item, and the name its columns have there.
+fn table_of(from: &TableWithJoins, environment: &Environment) -> Option<(TableRef, Ident)> {
+    let TableFactor::Table { name, alias, args: None, .. } = &from.relation else { return None };
+    if !from.joins.is_empty() {
+        return None;
+    }
+    let parts = bind::name::object_name_parts(name).ok()?;
+    let (last, schema) = parts.split_last()?;
+    let schema = schema.last().map(String::as_str);
+    let table = environment.catalog.table(schema, last, &environment.search_path)?;
+    let qualifier = match alias {
+        Some(alias) => alias.name.clone(),
+        None => Ident::with_quote('"', last),
+    };
+    Some((table, qualifier))
+}
+
+/// How FETCH and MOVE go, once their count is known.
+fn fixed(direction: &Direction) -> Option<FetchDirection> {
+    Some(match direction {
+        Direction::Next => FetchDirection::Forward(1),
+        Direction::Prior => FetchDirection::Backward(1),
+        Direction::First => FetchDirection::Absolute(1),
+        Direction::Last => FetchDirection::Absolute(-1),
+        Direction::All { forward: true } => FetchDirection::Forward(i64::MAX),
+        Direction::All { forward: false } => FetchDirection::Backward(i64::MAX),
+        _ => return None,
+    })
+}
+
+impl Compiler<'_> {
+    /// The register of a cursor variable, and the variable's name.
+    fn cursor_place(&self, cursor: VariableId) -> CursorPlace {
+        let name = self.body.variables[cursor as usize].name.as_str().into();
+        CursorPlace { register: self.register_of(cursor), name }
+    }
+
+    fn bind_cursor(&self, query: &Fragment) -> Result<BoundCursor> {
+        let statement = parse_statement(&query.text)?;
+        BoundCursor::of(&statement, self.environment, &|statement| self.bind_ast(query, statement))
+    }
+
+    /// The arguments of a bound cursor: variables its query sees.
+    fn cursor_arguments(&mut self, site: Site, args: &[Fragment], declared: &[VariableId]) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        for (arg, variable) in args.iter().zip(declared) {
+            let result = (|| {
+                let target = Target { variable: *variable, path: Vec::new(), text: String::new() };
+                let (register, ty) = self.scalar_target(&target)?;
+                let bound = self.bind(arg, Some(ty))?;
+                let symbol = self.trace.symbol(&bound);
+                let value = self.plan_expression(&bound)?;
+                self.trace.set(register, symbol);
+                Ok(OperationKind::Assign { register, value })
+            })();
+            operations.push(self.or_fail(site, result));
+        }
+        operations
+    }
+
+    /// OPEN of a bound cursor.
+    fn open_bound(
+        &mut self,
+        site: Site,
+        cursor: VariableId,
+        args: &[Fragment],
+    ) -> Result<(OpenPlan, BoundColumns)> {
+        let Some(declared) = self.body.variables[cursor as usize].cursor.clone() else {
+            return Err(SqlError::internal("not a bound cursor"));
+        };
+        let arguments = self.cursor_arguments(site, args, &declared.args);
+        let bound = self.bind_cursor(&declared.query)?;
+        let columns = bound.named();
+        let compiled = self.plan(&bound.bound)?;
+        let plan = OpenPlan {
+            cursor: self.cursor_place(cursor),
+            arguments,
+            query: OpenedQuery::Static(Box::new(bound.compiled(compiled))),
+            scroll: declared.scroll,
+        };
+        Ok((plan, columns))
+    }
+
+    pub(super) fn open_cursor(
+        &mut self,
+        site: Site,
+        cursor: VariableId,
+        scroll: Option<bool>,
+        args: &[Fragment],
+        query: Option<&Fragment>,
+        dynamic: Option<&Dynamic>,
+    ) -> Result<OperationKind> {
+        let query = match (query, dynamic) {
+            (None, None) => {
+                let plan = self.open_bound(site, cursor, args)?.0;
+                self.trace.forget(plan.cursor.register, "a cursor");
+                return Ok(OperationKind::Open(Box::new(plan)));
+            }
+            (Some(query), _) => {
+                let bound = self.bind_cursor(query)?;
+                let compiled = self.plan(&bound.bound)?;
+                OpenedQuery::Static(Box::new(bound.compiled(compiled)))
+            }
+            (None, Some(dynamic)) => OpenedQuery::Dynamic(Box::new(self.dynamic_plan(dynamic, None, false)?)),
+        };
+        let cursor = self.cursor_place(cursor);
+        self.trace.forget(cursor.register, "a cursor");
+        Ok(OperationKind::Open(Box::new(OpenPlan { cursor, arguments: Vec::new(), query, scroll })))
+    }
+
+    /// The columns of a cursor, from what this routine opens it for; `None` if it is opened
+    /// elsewhere, or for queries of different structure.
+    fn cursor_columns(&self, cursor: VariableId) -> Option<BoundColumns> {
+        if let Some(declared) = &self.body.variables[cursor as usize].cursor {
+            return Some(self.bind_cursor(&declared.query).ok()?.named());
+        }
+        let mut found: Option<BoundColumns> = None;
+        let mut same = true;
+        let mut see = |statement: &Statement| {
+            let StatementKind::Open { cursor: opened, query, dynamic, .. } = &statement.kind else { return };
+            if *opened != cursor {
+                return;
+            }
+            let columns = match (query, dynamic) {
+                (Some(query), _) => self.bind_cursor(query).ok().map(|bound| bound.named()),
+                (None, Some(dynamic)) => self.constant_columns(dynamic),
+                _ => None,
+            };
+            same &= columns.is_some() && found.as_ref().is_none_or(|known| Some(known) == columns.as_ref());
+            found = columns;
+        };
+        let block = &self.body.block;
+        walk(&block.body, &mut see);
+        for handler in block.exceptions.iter().flat_map(|exceptions| &exceptions.handlers) {
+            walk(&handler.body, &mut see);
+        }
+        found.filter(|_| same)
+    }
+
+    pub(super) fn fetch(
+        &mut self,
+        cursor: VariableId,
+        direction: &Direction,
+        into: Option<&Into>,
+    ) -> Result<OperationKind> {
+        let direction = match (fixed(direction), direction) {
+            (Some(direction), _) => Movement::Fixed(direction),
+            (None, Direction::Absolute(count)) => {
+                Movement::Counted(FetchDirection::Absolute, self.expression(count, Some(Type::INT4))?)
+            }
+            (None, Direction::Relative(count)) => {
+                Movement::Counted(FetchDirection::Relative, self.expression(count, Some(Type::INT4))?)
+            }
+            (None, Direction::Count { forward: false, count }) => {
+                Movement::Counted(FetchDirection::Backward, self.expression(count, Some(Type::INT4))?)
+            }
+            (None, Direction::Count { count, .. }) => {
+                Movement::Counted(FetchDirection::Forward, self.expression(count, Some(Type::INT4))?)
+            }
+            (None, _) => return Err(SqlError::internal("a direction without a count")),
+        };
+        let into = match into {
+            None => None,
+            Some(into) => {
+                let record = into.targets.iter().find(|target| {
+                    target.path.is_empty() && self.storage[target.variable as usize].is_record()
+                });
+                let columns = match record {
+                    None => Vec::new(),
+                    Some(record) => self.cursor_columns(cursor).ok_or_else(|| {
+                        SqlError::unsupported(format_args!(
+                            "FETCH into \"{}\" from a cursor whose columns are not known here",
+                            record.text
+                        ))
+                    })?,
+                };
+                let (targets, types) = self.places(&into.targets, &columns)?;
+                for register in &targets.registers {
+                    self.trace.forget(*register, "fetched from a cursor");
+                }
+                let scratch: Vec<u32> = types.iter().map(|_| self.scratch()).collect();
+                for register in &scratch {
+                    self.trace.forget(*register, "fetched from a cursor");
+                }
+                let casts = Casts {
+                    environment: self.environment.clone(),
+                    linker: self.shared_linker(),
+                    types,
+                    scratch: scratch.clone(),
+                    kept: Mutex::new(Vec::new()),
+                };
+                Some(FetchInto { targets, scratch, casts: Arc::new(casts) })
+            }
+        };
+        self.found_unknown();
+        Ok(OperationKind::Fetch(Box::new(FetchPlan { cursor: self.cursor_place(cursor), direction, into })))
+    }
+
+    pub(super) fn close_cursor(&self, cursor: VariableId) -> OperationKind {
+        OperationKind::Close { cursor: self.cursor_place(cursor) }
+    }
+
+    /// FOR over a bound cursor.
+    pub(super) fn for_cursor(
+        &mut self,
+        site: Site,
+        label: &Option<String>,
+        record: VariableId,
+        cursor: VariableId,
+        args: &[Fragment],
+        body: &[Statement],
+    ) -> Result<Path> {
+        let target = Target { variable: record, path: Vec::new(), text: String::new() };
+        let prepared = self.open_bound(site, cursor, args).and_then(|(open, columns)| {
+            let (targets, _) = self.places(std::slice::from_ref(&target), &columns)?;
+            Ok((open, targets))
+        });
+        let (open, targets) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
+        };
+        let (number, operations) =
+            self.loop_over_rows(label, body, &targets.registers, "fetched from a cursor")?;
+        let kind = LoopKind::Cursor { open: Box::new(open), targets };
+        Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    /// `UPDATE … WHERE CURRENT OF` and DELETE: `statement` has TRUE in the condition's place.
+    /// The key of the cursor's row is read into registers first.
+    pub(super) fn current_of(
+        &mut self,
+        site: Site,
+        mut statement: SqlAst,
+        cursor: &str,
+        text: &Fragment,
+    ) -> Result<(SqlAst, Operation)> {
+        let changed = match &statement {
+            SqlAst::Update(update) => Some(&update.table),
+            SqlAst::Delete(delete) => match &delete.from {
+                FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables.first(),
+            },
+            _ => None,
+        };
+        let Some((table, qualifier)) = changed.and_then(|from| table_of(from, self.environment)) else {
+            return Err(SqlError::unsupported("WHERE CURRENT OF here"));
+        };
+        let Some(key) = &table.primary_key else {
+            return Err(SqlError::unsupported("WHERE CURRENT OF for a table without a primary key"));
+        };
+        let mut registers = Vec::new();
+        let mut condition: Option<Expr> = None;
+        for column in &key.columns {
+            let column = &table.columns[usize::from(*column)];
+            let register = self.scratch();
+            self.trace.forget(register, "the row of a cursor");
+            registers.push(register);
+            self.hidden.push(BoundExpr { kind: ExprKind::Variable(register), ty: column.ty });
+            let name = format!("{HIDDEN}{}", self.hidden.len() - 1);
+            let equal = Expr::BinaryOp {
+                left: Box::new(Expr::CompoundIdentifier(vec![
+                    qualifier.clone(),
+                    Ident::with_quote('"', &column.name),
+                ])),
+                op: BinaryOperator::Eq,
+                right: Box::new(Expr::Identifier(Ident::with_quote('"', name))),
+            };
+            condition = Some(match condition {
+                None => equal,
+                Some(before) => {
+                    Expr::BinaryOp { left: Box::new(before), op: BinaryOperator::And, right: Box::new(equal) }
+                }
+            });
+        }
+        match &mut statement {
+            SqlAst::Update(update) => update.selection = condition,
+            SqlAst::Delete(delete) => delete.selection = condition,
+            _ => {}
+        }
+        // A variable of that name holds the cursor's; otherwise it is the cursor's itself.
+        let named = self.body.names.find(text.names, &[cursor], &|_| false).map(|(id, _)| id);
+        let name = match named {
+            Some(id) => CursorName::In(self.cursor_place(id)),
+            None => CursorName::Is(cursor.into()),
+        };
+        let plan = CurrentOfPlan {
+            cursor: name,
+            table: table.oid,
+            table_name: table.name.as_str().into(),
+            registers,
+        };
+        Ok((statement, Operation { site, kind: OperationKind::CurrentOf(Box::new(plan)) }))
+    }
+
+    /// The value of a hidden name.
+    pub(super) fn hidden_value(&self, name: &str) -> Option<BoundExpr> {
+        self.hidden.get(name.strip_prefix(HIDDEN)?.parse::<usize>().ok()?).cloned()
+    }
+
+    /// A bound cursor's variable holds the cursor's name from the start.
+    pub(super) fn name_cursor(&mut self, id: VariableId, site: Site) -> Operation {
+        let name = Datum::text(self.body.variables[id as usize].name.as_str());
+        let register = self.register_of(id);
+        let kind = self
+            .plan_expression(&Self::constant(name, Type::REFCURSOR))
+            .map(|value| OperationKind::Assign { register, value });
+        self.or_fail(site, kind)
+    }
+}
+
+type BoundColumns = Vec<(String, Type)>;
+
+/// Casts from the columns a cursor turns out to have to the types of FETCH's targets.
+struct Casts {
+    environment: Environment,
+    linker: Arc<dyn RoutineLinker + Send + Sync>,
+    types: Vec<Type>,
+    scratch: Vec<u32>,
+    kept: Mutex<Vec<(Vec<Type>, CastList)>>,
+}
+
+impl FetchCasts for Casts {
+    fn of(&self, columns: &[OutputColumn]) -> Result<CastList> {
+        let from: Vec<Type> = columns.iter().map(|column| column.ty).collect();
+        if let Some((_, known)) = self.kept.lock().iter().find(|(types, _)| *types == from) {
+            return Ok(known.clone());
+        }
+        let env = CompileEnv {
+            tables: self.environment.tables.as_ref(),
+            catalog: &self.environment.catalog,
+            routines: self.linker.as_ref(),
+        };
+        let mut casts = Vec::new();
+        for ((from, to), register) in from.iter().zip(&self.types).zip(&self.scratch) {
+            if from.oid == to.oid && (to.typmod < 0 || to.typmod == from.typmod) {
+                casts.push(None);
+                continue;
+            }
+            let value = BoundExpr { kind: ExprKind::Variable(*register), ty: *from };
+            let cast = super::scope::cast(value, *to, &self.environment)?;
+            casts.push(Some(native::compile_expr(&cast, &env)?));
+        }
+        let casts: CastList = Arc::new(casts);
+        self.kept.lock().push((from, casts.clone()));
+        Ok(casts)
+    }
+}

@@ -1,0 +1,218 @@
+//! Cursors at run time: see [`archipel_planner::native::cursor`] for what they are.
+
+use archipel_planner::native::cursor::{CursorRows, OpenCursor};
+use archipel_planner::native::{ExecContext, ExecResult};
+use archipel_sql::ast::FetchDirection;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+
+use super::operation::*;
+use super::pause::{Resume, RowsLeft};
+use super::rows::{Gathered, Row, store_row};
+use super::{Flow, Invocation};
+
+/// The name a cursor variable holds.
+fn name_in(ctx: &ExecContext<'_, '_>, cursor: &CursorPlace) -> ExecResult<String> {
+    match &ctx.variables[cursor.register as usize] {
+        Datum::Text(name) => Ok(name.to_string()),
+        _ => Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            format!("cursor variable \"{}\" is null", cursor.name),
+        )
+        .into()),
+    }
+}
+
+impl Invocation<'_, '_> {
+    /// OPEN; answers the cursor's name.
+    pub(super) fn open_cursor(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &OpenPlan,
+        site: Site,
+    ) -> ExecResult<String> {
+        let given = match &ctx.variables[plan.cursor.register as usize] {
+            Datum::Text(name) => Some(name.to_string()),
+            _ => None,
+        };
+        if let Some(name) = given.as_ref().filter(|name| ctx.cursors.has(name)) {
+            let error =
+                SqlError::new(SqlState::DUPLICATE_CURSOR, format!("cursor \"{name}\" already in use"));
+            return Err(self.at(error.into(), site));
+        }
+        self.operations(ctx, &plan.arguments)?;
+        let mut rows = Gathered::default();
+        let dynamic;
+        let query = match &plan.query {
+            OpenedQuery::Static(query) => {
+                query.compiled.run(ctx, &mut rows).map_err(|e| self.at(e, site))?;
+                &**query
+            }
+            OpenedQuery::Dynamic(plan) => {
+                let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
+                dynamic = plan.binder.bind_cursor(&text).map_err(|e| self.at(e.into(), site))?;
+                let outer = std::mem::replace(&mut ctx.params, params);
+                let result = dynamic.compiled.run(ctx, &mut rows);
+                ctx.params = outer;
+                result.map_err(|e| self.at(e, site))?;
+                &*dynamic
+            }
+        };
+        let width = query.compiled.columns.len();
+        let rows = CursorRows { values: rows.values, width, count: rows.rows };
+        let backward = plan.scroll.unwrap_or(!query.locks);
+        let mut cursor = OpenCursor::new(query.columns.clone(), rows, backward);
+        cursor.keyed_by = query.keyed_by;
+        let name = given.unwrap_or_else(|| {
+            let name = ctx.cursors.invent_name();
+            ctx.variables[plan.cursor.register as usize] = Datum::text(name.as_str());
+            name
+        });
+        ctx.cursors.open(name.clone(), cursor);
+        Ok(name)
+    }
+
+    /// FETCH and MOVE.
+    pub(super) fn fetch(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &FetchPlan,
+        site: Site,
+    ) -> ExecResult<()> {
+        let name = name_in(ctx, &plan.cursor).map_err(|e| self.at(e, site))?;
+        ctx.cursors.get(&name).map_err(|e| self.at(e.into(), site))?;
+        let direction = match &plan.direction {
+            Movement::Fixed(direction) => *direction,
+            Movement::Counted(direction, count) => match count(ctx).map_err(|e| self.at(e, site))? {
+                Datum::Int4(count) => direction(i64::from(count)),
+                _ => {
+                    let error = SqlError::new(
+                        SqlState::NULL_VALUE_NOT_ALLOWED,
+                        "relative or absolute cursor position is null",
+                    );
+                    return Err(self.at(error.into(), site));
+                }
+            },
+        };
+        let moved = ctx.cursors.get_mut(&name).and_then(|cursor| {
+            let places = cursor.advance(direction)?;
+            let row = places.first().map(|at| cursor.rows.row(*at)[..cursor.columns.len()].to_vec());
+            Ok((places.len() as u64, row.unwrap_or_default(), cursor.columns.clone()))
+        });
+        let (count, row, columns) = moved.map_err(|e| self.at(e.into(), site))?;
+        if let Some(into) = &plan.into {
+            let casts = into.casts.of(&columns).map_err(|e| self.at(e.into(), site))?;
+            let mut values: Row = row.into_iter().collect();
+            for ((value, cast), scratch) in values.iter_mut().zip(casts.iter()).zip(&into.scratch) {
+                if let Some(cast) = cast {
+                    ctx.variables[*scratch as usize] = value.take();
+                    *value = cast(ctx).map_err(|e| self.at(e, site))?;
+                }
+            }
+            store_row(ctx, &into.targets, &mut values).map_err(|e| self.at(e, site))?;
+        }
+        self.set_found(ctx, count);
+        Ok(())
+    }
+
+    pub(super) fn close_cursor(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        cursor: &CursorPlace,
+        site: Site,
+    ) -> ExecResult<()> {
+        let name = name_in(ctx, cursor).map_err(|e| self.at(e, site))?;
+        ctx.cursors.close(&name).map_err(|e| self.at(e.into(), site))
+    }
+
+    /// FOR over a cursor: it is open while the loop runs, and stands on the loop's row. A
+    /// transaction that ends in the loop closes it; the loop goes on over its rows.
+    pub(super) fn over_cursor(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        looping: &Looping,
+        open: &OpenPlan,
+        targets: &Targets,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        if let Some(rows) = self.resumed_rows() {
+            return self.over_rows(ctx, looping, rows, targets, site);
+        }
+        let unnamed = ctx.variables[open.cursor.register as usize].is_null();
+        let name = self.open_cursor(ctx, open, site)?;
+        let mut rounds = 0;
+        let mut end = Flow::Next;
+        let mut budget = super::loops::Budget::default();
+        loop {
+            let next = ctx.cursors.get_mut(&name).and_then(|cursor| {
+                let places = cursor.advance(FetchDirection::Forward(1))?;
+                Ok(places.first().map(|at| (*at, cursor.rows.clone())))
+            });
+            let Some((at, rows)) = next.map_err(|e| self.at(e.into(), site))? else { break };
+            rounds += 1;
+            let mut row: Row = rows.row(at).iter().cloned().collect();
+            store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
+            let flow = self.operations(ctx, &looping.body)?;
+            match flow {
+                Flow::Next => {}
+                Flow::Continue(target) if target == looping.number => {}
+                Flow::Exit(target) if target == looping.number => break,
+                Flow::Pause(_) => {
+                    let values = rows.values.clone();
+                    let left = RowsLeft { values, width: rows.width, count: rows.count, at };
+                    self.places.push(Resume::Rows(Box::new(left)));
+                    return Ok(flow);
+                }
+                other => {
+                    end = other;
+                    break;
+                }
+            }
+            budget.round(ctx)?;
+        }
+        if ctx.cursors.has(&name) {
+            ctx.cursors.close(&name).map_err(|e| self.at(e.into(), site))?;
+        }
+        if unnamed {
+            ctx.variables[open.cursor.register as usize] = Datum::Null;
+        }
+        if rounds == 0 {
+            for register in &targets.registers {
+                ctx.variables[*register as usize] = Datum::Null;
+            }
+        }
+        self.loop_found(ctx, rounds);
+        Ok(end)
+    }
+
+    /// Reads the key of the row a cursor stands on.
+    pub(super) fn current_of(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &CurrentOfPlan,
+        site: Site,
+    ) -> ExecResult<()> {
+        let name = match &plan.cursor {
+            CursorName::Is(name) => name.to_string(),
+            CursorName::In(place) => name_in(ctx, place).map_err(|e| self.at(e, site))?,
+        };
+        let state = |message: String| SqlError::new(SqlState::INVALID_CURSOR_STATE, message);
+        let found = ctx.cursors.get(&name).and_then(|cursor| {
+            if cursor.keyed_by != Some(plan.table) {
+                return Err(state(format!(
+                    "cursor \"{name}\" is not a simply updatable scan of table \"{}\"",
+                    plan.table_name
+                )));
+            }
+            match cursor.current() {
+                Some(row) => Ok(row[cursor.columns.len()..].to_vec()),
+                None => Err(state(format!("cursor \"{name}\" is not positioned on a row"))),
+            }
+        });
+        let key = found.map_err(|e| self.at(e.into(), site))?;
+        for (register, value) in plan.registers.iter().zip(key) {
+            ctx.variables[*register as usize] = value;
+        }
+        Ok(())
+    }
+}
