@@ -11,6 +11,8 @@ use std::sync::{Arc, Weak};
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
+use archipel_planner::bind::coerce;
+use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
     Catalog, Language, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
@@ -28,6 +30,8 @@ use crate::trigger::{self, TriggerProgram, TriggerUse};
 /// One compiled routine and what it was compiled from.
 struct Entry {
     version: u64,
+    /// Of the arguments, and of the result: a polymorphic routine is compiled for each combination.
+    types: Vec<Oid>,
     catalog: Catalog,
     search_path: Arc<[String]>,
     program: Arc<Program>,
@@ -36,9 +40,41 @@ struct Entry {
 impl Entry {
     fn is_current(&self, routine: &Routine, environment: &Environment) -> bool {
         self.version == routine.version
+            && self.is_instance(routine)
             && self.catalog.same_as(&environment.catalog)
             && self.search_path == environment.search_path
     }
+
+    fn is_instance(&self, routine: &Routine) -> bool {
+        types_of(routine).eq(self.types.iter().copied())
+    }
+}
+
+fn types_of(routine: &Routine) -> impl Iterator<Item = Oid> + '_ {
+    routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid])
+}
+
+/// A polymorphic routine as PostgreSQL validates it where nobody has called it: for integers.
+fn for_integers(routine: &RoutineRef) -> RoutineRef {
+    if !is_polymorphic(routine) {
+        return routine.clone();
+    }
+    let mut concrete = (**routine).clone();
+    let tys = concrete.args.iter_mut().map(|arg| &mut arg.ty).chain([&mut concrete.result]);
+    for ty in tys {
+        match ty.oid {
+            Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY => {
+                ty.oid = archipel_sql::type_table::array_of(Oid::INT4).unwrap_or(ty.oid);
+            }
+            oid if coerce::is_polymorphic(oid) && oid != Oid::ANY => ty.oid = Oid::INT4,
+            _ => {}
+        }
+    }
+    Arc::new(concrete)
+}
+
+fn is_polymorphic(routine: &Routine) -> bool {
+    routine.args.iter().any(|arg| coerce::is_polymorphic(arg.ty.oid))
 }
 
 /// One trigger compiled for one event, and what it was compiled from.
@@ -62,6 +98,7 @@ type TriggerKey = (Oid, TriggerEvent, TriggerPart);
 enum UnderWay {
     Routine(Oid),
     Trigger(TriggerKey),
+    entries: RwLock<FxHashMap<Oid, Vec<Entry>>>,
 }
 
 impl Registry {
@@ -84,19 +121,25 @@ impl Registry {
         environment: &Environment,
         compiling: &[UnderWay],
     ) -> Result<Arc<Program>> {
-        if let Some(entry) = self.entries.read().get(&routine.oid)
-            && entry.is_current(routine, environment)
+        let environment = &environment.of(routine);
+        let routine = &for_integers(routine);
+        if let Some(entries) = self.entries.read().get(&routine.oid)
+            && let Some(entry) = entries.iter().find(|entry| entry.is_current(routine, environment))
         {
             return Ok(entry.program.clone());
         }
         let program = Arc::new(self.compile(routine, environment, compiling)?);
         let entry = Entry {
             version: routine.version,
+            types: types_of(routine).collect(),
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
             program: program.clone(),
         };
-        self.entries.write().insert(routine.oid, entry);
+        let mut entries = self.entries.write();
+        let kept = entries.entry(routine.oid).or_default();
+        kept.retain(|old| old.version == routine.version && !old.is_instance(routine));
+        kept.push(entry);
         Ok(program)
     }
 
@@ -131,6 +174,11 @@ impl Registry {
             return trigger::check_grammar(routine);
         }
         self.compile(routine, environment, &[]).map(drop)
+        if is_polymorphic(routine) && routine.language == Language::Sql {
+            // Its statements bind only for actual types.
+            return archipel_sql::parser::parse(&compile::statements_text(&routine.source)).map(drop);
+        }
+        self.compile(&for_integers(routine), &environment.of(routine), &[]).map(drop)
     }
 
     /// Compiles the condition of a trigger that is being created, and keeps nothing.
@@ -196,6 +244,7 @@ impl Registry {
             volatility: 'v',
             source: source.to_string(),
             distribution_arg: None,
+            traits: Default::default(),
             version: 0,
         });
         let linker = self.linker_within(environment, Vec::new());

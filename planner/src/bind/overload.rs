@@ -6,6 +6,8 @@ use super::resolve::{Choice, choose, type_list};
 use super::window::ranking_functions;
 use super::{Binder, Clause};
 use crate::bound::*;
+use std::sync::Arc;
+
 use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
@@ -93,6 +95,20 @@ struct Candidate {
     types: Vec<Oid>,
     variadic: bool,
     defaults: usize,
+}
+
+/// A routine with polymorphic parameters, as it is for these actual types: it is compiled for
+/// each combination.
+fn instance(routine: RoutineRef, declared: &[Oid], actual: &[Type], result: Type) -> Result<RoutineRef> {
+    if !routine.args.iter().any(|arg| is_polymorphic(arg.ty.oid)) {
+        return Ok(routine);
+    }
+    let mut concrete = (*routine).clone();
+    for arg in &mut concrete.args {
+        arg.ty = Type::of(resolve_polymorphic(declared, actual, arg.ty.oid)?.1);
+    }
+    concrete.result = result;
+    Ok(Arc::new(concrete))
 }
 
 /// Matches actual arguments to parameters; `None` if they cannot fit by number or name.
@@ -423,6 +439,7 @@ impl Binder<'_, '_> {
             },
             Callee::Routine(routine) => {
                 let result = Type { oid: result, typmod: routine.result.typmod };
+                let routine = instance(routine, &candidate.types, &actual, result)?;
                 Resolved::Routine { routine, args: filled, result }
             }
             Callee::Set(function) => {

@@ -68,6 +68,7 @@ fn routine(
         volatility: 'v',
         source: String::new(),
         distribution_arg: None,
+        traits: Default::default(),
         version: 1,
     }
 }

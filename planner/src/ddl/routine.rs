@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archipel_sql::ast::{
-    ArgumentDefinition, CreateRoutine, DropRoutine, Returns, RoutineBody, RoutineSignature, RoutineWord,
-    type_display_name,
+    ArgumentDefinition, CreateRoutine, DropRoutine, Returns, RoutineBody, RoutineClauses, RoutineSetting,
+    RoutineSignature, RoutineWord, Set, SetValue, type_display_name,
 };
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::{
@@ -14,6 +14,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::trigger;
+use archipel_sql::catalog::names::quote_identifier;
+
 use super::work::Work;
 
 /// PostgreSQL's FUNC_MAX_ARGS.
@@ -32,12 +34,6 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     let language = language(create)?;
     if create.window {
         return Err(SqlError::unsupported("a WINDOW function"));
-    }
-    if !create.settings.is_empty() {
-        return Err(SqlError::unsupported("CREATE FUNCTION … SET"));
-    }
-    if kind == RoutineKind::Procedure && create.strict {
-        return Err(invalid("invalid attribute in procedure definition"));
     }
     let args = arguments(&create.args, kind, work)?;
     let (result, returns_set) = result_type(create, kind, &args, work)?;
@@ -61,12 +57,14 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         args,
         result,
         returns_set,
-        strict: create.strict,
-        volatility: create.volatility,
+        strict: false,
+        volatility: 'v',
         source,
         distribution_arg: None,
+        traits: Default::default(),
         version: 1,
     };
+    apply_clauses(&mut routine, &create.clauses)?;
     let inputs = routine.input_types();
     match work.catalog.routine_in(&routine.schema, &routine.name, &inputs) {
         None => routine.oid = work.oids(1),
@@ -87,6 +85,61 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     work.plan.routines.push(routine.clone());
     work.put(Object::Routine(routine));
     Ok(())
+}
+
+/// What clauses of CREATE and ALTER say.
+pub(super) fn apply_clauses(routine: &mut Routine, clauses: &RoutineClauses) -> Result<()> {
+    if routine.kind == RoutineKind::Procedure && clauses.of_functions_only() {
+        return Err(invalid("invalid attribute in procedure definition"));
+    }
+    if clauses.rows.is_some() && !routine.returns_set {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "ROWS is not applicable when function does not return a set",
+        ));
+    }
+    routine.volatility = clauses.volatility.unwrap_or(routine.volatility);
+    routine.strict = clauses.strict.unwrap_or(routine.strict);
+    let traits = &mut routine.traits;
+    traits.security_definer = clauses.security_definer.unwrap_or(traits.security_definer);
+    traits.leakproof = clauses.leakproof.unwrap_or(traits.leakproof);
+    traits.parallel = clauses.parallel.unwrap_or(traits.parallel);
+    traits.cost = clauses.cost.or(traits.cost);
+    traits.rows = clauses.rows.or(traits.rows);
+    for setting in &clauses.settings {
+        let (name, value) = match setting {
+            RoutineSetting::ResetAll => {
+                traits.settings.clear();
+                continue;
+            }
+            RoutineSetting::Reset(name) => (name, None),
+            RoutineSetting::Set(set) => (&set.name, setting_text(set)?),
+        };
+        traits.settings.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        if let Some(value) = value {
+            traits.settings.push((name.to_lowercase(), value));
+        }
+    }
+    Ok(())
+}
+
+/// The value of a SET clause as pg_proc keeps it; `None` for DEFAULT.
+fn setting_text(set: &Set) -> Result<Option<String>> {
+    Ok(match &set.value {
+        SetValue::Default => None,
+        SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT")),
+        SetValue::List(items) if set.name.eq_ignore_ascii_case("search_path") => {
+            let items: Vec<String> = items.iter().map(|item| quote_identifier(item)).collect();
+            Some(items.join(", "))
+        }
+        SetValue::List(items) if items.len() > 1 && !set.name.eq_ignore_ascii_case("datestyle") => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("SET {} takes only one argument", set.name),
+            ));
+        }
+        SetValue::List(items) => Some(items.join(", ")),
+    })
 }
 
 fn language(create: &CreateRoutine) -> Result<Language> {

@@ -77,6 +77,14 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
             let mut changed = (*found).clone();
             match &rename.action {
                 RenameAction::OwnerTo(role) => return check_role(role, work),
+                RenameAction::Clauses(clauses) => {
+                    routine::apply_clauses(&mut changed, clauses)?;
+                    changed.version += 1;
+                    let changed = Arc::new(changed);
+                    work.plan.routines.push(changed.clone());
+                    work.put(Object::Routine(changed));
+                    return Ok(());
+                }
                 RenameAction::RenameTo(name) => changed.name = name.clone(),
                 RenameAction::SetSchema(schema) => {
                     check_target(schema, work)?;
@@ -104,6 +112,7 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
     let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
     let to = match action {
         RenameAction::OwnerTo(role) => return check_role(role, work),
+        RenameAction::Clauses(_) => return Err(SqlError::internal("clauses of a routine for a schema")),
         RenameAction::SetSchema(_) => return Err(SqlError::unsupported("ALTER SCHEMA … SET SCHEMA")),
         RenameAction::RenameTo(to) => to,
     };

@@ -44,6 +44,7 @@ use crate::plpgsql::parser::{self, Signature};
 use crate::run::operation::*;
 pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};
+pub(crate) use sql::statements_text;
 use storage::Storage;
 use trace::Trace;
 pub(crate) use trigger::{Condition, compile_condition, compile_trigger};
@@ -54,6 +55,20 @@ pub struct Environment {
     pub catalog: Catalog,
     pub tables: Arc<dyn TableSource + Send + Sync>,
     pub search_path: Arc<[String]>,
+}
+
+impl Environment {
+    /// What this routine is compiled against: its SET clauses may name a search path.
+    pub(crate) fn of(&self, routine: &RoutineRef) -> Environment {
+        let mut environment = self.clone();
+        for (name, value) in &routine.traits.settings {
+            if name == "search_path" {
+                environment.search_path =
+                    value.split(',').map(|name| name.trim().trim_matches('"').to_string()).collect();
+            }
+        }
+        environment
+    }
 }
 
 /// Compiles a routine of either language.

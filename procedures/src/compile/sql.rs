@@ -86,7 +86,7 @@ pub fn compile(
 }
 
 /// The text of the statements: `RETURN expression` and `BEGIN ATOMIC … END` included.
-fn statements_text(source: &str) -> String {
+pub(crate) fn statements_text(source: &str) -> String {
     let trimmed = source.trim();
     let word = trimmed.split_whitespace().next().unwrap_or_default();
     if word.eq_ignore_ascii_case("return") {

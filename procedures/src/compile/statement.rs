@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::ast::Statement as SqlAst;
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::element_of;
@@ -13,7 +14,7 @@ use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
 use super::{Compiler, unsupported};
 use crate::plpgsql::ast::*;
-use crate::plpgsql::current_of;
+use crate::plpgsql::{current_of, whole_row};
 use crate::run::operation::*;
 
 /// Whether control can reach the statement after.
@@ -345,7 +346,10 @@ impl Compiler<'_> {
                 result.map(|(before, kind)| OperationKind::Sequence(vec![before, Operation { site, kind }]));
             return Ok((self.or_fail(site, kind), true));
         }
-        let parsed = parse_statement(&text.text);
+        let parsed = match whole_row::expand(&text.text, &|name| self.field_names(name, text.names)) {
+            Some(expanded) => parse_statement(&expanded),
+            None => parse_statement(&text.text),
+        };
         let what = match &parsed {
             Ok(SqlAst::Call(_)) => "CALL",
             Ok(SqlAst::Do(_)) => "DO",
@@ -406,6 +410,19 @@ impl Compiler<'_> {
             statement: SqlStatement { compiled, text: context },
             into: Some(IntoPlan { strict: into.strict, modifies, targets }),
         })
+    }
+
+    /// The fields of a record variable as names in SQL.
+    fn field_names(&self, name: &str, names: NamesId) -> Option<Vec<String>> {
+        let is_record = |id: VariableId| self.storage[id as usize].is_record();
+        let (id, _) = self.body.names.find(names, &[name, "*"], &is_record)?;
+        let fields = self.storage[id as usize].fields()?;
+        Some(
+            fields
+                .iter()
+                .map(|f| format!("{}.{}", quote_identifier(name), quote_identifier(&f.name)))
+                .collect(),
+        )
     }
 
     /// FOUND is not known beforehand after a statement.

@@ -11,3 +11,4 @@ pub mod conditions;
 pub(crate) mod current_of;
 pub mod lexer;
 pub mod parser;
+pub(crate) mod whole_row;

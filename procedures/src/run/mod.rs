@@ -27,6 +27,7 @@ use std::ops::ControlFlow;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
 
 use crate::plpgsql::ast::Condition;
 use crate::plpgsql::conditions;
@@ -126,10 +127,20 @@ impl Program {
                 frame
             }
         };
+        let (functions, may_end) = (ctx.functions, ctx.may_end);
+        if !self.routine.traits.settings.is_empty()
+            && let Some(session) = functions.session.with_settings(&self.routine.traits.settings)?
+        {
+            ctx.functions = FunctionContext { session, ..functions };
+        }
+        // Settings of a call, and another's rights, hold for one transaction only.
+        ctx.may_end &= self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
         let outer = std::mem::replace(&mut ctx.variables, frame);
         ctx.depth += 1;
         let result = invocation.routine(ctx);
         ctx.depth -= 1;
+        ctx.functions = functions;
+        ctx.may_end = may_end;
         let frame = std::mem::replace(&mut ctx.variables, outer);
         Ok(result?.map(|commit| invocation.stop(commit, frame)))
     }

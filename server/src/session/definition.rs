@@ -208,6 +208,7 @@ impl Session {
         }
         let environment = Environment { catalog: after.clone(), ..self.environment() };
         for routine in &plan.routines {
+            self.settings.effective().with(&routine.traits.settings)?;
             self.server.routines.validate(routine, &environment).map_err(|error| source.place(error))?;
         }
         Ok(())

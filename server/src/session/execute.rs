@@ -65,6 +65,7 @@ impl Session {
             pending: Default::default(),
             pending_definitions: Default::default(),
             pending_repartitions: Default::default(),
+            with_settings: Default::default(),
         });
         self.host = Some(host.clone());
         host

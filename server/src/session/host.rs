@@ -4,7 +4,7 @@
 //! it submits, which may run on other threads. Effects on the session (`set_config`) are kept
 //! until the statement is over and take hold only if it succeeded.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
@@ -45,11 +45,21 @@ pub struct Host {
     pub settings: Arc<Effective>,
     pub catalog: Arc<CatalogState>,
     pub memory: Arc<Memory>,
-    pub pending: Mutex<Vec<PendingSetting>>,
+    pub pending: Arc<Mutex<Vec<PendingSetting>>>,
     /// Distribution functions the statement called, to be run as definitions after it.
-    pub pending_definitions: Mutex<Vec<DistributionCall>>,
+    pub pending_definitions: Arc<Mutex<Vec<DistributionCall>>>,
     /// Changes of partitions the statement asked for, likewise.
-    pub pending_repartitions: Mutex<Vec<Repartition>>,
+    pub pending_repartitions: Arc<Mutex<Vec<Repartition>>>,
+    /// This host as routines with SET clauses see it.
+    pub with_settings: OnceLock<Box<WithSettings>>,
+}
+
+/// A host with some settings changed, and the next such: a list that only grows, one entry for
+/// each combination of SET clauses that was called.
+pub struct WithSettings {
+    settings: Vec<(String, String)>,
+    host: Host,
+    next: OnceLock<Box<WithSettings>>,
 }
 
 impl Host {
@@ -91,6 +101,36 @@ impl SessionHost for Host {
             .find(|pending| pending.name.eq_ignore_ascii_case(name))
             .map(|pending| pending.value.clone())
             .or_else(|| self.settings.show(name))
+    }
+
+    fn with_settings(&self, settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
+        let mut place = &self.with_settings;
+        loop {
+            if let Some(known) = place.get() {
+                if known.settings == settings {
+                    return Ok(Some(&known.host));
+                }
+                place = &known.next;
+                continue;
+            }
+            let host = Host {
+                server: self.server.clone(),
+                entry: self.entry.clone(),
+                settings: Arc::new(self.settings.with(settings)?),
+                catalog: self.catalog.clone(),
+                memory: self.memory.clone(),
+                pending: self.pending.clone(),
+                pending_definitions: self.pending_definitions.clone(),
+                pending_repartitions: self.pending_repartitions.clone(),
+                with_settings: OnceLock::new(),
+            };
+            // Whoever was faster made the same or another; the list is looked through from here.
+            let _ = place.set(Box::new(WithSettings {
+                settings: settings.to_vec(),
+                host,
+                next: OnceLock::new(),
+            }));
+        }
     }
 
     fn random(&self) -> f64 {

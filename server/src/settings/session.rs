@@ -135,6 +135,21 @@ impl Effective {
         effective
     }
 
+    /// These settings with some changed, as SET would change them.
+    pub fn with(&self, changes: &[(String, String)]) -> Result<Effective> {
+        let mut values = self.values.clone();
+        let mut custom = self.custom.clone();
+        for (name, text) in changes {
+            match known_setting(name, |_| true)? {
+                Some(id) => values[id.0] = canonical(id, text)?,
+                None => {
+                    custom.insert(name.to_ascii_lowercase(), text.clone());
+                }
+            }
+        }
+        Ok(Effective::new(values, custom, self.temporary_schema.clone()))
+    }
+
     fn decode(&mut self) {
         let path = split_identifiers(&self.text("search_path")).unwrap_or_default();
         let user = self.text("session_authorization");
@@ -238,6 +253,33 @@ pub fn defaults() -> Vec<Value> {
         setting.kind.parse(setting.name, setting.default).unwrap_or(Value::Integer(0))
     };
     SETTINGS.iter().map(parse).collect()
+}
+
+/// The setting of that name; `None` for a custom one. One that cannot change must not.
+fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Option<SettingId>> {
+    match find(name) {
+        Some(id) => {
+            let setting = id.setting();
+            if setting.context != Context::User && changes(id) {
+                let message = match setting.context {
+                    Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
+                    _ => format!(
+                        "parameter \"{}\" cannot be changed without restarting the server",
+                        setting.name
+                    ),
+                };
+                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+            }
+            Ok(Some(id))
+        }
+        None if name.contains('.') && !name.starts_with("archipel.") && !name.starts_with("plpgsql.") => {
+            Ok(None)
+        }
+        None => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+    }
 }
 
 fn canonical(id: SettingId, text: &str) -> Result<Value> {
@@ -348,34 +390,16 @@ impl SessionSettings {
 
     /// SET (or SET LOCAL) `name` to `text`, or to its reset value.
     pub fn set(&mut self, name: &str, text: Option<&str>, local: bool) -> Result<()> {
-        let (name, value) = match find(name) {
+        let changes = |id: SettingId| text.is_some_and(|text| !self.same(id, text));
+        let (name, value) = match known_setting(name, changes)? {
             Some(id) => {
-                let setting = id.setting();
-                if setting.context != Context::User && text.is_some_and(|text| !self.same(id, text)) {
-                    let message = match setting.context {
-                        Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
-                        _ => format!(
-                            "parameter \"{}\" cannot be changed without restarting the server",
-                            setting.name
-                        ),
-                    };
-                    return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
-                }
                 let value = match text {
                     Some(text) => canonical(id, text)?,
                     None => self.reset[id.0].clone(),
                 };
                 (Name::Known(id), Some(value))
             }
-            None if name.contains('.') && !name.starts_with("archipel.") && !name.starts_with("plpgsql.") => {
-                (Name::Custom(name.to_ascii_lowercase()), text.map(|text| Value::Text(text.to_owned())))
-            }
-            None => {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("unrecognized configuration parameter \"{name}\""),
-                ));
-            }
+            None => (Name::Custom(name.to_ascii_lowercase()), text.map(|text| Value::Text(text.to_owned()))),
         };
         self.undo.push(Undo {
             session: self.session_value(&name),

@@ -409,16 +409,43 @@ pub struct CreateRoutine {
     /// Folded; "sql" when absent and the body is not quoted.
     pub language: Option<String>,
     pub body: RoutineBody,
-    /// 'i', 's' or 'v'.
-    pub volatility: char,
-    pub strict: bool,
-    pub security_definer: bool,
-    pub leakproof: bool,
     pub window: bool,
+    pub clauses: RoutineClauses,
+}
+
+/// Clauses that CREATE and ALTER have in common; `None` where one is not written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoutineClauses {
+    /// 'i', 's' or 'v'.
+    pub volatility: Option<char>,
+    pub strict: Option<bool>,
+    pub security_definer: Option<bool>,
+    pub leakproof: Option<bool>,
+    /// 'u', 'r' or 's'.
+    pub parallel: Option<char>,
     pub cost: Option<f64>,
     pub rows: Option<f64>,
-    /// SET name TO value clauses.
-    pub settings: Vec<super::Set>,
+    /// SET and RESET clauses, in order.
+    pub settings: Vec<RoutineSetting>,
+}
+
+impl RoutineClauses {
+    /// Whether one of those is there that procedures do not have.
+    pub fn of_functions_only(&self) -> bool {
+        self.volatility.is_some()
+            || self.strict.is_some()
+            || self.leakproof.is_some()
+            || self.parallel.is_some()
+            || self.cost.is_some()
+            || self.rows.is_some()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoutineSetting {
+    Set(super::Set),
+    Reset(String),
+    ResetAll,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -512,8 +539,10 @@ pub struct Rename {
     pub action: RenameAction,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RenameAction {
+    /// Routines: volatility, STRICT, SET and the like.
+    Clauses(Box<RoutineClauses>),
     RenameTo(String),
     SetSchema(String),
     OwnerTo(String),

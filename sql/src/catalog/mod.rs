@@ -363,7 +363,36 @@ pub struct Routine {
     pub source: String,
     /// Set by `create_distributed_function`: the argument that routes calls.
     pub distribution_arg: Option<u16>,
+    #[serde(default)]
+    pub traits: RoutineTraits,
     pub version: u64,
+}
+
+/// What a routine's declaration says besides its type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoutineTraits {
+    pub security_definer: bool,
+    pub leakproof: bool,
+    /// 'u', 'r' or 's'.
+    pub parallel: char,
+    /// `None`: the default.
+    pub cost: Option<f64>,
+    pub rows: Option<f64>,
+    /// SET clauses: settings and their values while it runs.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for RoutineTraits {
+    fn default() -> RoutineTraits {
+        RoutineTraits {
+            security_definer: false,
+            leakproof: false,
+            parallel: 'u',
+            cost: None,
+            rows: None,
+            settings: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

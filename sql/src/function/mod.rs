@@ -113,6 +113,10 @@ pub trait SessionHost: Sync {
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
+    /// This session with other values of some settings: what a routine with SET clauses sees.
+    fn with_settings(&self, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
+        Ok(None)
+    }
     /// A random number in [0, 1), deterministic under the simulator.
     fn random(&self) -> f64 {
         0.0

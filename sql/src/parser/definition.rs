@@ -178,6 +178,8 @@ impl Cursor<'_> {
             RenameAction::OwnerTo(self.label()?)
         } else if self.at_end() || !matches!(self.peek(), Token::Word(_)) {
             return Err(self.unexpected());
+        } else if matches!(object, RenamedObject::Routine(..)) && !self.at("depends") && !self.at("no") {
+            RenameAction::Clauses(Box::new(self.altered_clauses()?))
         } else {
             return Ok(self.refuse(what));
         };

@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     ArgumentDefinition, Call, CallArgument, CreateRoutine, Do, DropRoutine, Returns, RoutineBody,
-    RoutineSignature, RoutineWord, Statement,
+    RoutineClauses, RoutineSetting, RoutineSignature, RoutineWord, Statement,
 };
 use crate::catalog::ArgMode;
 use crate::error::{Result, SqlError, SqlState};
@@ -28,14 +28,8 @@ impl Cursor<'_> {
             returns: None,
             language: None,
             body: RoutineBody::Inline(String::new()),
-            volatility: 'v',
-            strict: false,
-            security_definer: false,
-            leakproof: false,
             window: false,
-            cost: None,
-            rows: None,
-            settings: Vec::new(),
+            clauses: RoutineClauses::default(),
         };
         if kind == RoutineWord::Function && self.take("returns") {
             routine.returns = Some(self.returns(&mut routine.args)?);
@@ -116,47 +110,83 @@ impl Cursor<'_> {
                 }
                 *body = Some(self.atomic_body()?);
             }
-            "immutable" | "stable" | "volatile" => {
-                routine.volatility = self.word_at(0).chars().next().unwrap_or('v');
-                self.skip(1);
-            }
-            "strict" => {
-                self.skip(1);
-                routine.strict = true;
-            }
-            "returns" if self.take_words(&["returns", "null", "on", "null", "input"]) => {
-                routine.strict = true
-            }
-            "called" if self.take_words(&["called", "on", "null", "input"]) => routine.strict = false,
-            "leakproof" => {
-                self.skip(1);
-                routine.leakproof = true;
-            }
-            "not" if self.take_words(&["not", "leakproof"]) => routine.leakproof = false,
             "window" => {
                 self.skip(1);
                 routine.window = true;
             }
+            "transform" => return Err(SqlError::unsupported("TRANSFORM")),
+            _ => return self.common_clause(&mut routine.clauses),
+        }
+        Ok(())
+    }
+
+    /// A clause that CREATE and ALTER have in common.
+    fn common_clause(&mut self, clauses: &mut RoutineClauses) -> Result<()> {
+        fn once<T>(slot: &mut Option<T>, value: T) -> Result<()> {
+            match slot.replace(value) {
+                None => Ok(()),
+                Some(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")),
+            }
+        }
+        match self.word_at(0).as_str() {
+            word @ ("immutable" | "stable" | "volatile") => {
+                once(&mut clauses.volatility, word.chars().next().unwrap_or('v'))?;
+                self.skip(1);
+            }
+            "strict" => {
+                self.skip(1);
+                once(&mut clauses.strict, true)?;
+            }
+            "returns" if self.take_words(&["returns", "null", "on", "null", "input"]) => {
+                once(&mut clauses.strict, true)?;
+            }
+            "called" if self.take_words(&["called", "on", "null", "input"]) => {
+                once(&mut clauses.strict, false)?;
+            }
+            "leakproof" => {
+                self.skip(1);
+                once(&mut clauses.leakproof, true)?;
+            }
+            "not" if self.take_words(&["not", "leakproof"]) => once(&mut clauses.leakproof, false)?,
             "external" | "security" => {
                 self.take("external");
                 self.expect("security")?;
-                if self.take("definer") {
-                    routine.security_definer = true;
-                } else {
+                let definer = self.take("definer");
+                if !definer {
                     self.expect("invoker")?;
                 }
+                once(&mut clauses.security_definer, definer)?;
             }
             "cost" => {
                 self.skip(1);
-                routine.cost = Some(self.number()?);
+                let cost = self.number()?;
+                if cost <= 0.0 {
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "COST must be positive"));
+                }
+                once(&mut clauses.cost, cost)?;
             }
             "rows" => {
                 self.skip(1);
-                routine.rows = Some(self.number()?);
+                let rows = self.number()?;
+                if rows <= 0.0 {
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "ROWS must be positive"));
+                }
+                once(&mut clauses.rows, rows)?;
             }
             "parallel" => {
                 self.skip(1);
-                self.label()?;
+                let parallel = match self.label()?.as_str() {
+                    "safe" => 's',
+                    "restricted" => 'r',
+                    "unsafe" => 'u',
+                    _ => {
+                        return Err(SqlError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "parameter \"parallel\" must be SAFE, RESTRICTED, or UNSAFE",
+                        ));
+                    }
+                };
+                once(&mut clauses.parallel, parallel)?;
             }
             "support" => {
                 self.skip(1);
@@ -165,12 +195,32 @@ impl Cursor<'_> {
             "set" => {
                 self.skip(1);
                 let set = self.set_clause(false)?;
-                routine.settings.push(set);
+                clauses.settings.push(RoutineSetting::Set(set));
             }
-            "transform" => return Err(SqlError::unsupported("TRANSFORM")),
+            "reset" => {
+                self.skip(1);
+                let setting = if self.take("all") {
+                    RoutineSetting::ResetAll
+                } else {
+                    RoutineSetting::Reset(self.setting_name()?)
+                };
+                clauses.settings.push(setting);
+            }
             _ => return Err(self.unexpected()),
         }
         Ok(())
+    }
+
+    /// What follows the signature in ALTER FUNCTION, but for RENAME, OWNER and SET SCHEMA.
+    pub(super) fn altered_clauses(&mut self) -> Result<RoutineClauses> {
+        let mut clauses = RoutineClauses::default();
+        loop {
+            self.common_clause(&mut clauses)?;
+            self.take("restrict");
+            if self.at_end() {
+                return Ok(clauses);
+            }
+        }
     }
 
     pub(super) fn number(&mut self) -> Result<f64> {

@@ -86,7 +86,8 @@ fn routines_in_any_order_of_clauses() {
                 parallel safe as $body$ begin end $body$";
     let Statement::CreateRoutine(f) = one(text) else { panic!() };
     assert_eq!((f.name.schema.as_deref(), f.name.name.as_str(), f.or_replace), (Some("s"), "f", true));
-    assert_eq!((f.language.as_deref(), f.volatility, f.strict), (Some("plpgsql"), 'i', true));
+    assert_eq!(f.language.as_deref(), Some("plpgsql"));
+    assert_eq!((f.clauses.volatility, f.clauses.strict), (Some('i'), Some(true)));
     assert_eq!(f.args.len(), 3);
     assert_eq!(f.args[1].default.as_ref().unwrap().text, "'x'");
     let RoutineBody::Text { text: body, offset: Some(offset) } = &f.body else { panic!() };

@@ -204,11 +204,37 @@ pub fn function_definition(catalog: &Catalog, routine: &Routine) -> String {
         's' => traits.push("STABLE"),
         _ => {}
     }
+    match routine.traits.parallel {
+        's' => traits.push("PARALLEL SAFE"),
+        'r' => traits.push("PARALLEL RESTRICTED"),
+        _ => {}
+    }
     if routine.strict {
         traits.push("STRICT");
     }
+    if routine.traits.security_definer {
+        traits.push("SECURITY DEFINER");
+    }
+    if routine.traits.leakproof {
+        traits.push("LEAKPROOF");
+    }
+    let cost = routine.traits.cost.filter(|cost| *cost != 100.0).map(|cost| format!("COST {cost}"));
+    let rows = routine.traits.rows.filter(|rows| *rows != 1000.0).map(|rows| format!("ROWS {rows}"));
+    traits.extend(cost.as_deref());
+    traits.extend(rows.as_deref());
     if !traits.is_empty() {
         out.push_str(&format!(" {}\n", traits.join(" ")));
+    }
+    for (name, value) in &routine.traits.settings {
+        let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let value = match name.as_str() {
+            // A list of names, each a constant of its own.
+            "search_path" => {
+                value.split(", ").map(|item| literal(item.trim_matches('"'))).collect::<Vec<_>>().join(", ")
+            }
+            _ => literal(value),
+        };
+        out.push_str(&format!(" SET {} TO {value}\n", quote_identifier(name)));
     }
     // A dollar quote that the body does not contain.
     let mut tag = kind.to_ascii_lowercase();

@@ -167,6 +167,7 @@ mod tests {
             volatility: 'v',
             source: "BEGIN END".into(),
             distribution_arg: None,
+            traits: Default::default(),
             version: 1,
         };
         let catalog = Catalog::initial(tables()).apply(&[

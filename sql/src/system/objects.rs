@@ -219,6 +219,13 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
     } else {
         Datum::Null
     };
+    let config = match &routine.traits.settings[..] {
+        [] => Datum::Null,
+        settings => {
+            let items = settings.iter().map(|(name, value)| text(format!("{name}={value}"))).collect();
+            array(Oid::TEXT, items)
+        }
+    };
     let variadic = routine
         .args
         .iter()
@@ -237,14 +244,24 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
                 Language::Sql => SQL,
             }),
         ),
-        ("procost", Datum::Float4(100.0)),
-        ("prorows", Datum::Float4(if routine.returns_set { 1000.0 } else { 0.0 })),
+        ("procost", Datum::Float4(routine.traits.cost.unwrap_or(100.0) as f32)),
+        (
+            "prorows",
+            Datum::Float4(if routine.returns_set {
+                routine.traits.rows.unwrap_or(1000.0) as f32
+            } else {
+                0.0
+            }),
+        ),
+        ("prosecdef", Datum::Bool(routine.traits.security_definer)),
+        ("proleakproof", Datum::Bool(routine.traits.leakproof)),
+        ("proconfig", config),
         ("provariadic", Datum::Oid(variadic)),
         ("prokind", text(if routine.kind == RoutineKind::Procedure { "p" } else { "f" })),
         ("proisstrict", Datum::Bool(routine.strict)),
         ("proretset", Datum::Bool(routine.returns_set)),
         ("provolatile", text(routine.volatility.encode_utf8(&mut [0; 4]))),
-        ("proparallel", text("u")),
+        ("proparallel", text(routine.traits.parallel.encode_utf8(&mut [0; 4]))),
         ("pronargs", Datum::Int2(inputs.len() as i16)),
         (
             "pronargdefaults",

@@ -1,7 +1,7 @@
 //! SQL inside a body: where it ends, what was taken out of it, what is assigned from it.
 
 use super::*;
-use crate::plpgsql::current_of;
+use crate::plpgsql::{current_of, whole_row};
 
 impl Parser<'_> {
     /// The text from token `first` up to, not including, token `end`.
@@ -87,6 +87,8 @@ impl Parser<'_> {
     /// Whether the text is a statement by SQL's grammar.
     pub(super) fn check_statement(&self, fragment: &Fragment) -> Result<()> {
         let text = current_of::split(&fragment.text).map_or_else(|| fragment.text.clone(), |(text, _)| text);
+        let known = |name: &str| self.find_variable(&[name]).map(|_| vec![name.to_string()]);
+        let text = whole_row::expand(&text, &known).unwrap_or(text);
         sql::parse_statement(&text).map(drop).map_err(|error| self.moved(error, fragment))
     }
 
