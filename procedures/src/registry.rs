@@ -23,6 +23,7 @@ use archipel_sql::types::{Oid, Type};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
+use crate::compile::shape::Shapes;
 use crate::compile::{self, Environment};
 use crate::run::operation::Program;
 use crate::trigger::{self, TriggerProgram, TriggerUse};
@@ -32,6 +33,8 @@ struct Entry {
     version: u64,
     /// Of the arguments, and of the result: a polymorphic routine is compiled for each combination.
     types: Vec<Oid>,
+    /// What was known of rows.
+    generation: u64,
     catalog: Catalog,
     search_path: Arc<[String]>,
     program: Arc<Program>,
@@ -43,6 +46,7 @@ impl Entry {
             && self.is_instance(routine)
             && self.catalog.same_as(&environment.catalog)
             && self.search_path == environment.search_path
+            && self.generation == environment.shapes.generation()
     }
 
     fn is_instance(&self, routine: &Routine) -> bool {
@@ -99,6 +103,8 @@ enum UnderWay {
     Routine(Oid),
     Trigger(TriggerKey),
     entries: RwLock<FxHashMap<Oid, Vec<Entry>>>,
+    /// What is known of rows that only runs can know.
+    shapes: Arc<Shapes>,
 }
 
 impl Registry {
@@ -121,8 +127,9 @@ impl Registry {
         environment: &Environment,
         compiling: &[UnderWay],
     ) -> Result<Arc<Program>> {
-        let environment = &environment.of(routine);
+        let environment = &Environment { shapes: self.shapes.clone(), ..environment.of(routine) };
         let routine = &for_integers(routine);
+        let generation = self.shapes.generation();
         if let Some(entries) = self.entries.read().get(&routine.oid)
             && let Some(entry) = entries.iter().find(|entry| entry.is_current(routine, environment))
         {
@@ -132,6 +139,7 @@ impl Registry {
         let entry = Entry {
             version: routine.version,
             types: types_of(routine).collect(),
+            generation,
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
             program: program.clone(),
@@ -247,6 +255,7 @@ impl Registry {
             traits: Default::default(),
             version: 0,
         });
+        let environment = &Environment { shapes: self.shapes.clone(), ..environment.clone() };
         let linker = self.linker_within(environment, Vec::new());
         compile::compile_block(source, &routine, environment, &linker).map(Arc::new)
     }

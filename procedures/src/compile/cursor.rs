@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archipel_planner::bind;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
-use archipel_planner::native::{self, CompileEnv, RoutineLinker};
+use archipel_planner::native::{self, CompileEnv, ExecResult, RoutineLinker};
 use archipel_sql::ast::{FetchDirection, Statement as SqlAst};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
@@ -22,9 +22,12 @@ use sqlparser::ast::{
 
 use super::control::{Path, walk};
 use super::into::output_columns;
-use super::{Compiler, Environment};
+use super::{Compiler, Environment, shape};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
+
+/// Tells places of FETCH from those of EXECUTE.
+const FETCHES: u64 = 1 << 63;
 
 /// Marks names no SQL can spell: the key of a cursor's row.
 pub(super) const HIDDEN: char = '\u{1}';
@@ -239,6 +242,7 @@ impl Compiler<'_> {
 
     pub(super) fn fetch(
         &mut self,
+        line: u32,
         cursor: VariableId,
         direction: &Direction,
         into: Option<&Into>,
@@ -262,18 +266,21 @@ impl Compiler<'_> {
         let into = match into {
             None => None,
             Some(into) => {
-                let record = into.targets.iter().find(|target| {
+                let mut found = None;
+                let mut columns = Vec::new();
+                if into.targets.iter().any(|target| {
                     target.path.is_empty() && self.storage[target.variable as usize].is_record()
-                });
-                let columns = match record {
-                    None => Vec::new(),
-                    Some(record) => self.cursor_columns(cursor).ok_or_else(|| {
-                        SqlError::unsupported(format_args!(
-                            "FETCH into \"{}\" from a cursor whose columns are not known here",
-                            record.text
-                        ))
-                    })?,
-                };
+                }) {
+                    columns = self.cursor_columns(cursor).unwrap_or_else(|| {
+                        let place = shape::Place::new(
+                            self.routine,
+                            FETCHES | u64::from(line) << 16 | u64::from(cursor),
+                        );
+                        let known = self.environment.shapes.get(place);
+                        found = self.takes_record(&into.targets).then(|| (place, known.clone()));
+                        known.unwrap_or_default()
+                    });
+                }
                 let (targets, types) = self.places(&into.targets, &columns)?;
                 for register in &targets.registers {
                     self.trace.forget(*register, "fetched from a cursor");
@@ -287,6 +294,7 @@ impl Compiler<'_> {
                     linker: self.shared_linker(),
                     types,
                     scratch: scratch.clone(),
+                    found,
                     kept: Mutex::new(Vec::new()),
                 };
                 Some(FetchInto { targets, scratch, casts: Arc::new(casts) })
@@ -415,11 +423,16 @@ struct Casts {
     linker: Arc<dyn RoutineLinker + Send + Sync>,
     types: Vec<Type>,
     scratch: Vec<u32>,
+    /// Where a record takes the structure of rows that show at run time.
+    found: Option<(shape::Place, Option<shape::Columns>)>,
     kept: Mutex<Vec<(Vec<Type>, CastList)>>,
 }
 
 impl FetchCasts for Casts {
-    fn of(&self, columns: &[OutputColumn]) -> Result<CastList> {
+    fn of(&self, columns: &[OutputColumn]) -> ExecResult<CastList> {
+        if let Some((place, compiled)) = &self.found {
+            self.environment.shapes.check(*place, compiled.as_ref(), columns)?;
+        }
         let from: Vec<Type> = columns.iter().map(|column| column.ty).collect();
         if let Some((_, known)) = self.kept.lock().iter().find(|(types, _)| *types == from) {
             return Ok(known.clone());

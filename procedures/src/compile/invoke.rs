@@ -6,7 +6,7 @@ use archipel_engine::cell::ColumnKind;
 use archipel_engine::schema::KeyColumn;
 use archipel_planner::bind;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
-use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker};
+use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_planner::row::Codec;
 use archipel_sql::ast::{self, Statement as SqlAst};
@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::cursor::BoundCursor;
 use super::into::{cast_columns, output_columns};
 use super::storage::Storage;
-use super::{Columns, Compiler, Environment, bind_env, no_session, trace};
+use super::{Columns, Compiler, Environment, bind_env, no_session, shape, trace};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 
@@ -141,10 +141,21 @@ impl Compiler<'_> {
             using.push(self.plan_expression(&bound)?);
         }
         let mut wanted = None;
+        let mut found = None;
         let into = match into {
             None => None,
             Some(into) => {
-                let columns = self.dynamic_columns(&bound_text, &types, &into.targets)?;
+                let takes_record = self.takes_record(&into.targets);
+                let columns = match takes_record {
+                    false => Vec::new(),
+                    true => match self.dynamic_columns(&bound_text, &types, query.text.start as u64)? {
+                        (columns, None) => columns.unwrap_or_default(),
+                        (columns, Some(place)) => {
+                            found = Some((place, columns.clone()));
+                            columns.unwrap_or_default()
+                        }
+                    },
+                };
                 let (targets, types) = self.places(&into.targets, &columns)?;
                 for register in &targets.registers {
                     self.trace.forget(*register, "read by dynamic SQL");
@@ -163,25 +174,32 @@ impl Compiler<'_> {
             types,
             wanted,
             result,
+            found,
             kept: Mutex::new(FxHashMap::default()),
         });
         Ok(DynamicPlan { text, using, into, returns, binder })
     }
 
-    /// A record needs the structure of the rows now, which a constant text tells.
+    /// Whether one of the targets is a variable that takes the structure of the rows.
+    pub(super) fn takes_record(&self, targets: &[Target]) -> bool {
+        targets.iter().any(|target| {
+            target.path.is_empty() && matches!(self.storage[target.variable as usize], Storage::Record { .. })
+        })
+    }
+
+    /// A record needs the structure of the rows now. A constant text tells it; otherwise it is
+    /// what earlier runs have found at this place, if any has come here.
     fn dynamic_columns(
         &self,
         text: &BoundExpr,
         types: &[Type],
-        targets: &[Target],
-    ) -> Result<Vec<(String, Type)>> {
-        let record = targets.iter().any(|target| {
-            target.path.is_empty() && matches!(self.storage[target.variable as usize], Storage::Record { .. })
-        });
-        if !record {
-            return Ok(Vec::new());
+        at: u64,
+    ) -> Result<(Option<shape::Columns>, Option<shape::Place>)> {
+        if matches!(text.kind, ExprKind::Const(Datum::Text(_))) {
+            return Ok((Some(self.text_columns(text, types)?), None));
         }
-        self.text_columns(text, types)
+        let place = shape::Place::new(self.routine, at);
+        Ok((self.environment.shapes.get(place), Some(place)))
     }
 
     /// The columns of an EXECUTE whose text is a constant.
@@ -234,21 +252,29 @@ struct TextBinder {
     types: Vec<Type>,
     wanted: Option<Vec<Type>>,
     result: Option<Columns>,
+    /// Where the structure of the rows shows at run time: the place, and what was compiled for.
+    found: Option<(shape::Place, Option<shape::Columns>)>,
     kept: Mutex<FxHashMap<String, Arc<CompiledStatement>>>,
 }
 
 impl DynamicBinder for TextBinder {
-    fn bind(&self, text: &str) -> Result<Arc<CompiledStatement>> {
+    fn bind(&self, text: &str) -> ExecResult<Arc<CompiledStatement>> {
         if let Some(known) = self.kept.lock().get(text) {
             return Ok(known.clone());
         }
         let mut bound = bind_text(&self.environment, text, &self.types)?;
+        if let Some((place, compiled)) = &self.found
+            && !output_columns(&bound).is_empty()
+        {
+            self.environment.shapes.check(*place, compiled.as_ref(), output_columns(&bound))?;
+        }
         if let Some(wanted) = &self.wanted {
             if output_columns(&bound).is_empty() {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,
                     "INTO used with a command that cannot return data",
-                ));
+                )
+                .into());
             }
             cast_columns(&mut bound, wanted, &self.environment)?;
         }

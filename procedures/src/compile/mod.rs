@@ -5,6 +5,7 @@
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]
+//! - [`shape`]     structures of rows that show only at run time
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`sql`]       LANGUAGE sql
 //! - [`trigger`]   functions of triggers, and their conditions
@@ -21,6 +22,7 @@ mod invoke;
 mod loops;
 mod result;
 mod scope;
+pub(crate) mod shape;
 mod sql;
 mod statement;
 mod storage;
@@ -55,6 +57,8 @@ pub struct Environment {
     pub catalog: Catalog,
     pub tables: Arc<dyn TableSource + Send + Sync>,
     pub search_path: Arc<[String]>,
+    /// Structures of rows that runs have found.
+    pub shapes: Arc<shape::Shapes>,
 }
 
 impl Environment {

@@ -115,7 +115,7 @@ impl Compiler<'_> {
             }
             StatementKind::Fetch { cursor, direction, into } => {
                 let what = if into.is_some() { "FETCH" } else { "MOVE" };
-                let kind = self.fetch(*cursor, direction, into.as_ref());
+                let kind = self.fetch(line, *cursor, direction, into.as_ref());
                 plain(self.or_fail(site(what), kind))
             }
             StatementKind::Close { cursor } => {

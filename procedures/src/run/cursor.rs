@@ -101,7 +101,7 @@ impl Invocation<'_, '_> {
         });
         let (count, row, columns) = moved.map_err(|e| self.at(e.into(), site))?;
         if let Some(into) = &plan.into {
-            let casts = into.casts.of(&columns).map_err(|e| self.at(e.into(), site))?;
+            let casts = into.casts.of(&columns).map_err(|e| self.at(e, site))?;
             let mut values: Row = row.into_iter().collect();
             for ((value, cast), scratch) in values.iter_mut().zip(casts.iter()).zip(&into.scratch) {
                 if let Some(cast) = cast {

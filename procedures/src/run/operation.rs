@@ -307,7 +307,7 @@ pub struct DynamicPlan {
 
 /// Turns the text of EXECUTE into a statement over parameters.
 pub trait DynamicBinder: Send + Sync {
-    fn bind(&self, text: &str) -> archipel_sql::error::Result<Arc<CompiledStatement>>;
+    fn bind(&self, text: &str) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
 
     /// The same for OPEN.
     fn bind_cursor(&self, text: &str) -> archipel_sql::error::Result<Arc<CursorQuery>>;
@@ -368,7 +368,7 @@ pub type CastList = Arc<Vec<Option<Compiled>>>;
 
 /// Finds the casts for the columns a cursor turns out to have.
 pub trait FetchCasts: Send + Sync {
-    fn of(&self, columns: &[OutputColumn]) -> archipel_sql::error::Result<CastList>;
+    fn of(&self, columns: &[OutputColumn]) -> archipel_planner::native::ExecResult<CastList>;
 }
 
 /// WHERE CURRENT OF.

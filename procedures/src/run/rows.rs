@@ -306,8 +306,7 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<(u64, usize)> {
         let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-        let statement =
-            plan.binder.bind(&text).map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
+        let statement = plan.binder.bind(&text).map_err(|e| self.in_statement(e, Some(&text), site))?;
         let outer = std::mem::replace(&mut ctx.params, params);
         let result = statement.run(ctx, sink);
         ctx.params = outer;

@@ -112,6 +112,7 @@ impl Database {
             catalog: self.catalog.clone(),
             tables: Arc::new(Tables(self.engine.clone())),
             search_path: self.search_path.clone(),
+            shapes: Default::default(),
         }
     }
 

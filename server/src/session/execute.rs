@@ -299,6 +299,9 @@ impl Session {
 
     /// Prepares a statement again after the engine found its plan outdated.
     fn renew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
+        if prepared.tag == "DO" {
+            return self.prepare_block(&prepared.text);
+        }
         let statements = archipel_sql::parser::parse(&prepared.text)?;
         let renewed = self.prepare_parsed(&prepared.text, statements, &prepared.declared.clone())?;
         let key = self.cache_key(&prepared.text, &prepared.declared);

@@ -66,31 +66,39 @@ impl Session {
             };
             return Err(SqlError::new(state, message));
         }
-        let environment = self.environment();
-        let program = self.server.routines.block(&block.body, &environment)?;
-        let call = CallPlan::of_block(program);
         self.enter_transaction(alone);
+        let prepared = self.prepare_block(&block.body)?;
+        let Body::Rows(plan) = &prepared.body else {
+            return Err(SqlError::internal("a block that is no program"));
+        };
+        let mut run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
+        run.may_end = alone && !self.transaction.is_open();
+        self.run_to_end(&prepared, run).await.map(|_| ())
+    }
+
+    /// Compiles the body of a block.
+    pub(super) fn prepare_block(&mut self, text: &str) -> Result<Arc<Prepared>> {
+        let environment = self.environment();
+        let program = self.server.routines.block(text, &environment)?;
+        let call = CallPlan::of_block(program);
         let plan = Arc::new(RowPlan {
             bound: empty_query(),
             code: Code::Call(call),
             read_only: false,
             analytic: false,
         });
-        let prepared = Arc::new(Prepared {
-            text: block.body.as_str().into(),
+        Ok(Arc::new(Prepared {
+            text: text.into(),
             tag: "DO",
             params: Arc::from([]),
             columns: None,
-            body: Body::Rows(plan.clone()),
+            body: Body::Rows(plan),
             catalog_version: self.catalog_version(),
             search_path: self.settings.effective().search_path.clone(),
             declared: Arc::from([]),
             session_dependent: true,
             pace: Default::default(),
-        });
-        let mut run = self.statement_run(plan, Vec::new(), RowsTo::Nowhere);
-        run.may_end = alone && !self.transaction.is_open();
-        self.run_to_end(&prepared, run).await.map(|_| ())
+        }))
     }
 }
 

@@ -24,6 +24,7 @@ impl Session {
             catalog: catalog.catalog.clone(),
             tables: Arc::new(self.server.engine.clone()),
             search_path: self.settings.effective().search_path.clone(),
+            shapes: Default::default(),
         }
     }
 

@@ -172,6 +172,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
         catalog: host.catalog.catalog.clone(),
         tables: std::sync::Arc::new(host.server.engine.clone()),
         search_path: host.settings.search_path.clone(),
+        shapes: Default::default(),
     };
     host.catalog
         .catalog
