@@ -394,6 +394,7 @@ impl Compiler<'_> {
             cursor: name,
             table: table.oid,
             table_name: table.name.as_str().into(),
+            text: text.text.as_str().into(),
             registers,
         };
         Ok((statement, Operation { site, kind: OperationKind::CurrentOf(Box::new(plan)) }))

@@ -209,7 +209,7 @@ impl Invocation<'_, '_> {
                 None => Err(state(format!("cursor \"{name}\" is not positioned on a row"))),
             }
         });
-        let key = found.map_err(|e| self.at(e.into(), site))?;
+        let key = found.map_err(|e| self.in_statement(e.into(), Some(&plan.text), site))?;
         for (register, value) in plan.registers.iter().zip(key) {
             ctx.variables[*register as usize] = value;
         }

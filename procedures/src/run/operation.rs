@@ -378,6 +378,8 @@ pub struct CurrentOfPlan {
     pub table_name: Box<str>,
     /// Where the key of the row goes.
     pub registers: Vec<u32>,
+    /// The statement as written.
+    pub text: Box<str>,
 }
 
 pub enum CursorName {
