@@ -156,9 +156,15 @@ impl Compiler<'_> {
                 let Some(field) = field.cloned() else {
                     return Err(self.no_field(target.variable, name));
                 };
-                if !path.is_empty() {
-                    return self.assign_element(field.register, field.ty, path, value);
-                }
+                let whole;
+                let value = match path {
+                    [] => value,
+                    [Step::Field(_), ..] => {
+                        whole = self.with_field(target.variable, &field, path, value)?;
+                        &whole
+                    }
+                    _ => return self.assign_element(field.register, field.ty, path, value),
+                };
                 let bound = self.bind(value, Some(field.ty))?;
                 let symbol = self.trace.symbol(&bound);
                 let value = self.plan_expression(&bound)?;
@@ -168,6 +174,51 @@ impl Compiler<'_> {
             (_, []) => self.assign_record(target.variable, value),
             _ => Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "a record has no subscripts")),
         }
+    }
+
+    /// `r.a.b := value` as a value of `r.a`: a row of its fields, one of them another.
+    fn with_field(
+        &self,
+        variable: VariableId,
+        field: &super::storage::Field,
+        path: &[Step],
+        value: &Fragment,
+    ) -> Result<Fragment> {
+        let name = quote_identifier(&self.body.variables[variable as usize].name);
+        let base = format!("{name}.{}", quote_identifier(&field.name));
+        let text = self.row_with(&base, field.ty, path, &value.text)?;
+        Ok(Fragment { text, ..value.clone() })
+    }
+
+    fn row_with(&self, base: &str, ty: Type, path: &[Step], value: &str) -> Result<String> {
+        let (name, rest) = match path {
+            [] => return Ok(format!("({value})")),
+            [Step::Field(name), rest @ ..] => (name, rest),
+            _ => return Err(unsupported("assignment to an element of a field of a field")),
+        };
+        let Some(table) = self.environment.catalog.table_of_row_type(ty.oid) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("cannot assign to field \"{name}\" of a value that is not composite"),
+            ));
+        };
+        if !table.columns.iter().any(|column| column.name == *name) {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "cannot assign to field \"{name}\" of column because there is no such column in its data type"
+                ),
+            ));
+        }
+        let mut items = Vec::new();
+        for column in &table.columns {
+            let here = format!("({base}).{}", quote_identifier(&column.name));
+            items.push(match column.name == *name {
+                true => self.row_with(&here, column.ty, rest, value)?,
+                false => here,
+            });
+        }
+        Ok(format!("ROW({})", items.join(", ")))
     }
 
     pub(super) fn no_field(&self, variable: VariableId, field: &str) -> SqlError {
@@ -201,11 +252,20 @@ impl Compiler<'_> {
                 ),
             ));
         };
+        if let [Step::Slice(lower, upper)] = path {
+            let bound = |this: &mut Self, bound: &Option<Fragment>| {
+                bound.as_ref().map(|bound| this.expression(bound, Some(Type::INT4))).transpose()
+            };
+            let bounds = (bound(self, lower)?, bound(self, upper)?);
+            let value = self.expression(value, Some(ty))?;
+            self.trace.forget(register, "an array built while it runs");
+            return Ok(OperationKind::AssignSlice { register, bounds, value });
+        }
         let mut subscripts = Vec::new();
         for step in path {
             match step {
                 Step::Index(index) => subscripts.push(self.expression(index, Some(Type::INT4))?),
-                Step::Slice(..) => return Err(unsupported("assignment to a slice of an array")),
+                Step::Slice(..) => return Err(unsupported("assignment to a slice of several dimensions")),
                 Step::Field(_) => return Err(unsupported("assignment to a field of an array's element")),
             }
         }

@@ -6,6 +6,7 @@
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
+//! - [`element`]   assignment to elements and slices of arrays
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on
 //!
@@ -16,6 +17,7 @@
 //! caught, and what a block did before its handler runs is rolled back to its savepoint.
 
 mod cursor;
+mod element;
 mod loops;
 pub mod operation;
 pub mod pause;
@@ -257,6 +259,9 @@ impl Invocation<'_, '_> {
             OperationKind::AssignElement { register, element, subscripts, value } => {
                 self.assign_element(ctx, *register, *element, subscripts, value)
                     .map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::AssignSlice { register, bounds, value } => {
+                self.assign_slice(ctx, *register, bounds, value).map_err(|e| self.at(e, site))?;
             }
             OperationKind::If { arms, otherwise } => {
                 let from = if self.resuming { self.place_in_list() } else { 0 };

@@ -165,6 +165,12 @@ pub enum OperationKind {
         subscripts: Vec<Compiled>,
         value: Compiled,
     },
+    /// `array[i:j] := value`; a bound left out is the array's.
+    AssignSlice {
+        register: u32,
+        bounds: (Option<Compiled>, Option<Compiled>),
+        value: Compiled,
+    },
     If {
         arms: Vec<(Compiled, Vec<Operation>)>,
         otherwise: Vec<Operation>,

@@ -4,9 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
-use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
 use super::operation::*;
@@ -313,91 +312,4 @@ impl Invocation<'_, '_> {
         let rows = result.map_err(|e| self.in_statement(e, Some(&text), site))?;
         Ok((rows, statement.columns.len()))
     }
-
-    /// `array[i] := value`: the array grows as PostgreSQL's does.
-    pub(super) fn assign_element(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        register: u32,
-        element: Oid,
-        subscripts: &[Compiled],
-        value: &Compiled,
-    ) -> ExecResult<()> {
-        let value = value(ctx)?;
-        let mut at: SmallVec<[i32; 2]> = SmallVec::new();
-        for subscript in subscripts {
-            match subscript(ctx)? {
-                Datum::Int4(index) => at.push(index),
-                _ => {
-                    return Err(ExecError::Sql(SqlError::new(
-                        SqlState::NULL_VALUE_NOT_ALLOWED,
-                        "array subscript in assignment must not be null",
-                    )));
-                }
-            }
-        }
-        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
-        let mut array = match held {
-            // Shared with nobody in the common case: changed in place.
-            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
-            _ => Array { element, dimensions: Vec::new(), values: Vec::new() },
-        };
-        let result = set_element(&mut array, &at, value);
-        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
-        result.map_err(ExecError::Sql)
-    }
-}
-
-fn subscript_error(message: &str) -> SqlError {
-    SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
-}
-
-/// Largest number of elements an array may have (PostgreSQL's MaxArraySize).
-const ELEMENTS_MAX: usize = 134_217_727;
-
-fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
-    if array.dimensions.is_empty() {
-        array.dimensions = at.iter().map(|index| Dimension { length: 1, lower_bound: *index }).collect();
-        array.values = vec![value];
-        return Ok(());
-    }
-    if array.dimensions.len() != at.len() {
-        return Err(subscript_error("wrong number of array subscripts"));
-    }
-    if let ([dimension], [index]) = (&mut array.dimensions[..], at) {
-        // One dimension grows at both ends, NULLs in between.
-        let offset = i64::from(*index) - i64::from(dimension.lower_bound);
-        let wanted = if offset < 0 { dimension.length as i64 - offset } else { offset + 1 };
-        if wanted > ELEMENTS_MAX as i64 {
-            return Err(SqlError::new(
-                SqlState::PROGRAM_LIMIT_EXCEEDED,
-                format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
-            ));
-        }
-        if offset < 0 {
-            let missing = (-offset) as usize;
-            array.values.splice(0..0, std::iter::repeat_n(Datum::Null, missing));
-            dimension.lower_bound = *index;
-            dimension.length += missing;
-            array.values[0] = value;
-        } else {
-            let offset = offset as usize;
-            if offset >= dimension.length {
-                array.values.resize(offset + 1, Datum::Null);
-                dimension.length = offset + 1;
-            }
-            array.values[offset] = value;
-        }
-        return Ok(());
-    }
-    let mut offset = 0usize;
-    for (dimension, index) in array.dimensions.iter().zip(at) {
-        let inside = i64::from(*index) - i64::from(dimension.lower_bound);
-        if inside < 0 || inside >= dimension.length as i64 {
-            return Err(subscript_error("array subscript out of range"));
-        }
-        offset = offset * dimension.length + inside as usize;
-    }
-    array.values[offset] = value;
-    Ok(())
 }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_engine::id::Epoch;
+use archipel_planner::native::cursor::Cursors;
 use rustc_hash::FxHashMap;
 
 use super::transaction::Transaction;
@@ -35,7 +36,7 @@ pub(super) struct Belongings {
     settings: SessionSettings,
     statements: FxHashMap<String, Arc<Prepared>>,
     unnamed_statement: Option<Arc<Prepared>>,
-    cursors_declared: u64,
+    cursors: Cursors,
     memory: Arc<host::Memory>,
 }
 
@@ -81,7 +82,7 @@ impl Session {
             settings: self.settings,
             statements: self.statements,
             unnamed_statement: self.unnamed_statement,
-            cursors_declared: self.cursors_declared,
+            cursors: self.cursors,
             memory: self.memory,
         };
         MovingSession { socket, input, belongings }
@@ -107,8 +108,7 @@ impl Session {
             unnamed_statement: belongings.unnamed_statement,
             portals: FxHashMap::default(),
             unnamed_portal: None,
-            cursors: FxHashMap::default(),
-            cursors_declared: belongings.cursors_declared,
+            cursors: belongings.cursors,
             deadlock: Default::default(),
             skip_until_sync: false,
             copy_in: None,

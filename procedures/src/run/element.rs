@@ -1,0 +1,158 @@
+//! Assignment to elements and slices of array variables, with PostgreSQL's rules for growing.
+
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Oid;
+use smallvec::SmallVec;
+
+use super::Invocation;
+use super::operation::Compiled;
+
+impl Invocation<'_, '_> {
+    /// `array[i] := value`: the array grows as PostgreSQL's does.
+    pub(super) fn assign_element(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        register: u32,
+        element: Oid,
+        subscripts: &[Compiled],
+        value: &Compiled,
+    ) -> ExecResult<()> {
+        let value = value(ctx)?;
+        let mut at: SmallVec<[i32; 2]> = SmallVec::new();
+        for subscript in subscripts {
+            match subscript(ctx)? {
+                Datum::Int4(index) => at.push(index),
+                _ => {
+                    return Err(ExecError::Sql(null_subscript()));
+                }
+            }
+        }
+        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
+        let mut array = match held {
+            // Shared with nobody in the common case: changed in place.
+            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
+            _ => Array { element, dimensions: Vec::new(), values: Vec::new() },
+        };
+        let result = set_element(&mut array, &at, value);
+        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
+        result.map_err(ExecError::Sql)
+    }
+
+    /// `array[i:j] := value`. NULL leaves the array as it is.
+    pub(super) fn assign_slice(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        register: u32,
+        (lower, upper): &(Option<Compiled>, Option<Compiled>),
+        value: &Compiled,
+    ) -> ExecResult<()> {
+        let Datum::Array(source) = value(ctx)? else { return Ok(()) };
+        let mut bound = |bound: &Option<Compiled>| match bound {
+            None => Ok(None),
+            Some(bound) => match bound(ctx)? {
+                Datum::Int4(index) => Ok(Some(index)),
+                _ => Err(ExecError::Sql(null_subscript())),
+            },
+        };
+        let bounds = (bound(lower)?, bound(upper)?);
+        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
+        let mut array = match held {
+            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
+            _ => Array { element: source.element, dimensions: Vec::new(), values: Vec::new() },
+        };
+        let result = set_slice(&mut array, bounds, &source);
+        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
+        result.map_err(ExecError::Sql)
+    }
+}
+
+fn null_subscript() -> SqlError {
+    SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "array subscript in assignment must not be null")
+}
+
+fn set_slice(
+    array: &mut Array,
+    (lower, upper): (Option<i32>, Option<i32>),
+    source: &Array,
+) -> Result<(), SqlError> {
+    let (lower, upper) = match (&array.dimensions[..], lower, upper) {
+        ([], Some(lower), Some(upper)) => (lower, upper),
+        ([], ..) => {
+            return Err(subscript_error("array slice subscript must provide both boundaries")
+                .with_detail("When assigning to a slice of an empty array value, slice boundaries must be fully specified."));
+        }
+        ([dimension], lower, upper) => {
+            let last = dimension.lower_bound.saturating_add(dimension.length as i32 - 1);
+            (lower.unwrap_or(dimension.lower_bound), upper.unwrap_or(last))
+        }
+        _ => return Err(subscript_error("wrong number of array subscripts")),
+    };
+    if lower > upper {
+        return Err(subscript_error("upper bound cannot be less than lower bound"));
+    }
+    let span = i64::from(upper) - i64::from(lower) + 1;
+    if (source.values.len() as i64) < span {
+        return Err(subscript_error("source array too small"));
+    }
+    // The far end first: the array grows once.
+    for (at, value) in source.values.iter().take(span as usize).enumerate().rev() {
+        set_element(array, &[lower + at as i32], value.clone())?;
+    }
+    Ok(())
+}
+
+fn subscript_error(message: &str) -> SqlError {
+    SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
+}
+
+/// Largest number of elements an array may have (PostgreSQL's MaxArraySize).
+const ELEMENTS_MAX: usize = 134_217_727;
+
+fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
+    if array.dimensions.is_empty() {
+        array.dimensions = at.iter().map(|index| Dimension { length: 1, lower_bound: *index }).collect();
+        array.values = vec![value];
+        return Ok(());
+    }
+    if array.dimensions.len() != at.len() {
+        return Err(subscript_error("wrong number of array subscripts"));
+    }
+    if let ([dimension], [index]) = (&mut array.dimensions[..], at) {
+        // One dimension grows at both ends, NULLs in between.
+        let offset = i64::from(*index) - i64::from(dimension.lower_bound);
+        let wanted = if offset < 0 { dimension.length as i64 - offset } else { offset + 1 };
+        if wanted > ELEMENTS_MAX as i64 {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
+            ));
+        }
+        if offset < 0 {
+            let missing = (-offset) as usize;
+            array.values.splice(0..0, std::iter::repeat_n(Datum::Null, missing));
+            dimension.lower_bound = *index;
+            dimension.length += missing;
+            array.values[0] = value;
+        } else {
+            let offset = offset as usize;
+            if offset >= dimension.length {
+                array.values.resize(offset + 1, Datum::Null);
+                dimension.length = offset + 1;
+            }
+            array.values[offset] = value;
+        }
+        return Ok(());
+    }
+    let mut offset = 0usize;
+    for (dimension, index) in array.dimensions.iter().zip(at) {
+        let inside = i64::from(*index) - i64::from(dimension.lower_bound);
+        if inside < 0 || inside >= dimension.length as i64 {
+            return Err(subscript_error("array subscript out of range"));
+        }
+        offset = offset * dimension.length + inside as usize;
+    }
+    array.values[offset] = value;
+    Ok(())
+}
