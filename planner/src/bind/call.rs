@@ -298,7 +298,9 @@ impl Binder<'_, '_> {
                 arg: FunctionArgExpr::Expr(expr),
                 operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
             } => {
-                Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(expr)?, variadic: false }])
+                let (name, value) = (ident_name(name), self.expr(expr)?);
+                let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
+                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic }])
             }
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                 Err(SqlError::unsupported(format_args!("the argument {arg}")))

@@ -206,6 +206,14 @@ impl Parser<'_> {
     /// `x%TYPE` and `t%ROWTYPE`.
     fn copied_type(&mut self) -> Result<Option<TypeSpec>> {
         let start = self.at;
+        // `$0`: the result of a polymorphic function.
+        if self.token().kind == TokenKind::Parameter(0)
+            && self.ahead(1).is_symbol('%')
+            && self.ahead(2).is_word("type")
+        {
+            self.at += 3;
+            return Ok(Some(TypeSpec::Known(self.signature.result)));
+        }
         let mut end = start;
         while self.tokens[end.min(self.tokens.len() - 1)].word().is_some()
             && self.tokens.get(end + 1).is_some_and(|t| t.is_symbol('.'))
