@@ -62,6 +62,11 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// A routine as it was declared: an instance of a polymorphic one is named by that.
+    fn declared(&self, routine: &RoutineRef) -> RoutineRef {
+        self.catalog.routine_by_oid(routine.oid).unwrap_or_else(|| routine.clone())
+    }
+
     /// What this routine is compiled against: its SET clauses may name a search path.
     pub(crate) fn of(&self, routine: &RoutineRef) -> Environment {
         let mut environment = self.clone();
@@ -135,7 +140,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let arguments = compiler.argument_places();
     Ok(Program {
         routine: routine.clone(),
-        signature: signature_text(routine),
+        signature: signature_text(&environment.declared(routine)),
         registers: compiler.registers,
         plain_arguments: is_plain(&arguments),
         arguments,

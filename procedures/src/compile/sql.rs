@@ -68,7 +68,7 @@ pub fn compile(
     let site = Compiler::site(1, "statement");
     Ok(Program {
         routine: routine.clone(),
-        signature: signature_text(routine),
+        signature: signature_text(&environment.declared(routine)),
         registers: compiler.registers,
         plain_arguments: super::is_plain(&arguments),
         arguments,
