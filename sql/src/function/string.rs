@@ -477,6 +477,14 @@ fn chr(code: i32) -> Result<String> {
     })
 }
 
+/// A value cast to text, which is its output but for booleans.
+fn as_text(context: &FunctionContext<'_>, value: &Datum) -> String {
+    match value {
+        Datum::Bool(value) => value.to_string(),
+        value => shown(context, value),
+    }
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("textcat", |_, v| {
         let (a, b) = (text(v, 0)?, text(v, 1)?);
@@ -485,8 +493,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         joined.push_str(b);
         Ok(Datum::Text(joined))
     }),
-    ("sql_2003", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
-    ("sql_2004", |c, v| Ok(text_datum(shown(c, any(v, 0)?) + &shown(c, any(v, 1)?)))),
+    ("sql_2003", |c, v| Ok(text_datum(as_text(c, any(v, 0)?) + &as_text(c, any(v, 1)?)))),
+    ("sql_2004", |c, v| Ok(text_datum(as_text(c, any(v, 0)?) + &as_text(c, any(v, 1)?)))),
     ("textlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?) as i32))),
     ("bpcharlen", |_, v| Ok(Datum::Int4(char_count(text(v, 0)?.trim_end_matches(' ')) as i32))),
     ("textoctetlen", |_, v| Ok(Datum::Int4(text(v, 0)?.len() as i32))),
