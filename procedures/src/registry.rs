@@ -8,11 +8,10 @@
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
+use archipel_planner::bind::coerce;
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
-use archipel_planner::bind::coerce;
-use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
     Catalog, Language, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
@@ -83,6 +82,8 @@ fn is_polymorphic(routine: &Routine) -> bool {
 
 /// One trigger compiled for one event, and what it was compiled from.
 struct TriggerEntry {
+    /// What was known of rows.
+    generation: u64,
     catalog: Catalog,
     search_path: Arc<[String]>,
     program: Arc<TriggerProgram>,
@@ -91,7 +92,9 @@ struct TriggerEntry {
 /// All compiled routines.
 #[derive(Default)]
 pub struct Registry {
-    entries: RwLock<FxHashMap<Oid, Entry>>,
+    entries: RwLock<FxHashMap<Oid, Vec<Entry>>>,
+    /// What is known of rows that only runs can know.
+    shapes: Arc<Shapes>,
     triggers: RwLock<FxHashMap<TriggerKey, TriggerEntry>>,
 }
 
@@ -102,9 +105,6 @@ type TriggerKey = (Oid, TriggerEvent, TriggerPart);
 enum UnderWay {
     Routine(Oid),
     Trigger(TriggerKey),
-    entries: RwLock<FxHashMap<Oid, Vec<Entry>>>,
-    /// What is known of rows that only runs can know.
-    shapes: Arc<Shapes>,
 }
 
 impl Registry {
@@ -181,7 +181,6 @@ impl Registry {
         if routine.result == Type::TRIGGER {
             return trigger::check_grammar(routine);
         }
-        self.compile(routine, environment, &[]).map(drop)
         if is_polymorphic(routine) && routine.language == Language::Sql {
             // Its statements bind only for actual types.
             return archipel_sql::parser::parse(&compile::statements_text(&routine.source)).map(drop);
@@ -215,9 +214,12 @@ impl Registry {
         compiling: &[UnderWay],
     ) -> Result<Arc<TriggerProgram>> {
         let key = (used.trigger.oid, used.event, part);
+        let environment = &Environment { shapes: self.shapes.clone(), ..environment.clone() };
+        let generation = self.shapes.generation();
         if let Some(entry) = self.triggers.read().get(&key)
             && entry.catalog.same_as(&environment.catalog)
             && entry.search_path == environment.search_path
+            && entry.generation == generation
         {
             return Ok(entry.program.clone());
         }
@@ -226,6 +228,7 @@ impl Registry {
         let linker = self.linker_within(environment, compiling);
         let program = Arc::new(trigger::compile(used, part, environment, &linker)?);
         let entry = TriggerEntry {
+            generation,
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
             program: program.clone(),

@@ -157,6 +157,7 @@ fn compile_condition(
         volatility: 'v',
         source: String::new(),
         distribution_arg: None,
+        traits: Default::default(),
         version: 0,
     });
     compile::compile_condition(&routine, text, environment, linker)

@@ -7,6 +7,7 @@ use archipel_sql::ast::{
     RoutineSignature, RoutineWord, Set, SetValue, type_display_name,
 };
 use archipel_sql::catalog::dependency::routine_signature;
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
     ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef,
 };
@@ -14,8 +15,6 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::trigger;
-use archipel_sql::catalog::names::quote_identifier;
-
 use super::work::Work;
 
 /// PostgreSQL's FUNC_MAX_ARGS.

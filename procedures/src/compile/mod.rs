@@ -140,7 +140,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let arguments = compiler.argument_places();
     Ok(Program {
         routine: routine.clone(),
-        signature: signature_text(&environment.declared(routine)),
+        signature: signature_text(&compiler.environment.declared(routine)),
         registers: compiler.registers,
         plain_arguments: is_plain(&arguments),
         arguments,
