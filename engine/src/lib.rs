@@ -70,12 +70,12 @@ pub use log::Wake;
 pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
-pub use snapshot::{ScanPage, Snapshot, SnapshotView};
+pub use snapshot::{PageRows, ScanPage, Snapshot, SnapshotView};
 pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{
-    ColumnSource, Cut, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation, KeyRange,
-    LockMode, LockWait, Mark, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind,
+    ColumnSource, CopyReader, Cut, DdlOp, Direction, Inserted, Interactive, InteractiveSavepoint, Isolation,
+    KeyRange, LockMode, LockWait, Mark, NextValue, OwnedCell, PartRows, Repartition, RepartitionKind,
     RepartitionRefused, RepartitionView, Repartitioning, Savepoint, Sequence, Txn, Visit, WaitEdge,
     WaitGraph,
 };

@@ -80,6 +80,7 @@ impl Database {
                 context: &context,
                 system: false,
                 temporary_schema: "pg_temp_1",
+                copies: &[],
             };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");
             let done = self.engine.submit(Define(plan.operations.clone()), SubmitOptions::default()).wait();

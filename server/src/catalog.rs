@@ -174,6 +174,7 @@ fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError
             context: &context,
             system: true,
             temporary_schema: &schema,
+            copies: &[],
         };
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
         catalog = run_plan(engine, &catalog, plan)?;
@@ -187,8 +188,14 @@ fn migrate(
     step: &archipel_migrations::Step,
 ) -> Result<Catalog, SqlError> {
     let context = FunctionContext::detached();
-    let environment =
-        DdlEnv { catalog, search_path: &[], context: &context, system: true, temporary_schema: "pg_temp_0" };
+    let environment = DdlEnv {
+        catalog,
+        search_path: &[],
+        context: &context,
+        system: true,
+        temporary_schema: "pg_temp_0",
+        copies: &[],
+    };
     let plan = plan_migration(step.version, step.name, step.sql, &environment)?;
     run_plan(engine, catalog, plan)
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
-use crate::id::{Epoch, GroupId, SequenceId, TreeId};
+use crate::id::{Epoch, GroupId, SequenceId, TreeId, TxnId};
 use crate::log::redo;
 use crate::partition::{PartitionRef, Root, RoutingTable};
 use crate::program::Stop;
@@ -44,6 +44,15 @@ pub enum DdlOp {
         def: TableDef,
         columns: Vec<ColumnSource>,
     },
+    /// Makes a table with its indexes and fills it with the rows of another, which stays.
+    /// `columns` says where each column comes from.
+    CopyTable {
+        from: TreeId,
+        def: TableDef,
+        columns: Vec<ColumnSource>,
+        /// Whose view of the rows; nobody's is what is committed.
+        reader: Option<CopyReader>,
+    },
     /// Removes all rows.
     Truncate(TreeId),
     CreateSequence(SequenceDef),
@@ -66,6 +75,14 @@ pub enum ColumnSource {
     Each(std::sync::Arc<[OwnedCell]>),
     /// A fresh hidden row id.
     HiddenRowId,
+}
+
+/// The transaction a table is copied for: its own changes count, and what others committed
+/// since its snapshot, if it has one, must not be there.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyReader {
+    pub(crate) writer: TxnId,
+    pub(crate) snapshot: Option<Epoch>,
 }
 
 /// A [`Cell`] that owns its bytes.
@@ -196,6 +213,7 @@ impl Txn<'_> {
             DdlOp::CreateIndex { table, index } => self.create_index(table, index),
             DdlOp::DropIndex { table, index } => self.drop_index(table, index),
             DdlOp::AlterTable { def, columns } => self.alter_table(def, &columns),
+            DdlOp::CopyTable { from, def, columns, reader } => self.copy_table(from, def, &columns, reader),
             DdlOp::Truncate(id) => self.truncate(id),
             DdlOp::CreateSequence(def) => self.put_sequence(def, None),
             DdlOp::AlterSequence { def, restart } => {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::{Isolation, OverlayUndo, Place, ReadSet, Txn};
+use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
 use crate::engine::Shared;
 use crate::executor::Finish;
@@ -256,6 +256,11 @@ impl Interactive {
                 own.push(*tree);
             }
         }
+    }
+
+    /// Its view of rows, for a copy of a table.
+    pub fn copies(&self) -> CopyReader {
+        CopyReader { writer: self.state.id, snapshot: self.state.snapshot_epoch() }
     }
 
     /// Where it began: going back there undoes all of it, and it stays open.

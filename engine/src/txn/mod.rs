@@ -54,7 +54,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 pub(crate) use ddl::TableRecord;
-pub use ddl::{ColumnSource, DdlOp, OwnedCell};
+pub use ddl::{ColumnSource, CopyReader, DdlOp, OwnedCell};
 pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;

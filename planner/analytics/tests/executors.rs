@@ -82,6 +82,7 @@ impl Database {
             context: &context,
             system: false,
             temporary_schema: "pg_temp_1",
+            copies: &[],
         };
         let plan = ddl::plan(statement, &env).unwrap();
         let program = Define { operations: plan.operations.clone() };

@@ -60,6 +60,9 @@ pub struct DdlEnv<'a> {
     pub system: bool,
     /// The schema of the session's temporary relations, whether or not there is one yet.
     pub temporary_schema: &'a str,
+    /// Tables that get trees of their own, filled from these, before anything else happens to
+    /// them: what a transaction does to them then concerns nobody else before its COMMIT.
+    pub copies: &'a [TreeId],
 }
 
 /// What a definition changes.

@@ -29,6 +29,7 @@ impl Database {
                 context: &context,
                 system: false,
                 temporary_schema: "pg_temp_1",
+                copies: &[],
             };
             let plan = plan(&statement.statement, &env)?;
             self.catalog = self.catalog.apply(&plan.changes);
@@ -58,6 +59,7 @@ impl Database {
             context: &context,
             system: false,
             temporary_schema: "pg_temp_1",
+            copies: &[],
         };
         let plan = plan_distribution(&call, &env)?;
         self.catalog = self.catalog.apply(&plan.changes);
@@ -393,6 +395,7 @@ fn a_migration_runs_as_the_system_and_says_so() {
         context: &context,
         system: true,
         temporary_schema: "pg_temp_1",
+        copies: &[],
     };
     let script = "create schema if not exists pg_catalog; create schema if not exists public;
                   comment on schema public is 'standard public schema'";

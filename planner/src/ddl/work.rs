@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
-use archipel_engine::txn::DdlOp;
+use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::catalog::{
@@ -15,6 +15,7 @@ use archipel_sql::types::Oid;
 
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
+use crate::row::table_def;
 
 use super::{Computed, DdlEnv, DdlPlan, Validation};
 
@@ -29,16 +30,62 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub fn new(env: &'a DdlEnv<'a>, tag: &'static str) -> Work<'a> {
-        Work {
+        let mut work = Work {
             env,
             catalog: env.catalog.clone(),
             numbers: env.catalog.numbers(),
             computed: Vec::new(),
             plan: DdlPlan { tag, ..DdlPlan::default() },
+        };
+        env.copies.iter().for_each(|&tree| work.copy_table(tree));
+        work
+    }
+
+    /// Gives a table new trees. What follows changes those.
+    fn copy_table(&mut self, from: TreeId) {
+        let Some(table) = self.catalog.tables().find(|table| table.tree == from.0) else { return };
+        let mut table = (**table).clone();
+        table.tree = self.tree();
+        if let Some(key) = &table.primary_key {
+            self.name_unique(table.tree, &key.name);
+        }
+        for index in &mut table.indexes {
+            index.tree = self.tree();
+        }
+        let table = self.put_table(table);
+        let def = table_def(&table);
+        let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
+        self.operation(DdlOp::CopyTable { from, def, columns, reader: None });
+    }
+
+    /// Where a copy is rewritten at once, the rows are gone through once instead of twice. The
+    /// originals go last.
+    fn finish_copies(&mut self) {
+        let (mut operations, mut computed): (Vec<DdlOp>, Vec<Vec<Computed>>) = Default::default();
+        let planned = std::mem::take(&mut self.plan.operations).into_iter();
+        for (operation, values) in planned.zip(std::mem::take(&mut self.plan.computed)) {
+            match (operations.last_mut(), operation) {
+                (
+                    Some(DdlOp::CopyTable { def, columns, .. }),
+                    DdlOp::AlterTable { def: next, columns: sources },
+                ) if def.id == next.id && all_kept(columns) && values.is_empty() => {
+                    *def = next;
+                    *columns = sources;
+                }
+                (_, operation) => {
+                    operations.push(operation);
+                    computed.push(values);
+                }
+            }
+        }
+        (self.plan.operations, self.plan.computed) = (operations, computed);
+        for &from in self.env.copies {
+            self.operation(DdlOp::DropTable(from));
         }
     }
 
     pub fn finish(mut self) -> DdlPlan {
+        self.finish_copies();
         if self.numbers != self.env.catalog.numbers() {
             self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
         }
@@ -223,6 +270,14 @@ impl<'a> Work<'a> {
                 || self.catalog.tables().any(|table| table.schema == schema && has_constraint(table, name))
         })
     }
+}
+
+/// Whether every column is what it was.
+fn all_kept(columns: &[ColumnSource]) -> bool {
+    columns
+        .iter()
+        .enumerate()
+        .all(|(at, source)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at))
 }
 
 /// Whether the schema belongs to the system.

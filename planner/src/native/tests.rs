@@ -88,6 +88,7 @@ impl Database {
             context: &context,
             system: false,
             temporary_schema: "pg_temp_1",
+            copies: &[],
         };
         let plan = ddl::plan(statement, &env)?;
         let completed = self

@@ -179,6 +179,7 @@ impl Database {
                 context: &FunctionContext::detached(),
                 system: false,
                 temporary_schema: "pg_temp_1",
+                copies: &[],
             };
             let plan = ddl::plan(statement, &env)?;
             return self.define(plan);
@@ -251,6 +252,7 @@ impl Database {
                 context: &FunctionContext::detached(),
                 system: false,
                 temporary_schema: "pg_temp_1",
+                copies: &[],
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));
             plan.and_then(|plan| self.define(plan)).unwrap_or_else(|e| panic!("{e}: {line}"));

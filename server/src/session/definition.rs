@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use archipel_engine::id::TreeId;
 use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
@@ -106,12 +107,12 @@ impl Session {
     pub(super) async fn run_definition(&mut self, source: Source, tell: bool) -> Result<String> {
         let server = self.server.clone();
         // Others may define while this waits for the tables it changes.
-        let first = self.plan_definition(&source, &server.catalog.current().catalog.clone())?;
+        let first = self.plan_definition(&source, &server.catalog.current().catalog.clone(), &[])?;
         let _locks = self.lock_for_definitions(first.operations.iter()).await?;
         let _one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();
-        let plan = self.plan_definition(&source, &catalog)?;
+        let plan = self.plan_definition(&source, &catalog, &[])?;
         if tell {
             self.definition_notices(&plan);
         }
@@ -165,7 +166,13 @@ impl Session {
         }
     }
 
-    pub(super) fn plan_definition(&mut self, source: &Source, catalog: &Catalog) -> Result<DdlPlan> {
+    /// Plans a definition, with copies of some tables in the place of those.
+    pub(super) fn plan_definition(
+        &mut self,
+        source: &Source,
+        catalog: &Catalog,
+        copies: &[TreeId],
+    ) -> Result<DdlPlan> {
         let host = self.host();
         let context = host.context();
         let search_path = self.settings.effective().search_path.clone();
@@ -177,6 +184,7 @@ impl Session {
                 context: &context,
                 system: false,
                 temporary_schema,
+                copies,
             };
             match source {
                 Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
@@ -302,12 +310,11 @@ impl Source {
 }
 
 /// The tree whose keys an operation may find not to be unique.
-fn tree_of(operation: &archipel_engine::DdlOp) -> archipel_engine::id::TreeId {
+fn tree_of(operation: &archipel_engine::DdlOp) -> TreeId {
     use archipel_engine::DdlOp;
-    use archipel_engine::id::TreeId;
     match operation {
         DdlOp::CreateIndex { index, .. } => index.id,
-        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } => def.id,
+        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
         DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => *tree,
         DdlOp::DropIndex { index, .. } => *index,
         DdlOp::CreateSequence(_) | DdlOp::AlterSequence { .. } | DdlOp::DropSequence(_) => TreeId(0),

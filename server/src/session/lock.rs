@@ -30,7 +30,9 @@ fn lock_of(operation: &DdlOp) -> Option<(TreeId, ObjectMode)> {
         DdlOp::AlterTable { def, .. } => Some((def.id, ObjectMode::AccessExclusive)),
         DdlOp::DropIndex { table, .. } => Some((*table, ObjectMode::AccessExclusive)),
         DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => Some((*tree, ObjectMode::AccessExclusive)),
-        DdlOp::CreateTable(_)
+        // Whoever copies a table has locked it.
+        DdlOp::CopyTable { .. }
+        | DdlOp::CreateTable(_)
         | DdlOp::CreateSequence(_)
         | DdlOp::AlterSequence { .. }
         | DdlOp::DropSequence(_) => None,

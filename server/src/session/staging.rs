@@ -8,15 +8,22 @@
 //! which puts their rows in place early (the engine's `early`). ROLLBACK drops them, and so
 //! does the next start if the server goes down before COMMIT.
 //!
-//! Definitions of tables that were there before wait for COMMIT. If they change how rows are
-//! stored, the block cannot read or write those tables until then: it is told so.
+//! A definition that changes how the rows of a table are stored that was there before gives the
+//! block a copy of the table in its new form, as PostgreSQL gives a rewritten table a new file.
+//! The block locks the table against everybody else, and then the copy is a table made in the
+//! block like any other: its rows may be read, written and changed again. COMMIT drops the
+//! original, ROLLBACK the copy.
+//!
+//! What leaves the rows alone (a name, a default, an index, a constraint) waits for COMMIT.
 
 use std::sync::Arc;
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::schema::TableDef;
 use archipel_engine::txn::{Commit, SettleEarly};
-use archipel_engine::{ColumnSource, DdlOp, Engine, Interactive, SubmitOptions};
+use archipel_engine::{
+    ColumnSource, DdlOp, Engine, Interactive, LockTables, LockWait, ObjectMode, Stop, SubmitOptions,
+};
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -47,6 +54,8 @@ struct Step {
     dropped: Vec<TreeId>,
     /// Tables whose definition changes at COMMIT: tree and name.
     changing: Vec<(TreeId, String)>,
+    /// Tables that the block has a copy of from here on.
+    copied: Vec<TreeId>,
 }
 
 enum Made {
@@ -90,7 +99,7 @@ impl Staged {
             })
             .collect();
         let is_private = |operation: &DdlOp| match operation {
-            DdlOp::CreateTable(def) => {
+            DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
                 trees.push(def.id);
                 true
             }
@@ -122,11 +131,18 @@ impl Staged {
 
     fn into_run(self) -> DefinitionRun {
         let mut run = DefinitionRun::of_changes(Vec::new());
+        let copied: Vec<TreeId> = self.steps.iter().flat_map(|step| step.copied.iter().copied()).collect();
         for step in self.steps {
             run.validations.extend(step.run.validations);
-            run.operations.extend(step.run.operations);
-            run.duplicates.extend(step.run.duplicates);
-            run.computed.extend(step.run.computed);
+            // The copy of a table has had what was to happen to the original.
+            let described = step.run.operations.into_iter().zip(step.run.duplicates).zip(step.run.computed);
+            for ((operation, duplicate), computed) in described {
+                if !changes_one_of(&operation, &copied) {
+                    run.operations.push(operation);
+                    run.duplicates.push(duplicate);
+                    run.computed.push(computed);
+                }
+            }
             run.changes.extend(step.run.changes);
             run.host = step.run.host.or(run.host);
         }
@@ -162,7 +178,9 @@ fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
     let (mut made, mut dropped) = (Vec::new(), Vec::new());
     for operation in operations {
         match operation {
-            DdlOp::CreateTable(def) => made.push(Made::Table { id: def.id, indexes: indexes_of(def) }),
+            DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
+                made.push(Made::Table { id: def.id, indexes: indexes_of(def) });
+            }
             DdlOp::CreateIndex { index, .. } => made.push(Made::Index(index.id)),
             DdlOp::AlterTable { def, .. } => made.extend(indexes_of(def).into_iter().map(Made::Index)),
             DdlOp::CreateSequence(def) => made.push(Made::Sequence(def.id)),
@@ -179,7 +197,36 @@ fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
 /// Whether operations change what was there before them, in a way that dropping what they made
 /// does not take back.
 fn changes_something(operations: &[DdlOp]) -> bool {
-    operations.iter().any(|op| !matches!(op, DdlOp::CreateTable(_) | DdlOp::CreateSequence(_)))
+    let mut made: Vec<TreeId> = Vec::new();
+    operations.iter().any(|operation| match operation {
+        DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
+            made.push(def.id);
+            false
+        }
+        DdlOp::CreateSequence(_) => false,
+        DdlOp::AlterTable { def, .. } => !made.contains(&def.id),
+        DdlOp::CreateIndex { table, .. } => !made.contains(table),
+        _ => true,
+    })
+}
+
+/// Takes the copies out of a run that computes values for their rows: those are counted before
+/// the run begins, so the copies must be there.
+fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
+    if run.computed.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let mut copies = DefinitionRun { host: run.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
+    let operations = std::mem::take(&mut run.operations).into_iter();
+    let described =
+        operations.zip(std::mem::take(&mut run.duplicates)).zip(std::mem::take(&mut run.computed));
+    for ((operation, duplicate), computed) in described {
+        let to = if matches!(operation, DdlOp::CopyTable { .. }) { &mut copies } else { &mut *run };
+        to.operations.push(operation);
+        to.duplicates.push(duplicate);
+        to.computed.push(computed);
+    }
+    (!copies.operations.is_empty()).then_some(copies)
 }
 
 /// Whether an operation leaves the rows of its table as they are: an index, a name, a default,
@@ -200,6 +247,16 @@ fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
         && def.placement == table.def.placement
 }
 
+/// Whether an operation changes one of these tables and leaves it there.
+fn changes_one_of(operation: &DdlOp, tables: &[TreeId]) -> bool {
+    match operation {
+        DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => tables.contains(table),
+        DdlOp::AlterTable { def, .. } => tables.contains(&def.id),
+        DdlOp::Truncate(id) => tables.contains(id),
+        _ => false,
+    }
+}
+
 /// The tables whose rows operations concern.
 fn tables_of(operations: &[DdlOp], catalog: &Catalog, engine: &Engine) -> Vec<(TreeId, String)> {
     let mut found: Vec<(TreeId, String)> = Vec::new();
@@ -207,7 +264,7 @@ fn tables_of(operations: &[DdlOp], catalog: &Catalog, engine: &Engine) -> Vec<(T
         let id = match operation {
             DdlOp::DropTable(id) | DdlOp::Truncate(id) => *id,
             DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
-            DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) => def.id,
+            DdlOp::AlterTable { def, .. } | DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => def.id,
             _ => continue,
         };
         let name = catalog.tables().find(|table| table.tree == id.0).map(|table| table.name.clone());
@@ -224,6 +281,13 @@ fn rows_after_definition(table: &str) -> SqlError {
     .with_hint("Commit the definition first.")
 }
 
+fn other_definitions() -> SqlError {
+    SqlError::new(
+        SqlState::SERIALIZATION_FAILURE,
+        "could not serialize access: other definitions were committed since this transaction began its own",
+    )
+}
+
 impl Session {
     /// Adds a definition to the block's.
     pub(super) async fn stage_definition(&mut self, source: &Source) -> Result<String> {
@@ -237,7 +301,12 @@ impl Session {
             });
         }
         let catalog = self.catalog_state().catalog.clone();
-        let plan = self.plan_definition(source, &catalog)?;
+        let mut plan = self.plan_definition(source, &catalog, &[])?;
+        let copied = self.to_be_copied(&plan.operations);
+        if !copied.is_empty() {
+            self.lock_for_copies(&copied).await?;
+            plan = self.plan_definition(source, &catalog, &copied)?;
+        }
         self.definition_notices(&plan);
         let tag = plan.tag.to_owned();
         if plan.is_empty() {
@@ -247,7 +316,8 @@ impl Session {
         let Some(staged) = self.transaction.staged() else { return Ok(tag) };
         let private = staged.private(&plan.operations);
         let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
-            || private.contains(&false)
+            || copied.is_empty()
+                && private.contains(&false)
                 && !tables_of(&plan.operations, &catalog, &self.server.engine).is_empty();
         if !waits {
             // Bodies over tables whose definition waits are compiled at their first call.
@@ -258,8 +328,10 @@ impl Session {
             made: Vec::new(),
             dropped: Vec::new(),
             changing: tables_of(&later.operations, &catalog, &self.server.engine),
+            copied,
             run: later,
         };
+        step.changing.retain(|(tree, _)| !step.copied.contains(tree));
         if let Some(now) = now {
             (step.made, step.dropped) = made_by(&now.operations);
             self.make_early(now).await?;
@@ -276,12 +348,59 @@ impl Session {
         Ok(tag)
     }
 
+    /// The tables that were there before and whose rows these operations rewrite.
+    fn to_be_copied(&self, operations: &[DdlOp]) -> Vec<TreeId> {
+        let Some(staged) = self.transaction.staged() else { return Vec::new() };
+        let private = staged.private(operations);
+        let mut copied: Vec<TreeId> = Vec::new();
+        for (operation, private) in operations.iter().zip(private) {
+            if let DdlOp::AlterTable { def, .. } = operation
+                && !private
+                && !copied.contains(&def.id)
+                && !keeps_rows(operation, &self.server.engine)
+            {
+                copied.push(def.id);
+            }
+        }
+        copied
+    }
+
+    /// Locks tables against everybody else, to the end of the block.
+    async fn lock_for_copies(&mut self, tables: &[TreeId]) -> Result<()> {
+        self.enter_transaction(false);
+        for &table in tables {
+            let program = LockTables::new(vec![table], ObjectMode::AccessExclusive, LockWait::Wait);
+            let client = self.entry().engine.clone();
+            let options = SubmitOptions {
+                transaction: self.transaction.interactive(),
+                client: Some(&client),
+                ..SubmitOptions::default()
+            };
+            let submission = self.server.engine.submit(program, options);
+            match self.cancellable(submission).await.outcome.result {
+                Ok(()) => {}
+                Err(Stop::Recompile) => return Err(other_definitions()),
+                Err(stop) => return Err(self.stop_error(stop)),
+            }
+        }
+        // What was planned on must be what is copied.
+        match self.transaction.staged() {
+            Some(staged) if staged.base_version != self.server.catalog.version() => Err(other_definitions()),
+            _ => Ok(()),
+        }
+    }
+
     /// Runs operations on what the block made, with the block's rows of it in place.
     async fn make_early(&mut self, mut run: DefinitionRun) -> Result<()> {
         let changes_something = changes_something(&run.operations);
         let trees = self.transaction.staged().map(Staged::own_trees).unwrap_or_default();
         let validations = std::mem::take(&mut run.validations);
         let open = self.transaction.take_interactive();
+        for operation in &mut run.operations {
+            if let DdlOp::CopyTable { reader, .. } = operation {
+                *reader = open.as_ref().map(Interactive::copies);
+            }
+        }
         let done = async {
             if let Some(open) = &open
                 && changes_something
@@ -297,7 +416,25 @@ impl Session {
                 let validating = DefinitionRun { validations, host, ..DefinitionRun::of_changes(Vec::new()) };
                 self.run_definitions(validating, open.as_ref()).await?;
             }
-            self.run_definitions(run, None).await
+            let Some(copies) = take_copies(&mut run) else {
+                return self.run_definitions(run, None).await;
+            };
+            let operations: Vec<DdlOp> = made_by(&copies.operations)
+                .0
+                .iter()
+                .filter_map(|made| match made {
+                    Made::Table { id, .. } => Some(DdlOp::DropTable(*id)),
+                    _ => None,
+                })
+                .collect();
+            self.run_definitions(copies, None).await?;
+            let ran = self.run_definitions(run, None).await;
+            if ran.is_err() {
+                let drop = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+                // What an error leaves is dropped at the next start.
+                let _ = self.server.engine.submit(drop, SubmitOptions::default()).await;
+            }
+            ran
         }
         .await;
         self.transaction.put_interactive(open);
@@ -367,10 +504,7 @@ impl Session {
         let _locks = self.lock_for_definitions(operations).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {
-            return Err(SqlError::new(
-                SqlState::SERIALIZATION_FAILURE,
-                "could not serialize access: other definitions were committed since this transaction began its own",
-            ));
+            return Err(other_definitions());
         }
         let after = staged.state.catalog.clone();
         self.commit_all(staged.into_run(), open, after).await

@@ -1,16 +1,18 @@
 //! Tables and indexes made, changed and dropped, under a claim of everything.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 
-use super::{ColumnSource, DdlWork, TableRecord, table_key};
+use super::{ColumnSource, CopyReader, DdlWork, TableRecord, table_key};
 use crate::cell::Cell;
-use crate::id::{GroupId, TreeId};
+use crate::id::{GroupId, TreeId, TxnId};
 use crate::log::redo;
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route};
 use crate::program::Stop;
 use crate::schema::{IndexDef, TableDef};
 use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
+use crate::txn::isolation::ReadNote;
 use crate::txn::reference::SharedTree;
 use crate::txn::write::entry_bytes;
 use crate::txn::{GroupRecord, Inserted, LockMode, LockWait, Place, Txn};
@@ -251,17 +253,79 @@ impl Txn<'_> {
         debug_assert_eq!(group_of(&new.def.placement), new.group);
         self.make_roots(&new)?;
         self.level_sequences();
+        let filled = self.fill_table(&old, &new, &rows, columns)?;
+        self.work()?.drop_empty_groups();
+        Ok(filled)
+    }
+
+    /// Makes a table of the rows of another.
+    pub(super) fn copy_table(
+        &mut self,
+        from: TreeId,
+        def: TableDef,
+        columns: &[ColumnSource],
+        reader: Option<CopyReader>,
+    ) -> Result<Inserted, Stop> {
+        let old = self.defined(from)?;
+        if self.work()?.schema.tables.contains_key(&def.id) {
+            return Err(Stop::ConcurrentUpdate);
+        }
+        if columns.len() != def.columns.len() {
+            return Err(Stop::Abort);
+        }
+        let mut rows = self.all_rows(&old)?;
+        if let Some(reader) = reader {
+            if let Some(snapshot) = reader.snapshot {
+                let all =
+                    ReadNote::Range { place: Place::of(&old), low: Bound::Unbounded, high: Bound::Unbounded };
+                self.reads_hold(&[all], snapshot).map_err(|_| Stop::ConcurrentUpdate)?;
+            }
+            self.with_changes_of(&old, reader.writer, &mut rows)?;
+        }
+        let new = self.define(def)?;
+        self.make_roots(&new)?;
+        self.level_sequences();
+        self.fill_table(&old, &new, &rows, columns)
+    }
+
+    /// Applies what a transaction has changed and not committed.
+    fn with_changes_of(
+        &mut self,
+        table: &TableMeta,
+        writer: TxnId,
+        rows: &mut Vec<(Row, Row)>,
+    ) -> Result<(), Stop> {
+        let place = Place::of(table);
+        let mut images: BTreeMap<Row, Option<Row>> = BTreeMap::new();
+        for partition in self.partitions_of(table.group) {
+            let overlay = &self.root(partition, place)?.overlay;
+            let own = overlay.iter().filter_map(|(key, lock)| Some((key, lock.image_of(writer)?)));
+            images.extend(own.map(|(key, image)| (Row::from(&key[..]), image.clone())));
+        }
+        rows.retain(|(key, _)| !images.contains_key(key));
+        rows.extend(images.into_iter().filter_map(|(key, image)| Some((key, image?))));
+        Ok(())
+    }
+
+    /// Puts rows of one table into another, which is empty.
+    fn fill_table(
+        &mut self,
+        old: &TableMeta,
+        new: &TableMeta,
+        rows: &[(Row, Row)],
+        columns: &[ColumnSource],
+    ) -> Result<Inserted, Stop> {
         if columns
             .iter()
             .any(|source| matches!(source, ColumnSource::Each(cells) if cells.len() != rows.len()))
         {
             return Err(Stop::Abort);
         }
-        for (at, (_, row)) in rows.into_iter().enumerate() {
+        for (at, (_, row)) in rows.iter().enumerate() {
             let mut cells = Vec::with_capacity(columns.len());
             for source in columns {
                 cells.push(match source {
-                    ColumnSource::Kept(column) => old.layout.get(&row, usize::from(*column)),
+                    ColumnSource::Kept(column) => old.layout.get(row, usize::from(*column)),
                     ColumnSource::Constant(cell) => cell.as_cell(),
                     ColumnSource::Each(cells) => cells[at].as_cell(),
                     ColumnSource::HiddenRowId => Cell::Int8(self.hidden_row_id()),
@@ -270,12 +334,11 @@ impl Txn<'_> {
             let image = new.layout.encode_row(&cells);
             let mut key = KeyBuf::new();
             new.storage_key(&image, &mut key);
-            match self.insert(&new, &key, &image)? {
+            match self.insert(new, &key, &image)? {
                 Inserted::Ok => {}
                 refused => return Ok(refused),
             }
         }
-        self.work()?.drop_empty_groups();
         Ok(Inserted::Ok)
     }
 
