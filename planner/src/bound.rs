@@ -460,6 +460,16 @@ pub struct BoundDelete {
     pub returning: Option<Returning>,
 }
 
+/// MERGE: each action with the rows it takes.
+#[derive(Clone, Debug)]
+pub struct BoundMerge {
+    pub table: TableRef,
+    /// The source, which the actions scan.
+    pub source: Cte,
+    /// INSERT, UPDATE and DELETE without RETURNING, about different rows.
+    pub actions: Vec<BoundStatement>,
+}
+
 #[derive(Clone, Debug)]
 pub struct BoundCall {
     pub routine: RoutineRef,
@@ -481,6 +491,7 @@ pub enum BoundStatement {
     Insert(BoundInsert),
     Update(BoundUpdate),
     Delete(BoundDelete),
+    Merge(BoundMerge),
     Call(BoundCall),
 }
 

@@ -94,6 +94,7 @@ impl Codec {
             | Oid::REGROLE
             | Oid::REGNAMESPACE
             | Oid::REGOPER => Codec::Oid,
+            oid if oid.is_enum() => Codec::Oid,
             _ => Codec::Generic,
         }
     }

@@ -79,7 +79,11 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
         "var_pop" if integer || is(Oid::NUMERIC) => {
             (|_| Box::new(Squares::new(Statistic::VariancePopulation)), true)
         }
-        _ => return crate::json::aggregate::factory(name).map(|factory| (factory, false)),
+        _ => {
+            return crate::ordered_set::factory(name, args)
+                .map(|factory| (factory, true))
+                .or_else(|| crate::json::aggregate::factory(name).map(|factory| (factory, false)));
+        }
     })
 }
 
@@ -103,6 +107,7 @@ fn known_order(ty: Option<Oid>) -> bool {
                 | Oid::TIMESTAMPTZ
                 | Oid::INTERVAL
                 | Oid::ANYARRAY
+                | Oid(3500)
         )
     })
 }

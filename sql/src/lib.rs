@@ -28,6 +28,7 @@ pub mod function;
 pub mod io;
 pub mod json;
 pub mod numeric;
+mod ordered_set;
 pub mod parser;
 pub mod style;
 pub mod system;

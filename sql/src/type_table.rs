@@ -132,11 +132,17 @@ pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
 
 /// The array type over `element`.
 pub fn array_of(element: Oid) -> Option<Oid> {
+    if element.is_enum() {
+        return Some(Oid(element.0 + 1));
+    }
     type_info(element).map(|info| info.array).filter(|oid| oid.0 != 0)
 }
 
 /// The element type of an array type; `None` if it is no array.
 pub fn element_of(array: Oid) -> Option<Oid> {
+    if array.is_enum_array() {
+        return Some(Oid(array.0 - 1));
+    }
     type_info(array).filter(|info| info.is_array() && info.element.0 != 0).map(|info| info.element)
 }
 

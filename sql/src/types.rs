@@ -27,6 +27,31 @@ impl Type {
     }
 }
 
+impl Oid {
+    /// Where the oids of enums and their arrays begin: even ones are enums, the next is the array.
+    pub const ENUMS: u32 = 0x4000_0000;
+    /// Where the oids of their labels begin.
+    pub const ENUM_LABELS: u32 = 0x5000_0000;
+
+    /// Whether the type is an enum.
+    #[inline]
+    pub const fn is_enum(self) -> bool {
+        self.0 & 0xF000_0001 == Self::ENUMS
+    }
+
+    /// Whether the type is an array of enums.
+    #[inline]
+    pub const fn is_enum_array(self) -> bool {
+        self.0 & 0xF000_0001 == Self::ENUMS + 1
+    }
+
+    /// Whether it is the oid of an enum's label.
+    #[inline]
+    pub const fn is_enum_label(self) -> bool {
+        self.0 & 0xF000_0000 == Self::ENUM_LABELS
+    }
+}
+
 macro_rules! oids {
     ($($name:ident = $oid:literal;)*) => {
         impl Oid { $(pub const $name: Oid = Oid($oid);)* }

@@ -5,6 +5,7 @@
 //! - [`slt`]      one sqllogictest file against either
 //! - [`history`]  what clients did and saw, for the checker
 //! - [`isolation`] PostgreSQL's isolation tester against either
+//! - [`differential`] statements made up at random
 //! - [`dialogue`] several sessions in turn, against either
 //! - [`port`]     free loopback ports
 //! - [`power`]    a disk that loses power under a server
@@ -16,6 +17,7 @@
 pub mod browser;
 pub mod cores;
 pub mod dialogue;
+pub mod differential;
 pub mod history;
 pub mod isolation;
 pub mod port;

@@ -25,6 +25,12 @@ enum Pathway {
 
 /// pg_type.typcategory; arrays are 'A', unknown types 'U'.
 pub fn category(oid: Oid) -> u8 {
+    if oid.is_enum() {
+        return b'E';
+    }
+    if oid.is_enum_array() {
+        return b'A';
+    }
     type_info(oid).map_or(b'U', |info| info.category)
 }
 
@@ -93,7 +99,8 @@ pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
         Oid::ANY | Oid::ANYELEMENT | Oid::ANYCOMPATIBLE => return true,
         Oid::ANYNONARRAY | ANYCOMPATIBLENONARRAY => return element_of(from).is_none(),
         Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY => return element_of(from).is_some(),
-        ANYENUM | ANYRANGE => return false,
+        ANYENUM => return from.is_enum(),
+        ANYRANGE => return false,
         _ => {}
     }
     // A composite value fits wherever some record is wanted.
@@ -110,7 +117,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
 pub fn is_composite(oid: Oid) -> bool {
     match type_info(oid) {
         Some(info) => info.kind == b'c',
-        None => oid.0 >= 10_000,
+        None => oid.0 >= 10_000 && oid.0 < Oid::ENUMS,
     }
 }
 
@@ -487,7 +494,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             continue;
         }
         match wanted {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY => match element {
+            Oid::ANYELEMENT | Oid::ANYNONARRAY | ANYENUM => match element {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
                         .with_detail(format!(
@@ -547,7 +554,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
         array = array_of(element);
     }
     let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
-    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY]) && element.is_none() {
+    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, ANYENUM]) && element.is_none() {
         return Err(mismatch(
             "could not determine polymorphic type because input has type unknown".to_owned(),
         ));
@@ -564,7 +571,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             ))
         };
         Ok(match oid {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY => element.ok_or_else(missing)?,
+            Oid::ANYELEMENT | Oid::ANYNONARRAY | ANYENUM => element.ok_or_else(missing)?,
             Oid::ANYARRAY => array.ok_or_else(missing)?,
             Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
             Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,

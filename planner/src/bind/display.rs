@@ -117,6 +117,13 @@ fn statement_lines(out: &mut String, statement: &BoundStatement, indent: usize) 
                 rel_lines(out, using, indent + 1);
             }
         }
+        BoundStatement::Merge(merge) => {
+            line(out, indent, &format!("merge {}", merge.table.name));
+            cte_lines(out, std::slice::from_ref(&merge.source), indent + 1);
+            for action in &merge.actions {
+                statement_lines(out, action, indent + 1);
+            }
+        }
         BoundStatement::Call(call) => {
             let columns = if call.columns.is_empty() {
                 String::new()

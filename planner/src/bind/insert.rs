@@ -147,7 +147,7 @@ impl Binder<'_, '_> {
     }
 
     /// The columns an INSERT names, or all of them.
-    fn insert_columns(&mut self, table: &TableRef, columns: &[ObjectName]) -> Result<Vec<usize>> {
+    pub(crate) fn insert_columns(&mut self, table: &TableRef, columns: &[ObjectName]) -> Result<Vec<usize>> {
         if columns.is_empty() {
             return Ok((0..table.columns.len()).collect());
         }
@@ -190,7 +190,7 @@ impl Binder<'_, '_> {
     }
 
     /// An explicit value for a column; GENERATED ALWAYS takes none.
-    fn insert_value(
+    pub(crate) fn insert_value(
         &mut self,
         table: &TableRef,
         column: usize,
@@ -198,6 +198,13 @@ impl Binder<'_, '_> {
         overriding: bool,
     ) -> Result<BoundExpr> {
         let column = &table.columns[column];
+        if column.generated.is_some() {
+            return Err(SqlError::new(
+                GENERATED_ALWAYS,
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+            )
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        }
         if column.identity == Some(Identity::Always) && !overriding {
             return Err(SqlError::new(
                 GENERATED_ALWAYS,

@@ -28,6 +28,11 @@ impl Binder<'_, '_> {
                 let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
                 Ok(vec![self.as_json(arg)?, flag])
             }
+            "enum_first" | "enum_last" | "enum_range" => {
+                let ty = args.first().map_or(Oid(0), |arg| arg.ty.oid);
+                args.push(BoundExpr::constant(Datum::Oid(ty), Type::of(Oid::OID)));
+                Ok(args)
+            }
             "json_populate_record"
             | "jsonb_populate_record"
             | "json_populate_recordset"

@@ -20,6 +20,7 @@
 //! - `span`        where syntax begins and ends
 //! - [`name`]      identifiers, positions, output column names
 //! - `view`        views in FROM
+//! - `merge`       MERGE
 //! - `reference`   what foreign keys run
 //! - `json`        what JSON functions must know of types
 //! - [`visit`]     walks over the bound tree
@@ -44,6 +45,7 @@ pub(crate) mod insert;
 pub(crate) mod json;
 pub mod literal;
 mod lock;
+mod merge;
 pub mod modify;
 pub mod name;
 pub(crate) mod overload;
@@ -173,7 +175,7 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
         ast::Statement::Update(update) => binder.update(update).map(BoundStatement::Update),
         ast::Statement::Delete(delete) => binder.delete(delete).map(BoundStatement::Delete),
         ast::Statement::Call(call) => binder.call_statement(call).map(BoundStatement::Call),
-        ast::Statement::Merge(_) => Err(SqlError::unsupported("MERGE")),
+        ast::Statement::Merge(merge) => binder.merge(merge).map(BoundStatement::Merge),
         other => Err(SqlError::internal(format!("{} is not a statement over rows", other.tag()))),
     }
 }
@@ -218,6 +220,7 @@ pub(crate) enum Clause {
     Returning,
     Check,
     Default,
+    Generated,
     CallArgument,
     Expression,
 }
@@ -243,6 +246,7 @@ impl Clause {
             Clause::Returning => "RETURNING",
             Clause::Check => "check constraints",
             Clause::Default => "DEFAULT expressions",
+            Clause::Generated => "column generation expressions",
             Clause::CallArgument => "CALL arguments",
             Clause::Expression => "this expression",
         }

@@ -45,10 +45,55 @@ pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Resul
     for column in 0..table.columns.len() {
         binder.default_value(table, column)?;
     }
-    binder.checks(table).map(drop)
+    binder.checks(table)?;
+    for (column, expr) in binder.generated(table)? {
+        if is_mutable(&expr) {
+            return Err(SqlError::new(
+                SqlState::INVALID_OBJECT_DEFINITION,
+                "generation expression is not immutable",
+            )
+            .with_detail(format!(
+                "Column \"{}\" needs the same value for the same row, always.",
+                table.columns[usize::from(column)].name
+            )));
+        }
+    }
+    for predicate in table.indexes.iter().filter_map(|index| index.predicate.as_ref()) {
+        let relation = binder.table_relation(table, None, None)?;
+        let bound = binder.catalog_expression(predicate, vec![relation], Clause::Check)?;
+        binder.boolean(bound, "WHERE")?;
+    }
+    Ok(())
+}
+
+/// Whether an expression may change its value by itself.
+fn is_mutable(expr: &BoundExpr) -> bool {
+    use archipel_sql::function::Volatility;
+    let mut mutable = false;
+    super::visit::visit_expr(expr, 0, &mut |part, _| {
+        mutable |= match &part.kind {
+            ExprKind::Call { function, .. } => function.function.volatility != Volatility::Immutable,
+            ExprKind::Routine { routine, .. } => routine.volatility != 'i',
+            _ => false,
+        };
+        true
+    });
+    mutable
 }
 
 impl Binder<'_, '_> {
+    /// Generated columns with their expressions over the table's row, converted to their types.
+    pub(crate) fn generated(&mut self, table: &TableRef) -> Result<Vec<(u16, BoundExpr)>> {
+        let mut found = Vec::new();
+        for (place, column) in table.columns.iter().enumerate() {
+            let Some(text) = &column.generated else { continue };
+            let relation = self.table_relation(table, None, None)?;
+            let bound = self.catalog_expression(text, vec![relation], Clause::Generated)?;
+            found.push((place as u16, self.assign(bound, column.ty, &column.name)?));
+        }
+        Ok(found)
+    }
+
     /// An expression stored as text in the catalog, over the given names and nothing else.
     pub(crate) fn catalog_expression(
         &mut self,
@@ -182,6 +227,13 @@ impl Binder<'_, '_> {
 
     fn assigned_value(&mut self, table: &TableRef, column: u16, value: BoundExpr) -> Result<BoundExpr> {
         let column = &table.columns[usize::from(column)];
+        if column.generated.is_some() {
+            return Err(SqlError::new(
+                GENERATED_ALWAYS,
+                format!("column \"{}\" can only be updated to DEFAULT", column.name),
+            )
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        }
         if column.identity == Some(Identity::Always) {
             return Err(SqlError::new(
                 GENERATED_ALWAYS,
@@ -263,7 +315,7 @@ impl Binder<'_, '_> {
     }
 
     /// The one table an UPDATE or DELETE changes, under its alias.
-    fn target_table(&mut self, item: &TableWithJoins) -> Result<(TableRef, Relation)> {
+    pub(crate) fn target_table(&mut self, item: &TableWithJoins) -> Result<(TableRef, Relation)> {
         if !item.joins.is_empty() {
             return Err(SqlError::unsupported("a join as the target of a change"));
         }

@@ -127,7 +127,8 @@ impl Binder<'_, '_> {
             ast::Statement::Insert(insert) => self.insert(insert).map(BoundStatement::Insert),
             ast::Statement::Update(update) => self.update(update).map(BoundStatement::Update),
             ast::Statement::Delete(delete) => self.delete(delete).map(BoundStatement::Delete),
-            _ => Err(SqlError::unsupported("MERGE")),
+            ast::Statement::Merge(merge) => self.merge(merge).map(BoundStatement::Merge),
+            _ => Err(SqlError::internal("a data change of an unknown kind")),
         }
     }
 
@@ -494,7 +495,26 @@ impl Binder<'_, '_> {
 
     /// A select-list position.
     pub(crate) fn ordinal(&self, expr: &Expr, width: usize, clause: &str) -> Result<Option<usize>> {
-        let Expr::Value(value) = expr else { return Ok(None) };
+        let Expr::Value(value) = expr else {
+            // A negative number is a constant like any other, and no column's.
+            if let Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr: inner } = expr
+                && let Expr::Value(value) = unnest(inner)
+                && let ast::Value::Number(digits, false) = &value.value
+            {
+                let position = self.position(value.span);
+                return Err(match digits.parse::<i64>() {
+                    Ok(number) => SqlError::new(
+                        SqlState::INVALID_COLUMN_REFERENCE,
+                        format!("{clause} position -{number} is not in select list"),
+                    ),
+                    Err(_) => {
+                        SqlError::new(SqlState::SYNTAX_ERROR, format!("non-integer constant in {clause}"))
+                    }
+                }
+                .at(position));
+            }
+            return Ok(None);
+        };
         let position = self.position(value.span);
         match &value.value {
             ast::Value::Number(digits, false) => {

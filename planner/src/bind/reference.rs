@@ -60,3 +60,15 @@ pub(crate) fn bind_reference_change(
         returning: None,
     }))
 }
+
+/// A table's generated columns, with their expressions over its row.
+pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<(u16, BoundExpr)>> {
+    if table.columns.iter().all(|column| column.generated.is_none()) {
+        return Ok(Vec::new());
+    }
+    let path = ["public".to_owned()];
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &path, &context);
+    env.late_literals = true;
+    Binder::new(&mut env).generated(table)
+}

@@ -33,6 +33,7 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
             oid: Oid(oid + 3),
             name: format!("{name}_pkey"),
             columns: key.to_vec(),
+            include: Vec::new(),
         }),
         indexes: Vec::new(),
         checks: Vec::new(),
@@ -112,6 +113,8 @@ pub(crate) fn catalog() -> Catalog {
         constraint: true,
         tree: 20011,
         global_group: Some(20011),
+        include: Vec::new(),
+        predicate: None,
     });
     let u = table(
         20020,
@@ -239,6 +242,7 @@ fn columns(statement: &BoundStatement) -> Vec<OutputColumn> {
             delete.returning.as_ref().map(|returning| returning.columns.clone()).unwrap_or_default()
         }
         BoundStatement::Call(call) => call.columns.clone(),
+        BoundStatement::Merge(_) => Vec::new(),
     }
 }
 

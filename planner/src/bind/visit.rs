@@ -285,6 +285,14 @@ macro_rules! visitors {
                         $expr(expr, nesting, visit);
                     }
                 }
+                BoundStatement::Merge(merge) => {
+                    if let CteBody::Query(rel) = &$($mutability)* merge.source.body {
+                        $rel(rel, nesting, visit);
+                    }
+                    for action in merge.actions.$iter() {
+                        $statement(action, nesting, visit);
+                    }
+                }
                 BoundStatement::Call(call) => {
                     for expr in call.args.$iter() {
                         $expr(expr, nesting, visit);

@@ -155,6 +155,12 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
                     format!("column \"{column}\" of relation \"{}\" is an identity column", table.name),
                 ));
             }
+            if table.columns[usize::from(place)].generated.is_some() {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("column \"{column}\" of relation \"{}\" is a generated column", table.name),
+                ));
+            }
             if let Some(default) = default {
                 expression::check_default(default)?;
             }
@@ -173,6 +179,23 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
         }
         AlterTableAction::SetTrigger { name, enabled } => {
             trigger::set_enabled(table, name.as_deref(), *enabled, work)
+        }
+        AlterTableAction::DropExpression { column, if_exists } => {
+            let place = usize::from(column_place(&table, column)?);
+            if table.columns[place].generated.is_none() {
+                let message = format!(
+                    "column \"{column}\" of relation \"{}\" is not a stored generated column",
+                    table.name
+                );
+                if *if_exists {
+                    work.notice(format!("{message}, skipping"));
+                    return Ok(());
+                }
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            }
+            table.columns[place].generated = None;
+            finish(table, work);
+            Ok(())
         }
         AlterTableAction::ValidateConstraint(name) => validate_constraint(table, name, work),
         AlterTableAction::SetPersistence(persistence) => {
@@ -461,6 +484,12 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
         check.condition = expression::rename_in_text(&check.condition, from, to)?;
     }
     trigger::rename_column(&mut table, from, to)?;
+    for generated in table.columns.iter_mut().filter_map(|column| column.generated.as_mut()) {
+        *generated = expression::rename_in_text(generated, from, to)?;
+    }
+    for predicate in table.indexes.iter_mut().filter_map(|index| index.predicate.as_mut()) {
+        *predicate = expression::rename_in_text(predicate, from, to)?;
+    }
     finish(table, work);
     Ok(())
 }
@@ -488,6 +517,11 @@ fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>
     }
     finish(table, work);
     Ok(())
+}
+
+/// Drops a column with whatever is over it, as a type's CASCADE does.
+pub(super) fn drop_column_of(table: &Table, column: &str, work: &mut Work<'_>) -> Result<()> {
+    drop_column(table.clone(), column, true, true, work)
 }
 
 fn drop_column(
@@ -530,6 +564,23 @@ fn drop_column(
         });
     }
     trigger::release_column(&mut table, column, cascade, work)?;
+    if let Some(&user) = expression::generated_from(&table, place)?.first() {
+        if cascade {
+            return Err(SqlError::unsupported(
+                "DROP COLUMN CASCADE of a column that another is generated from",
+            ));
+        }
+        let user = &table.columns[usize::from(user)].name;
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop column {column} of table {} because other objects depend on it", table.name),
+        )
+        .with_detail(format!(
+            "column {user} of table {0} depends on column {column} of table {0}",
+            table.name
+        ))
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
     view::release_column(&table, place, cascade, work)?;
     let hidden = table.has_hidden_id();
     let old_width = table.columns.len() as u16;
@@ -541,7 +592,18 @@ fn drop_column(
     }
     table.checks = checks;
     table.foreign_keys.retain(|key| !key.columns.contains(&place));
-    table.indexes.retain(|index| !index.columns.iter().any(|part| part.column == place));
+    let mut kept = Vec::with_capacity(table.indexes.len());
+    for index in std::mem::take(&mut table.indexes) {
+        let mut uses =
+            index.include.contains(&place) || index.columns.iter().any(|part| part.column == place);
+        if let Some(predicate) = &index.predicate {
+            uses |= expression::text_uses_column(predicate, &table, place)?;
+        }
+        if !uses {
+            kept.push(index);
+        }
+    }
+    table.indexes = kept;
     table.columns.remove(usize::from(place));
     let shift = |column: &mut u16| {
         if *column > place {
@@ -550,9 +612,11 @@ fn drop_column(
     };
     if let Some(key) = &mut table.primary_key {
         key.columns.iter_mut().for_each(shift);
+        key.include.iter_mut().for_each(shift);
     }
     for index in &mut table.indexes {
         index.columns.iter_mut().for_each(|part| shift(&mut part.column));
+        index.include.iter_mut().for_each(shift);
     }
     for key in &mut table.foreign_keys {
         key.columns.iter_mut().for_each(shift);

@@ -44,7 +44,11 @@ pub(super) fn add_column(
     let mut computed = None;
     let mut value = OwnedCell::Null;
     let mut shown = "NULL".to_owned();
-    if let Some(request) = &made.sequence {
+    if let Some(text) = table.columns[usize::from(place)].generated.clone() {
+        expression::check_generated(&table)?;
+        shown = text.clone();
+        computed = Some(ComputedValue::of_row(&work.catalog, &before, &text, ty));
+    } else if let Some(request) = &made.sequence {
         let owned = create::make_owned_sequence(&mut table, place, request, work)?;
         computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
     } else if let Some(text) = &table.columns[usize::from(place)].default {
@@ -52,7 +56,7 @@ pub(super) fn add_column(
         match expression::constant(text, ty) {
             Ok(constant) => value = constant,
             Err(error) if error.state() == SqlState::FEATURE_NOT_SUPPORTED => {
-                computed = Some(ComputedValue::of_row(&before, text, ty));
+                computed = Some(ComputedValue::of_row(&work.catalog, &before, text, ty));
             }
             Err(error) => return Err(error),
         }
@@ -207,10 +211,20 @@ pub(super) fn set_type(
         finish(table, work);
         return Ok(());
     }
+    if let Some(&user) = expression::generated_from(&table, place)?.first() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot alter type of a column used by a generated column",
+        )
+        .with_detail(format!(
+            "Column \"{column}\" is used by generated column \"{}\".",
+            table.columns[usize::from(user)].name
+        )));
+    }
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
-    let value = ComputedValue::of_row(&table, &expression, new);
+    let value = ComputedValue::of_row(&work.catalog, &table, &expression, new);
     let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
     table.columns[at].ty = new;
     let key_columns: Vec<u16> = table

@@ -1,8 +1,8 @@
 //! Columns of an altered table whose values are computed for each row when the plan runs.
 
 use archipel_engine::table::SequenceDef;
-use archipel_sql::catalog::Table;
 use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
@@ -28,7 +28,7 @@ pub enum ComputedValue {
 impl ComputedValue {
     /// An expression over a table's row, as a value of a type. The type's modifier is left to
     /// whoever assigns it.
-    pub fn of_row(table: &Table, expression: &str, ty: Type) -> ComputedValue {
+    pub fn of_row(catalog: &Catalog, table: &Table, expression: &str, ty: Type) -> ComputedValue {
         let columns: Vec<String> = table
             .columns
             .iter()
@@ -40,7 +40,15 @@ impl ComputedValue {
         } else {
             format!(" FROM (SELECT {}) AS {}", columns.join(", "), quote_identifier(&table.name))
         };
-        let written = archipel_sql::type_table::format_type(Type::of(ty.oid));
+        let written = match catalog.user_type_of(ty.oid) {
+            Some(user) => format!(
+                "{}.{}{}",
+                quote_identifier(&user.schema),
+                quote_identifier(&user.name),
+                if ty.oid.is_enum_array() { "[]" } else { "" }
+            ),
+            None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
+        };
         let cast = if ty.oid == Oid::BPCHAR { "text".to_owned() } else { written };
         let text = format!("SELECT CAST(({expression}) AS {cast}){from}");
         ComputedValue::Query { text, types: table.columns.iter().map(|column| column.ty).collect() }

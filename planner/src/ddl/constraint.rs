@@ -35,15 +35,15 @@ pub(super) fn add(
     let name = constraint.name.as_deref();
     match &constraint.kind {
         TableConstraintKind::PrimaryKey { columns, include } => {
-            no_include(include)?;
-            add_primary_key(table, name, columns, work)
+            let include = included(table, include)?;
+            add_primary_key(table, name, columns, include, work)
         }
         TableConstraintKind::Unique { columns, include, nulls_not_distinct } => {
-            no_include(include)?;
+            let include = included(table, include)?;
             if *nulls_not_distinct {
                 return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
             }
-            add_unique(table, name, columns, work)
+            add_unique(table, name, columns, include, work)
         }
         TableConstraintKind::UsingIndex { primary, index } => {
             add_using_index(table, name, *primary, index, work)
@@ -58,8 +58,16 @@ pub(super) fn add(
     }
 }
 
-pub(super) fn no_include(include: &[String]) -> Result<()> {
-    if include.is_empty() { Ok(()) } else { Err(SqlError::unsupported("INCLUDE")) }
+/// The columns of INCLUDE by name.
+pub(super) fn included(table: &Table, names: &[String]) -> Result<Vec<u16>> {
+    names
+        .iter()
+        .map(|name| {
+            table.column_index(name).ok_or_else(|| {
+                SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+            })
+        })
+        .collect()
 }
 
 /// The columns of a key by name, with PostgreSQL's errors; `kind` is "primary key" or "unique".
@@ -142,6 +150,7 @@ fn add_primary_key(
     table: &mut Table,
     name: Option<&str>,
     columns: &[String],
+    include: Vec<u16>,
     work: &mut Work<'_>,
 ) -> Result<()> {
     if table.primary_key.is_some() {
@@ -162,11 +171,17 @@ fn add_primary_key(
         table.columns[usize::from(column)].not_null = true;
     }
     work.name_unique(table.tree, &name);
-    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns });
+    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns, include });
     Ok(())
 }
 
-fn add_unique(table: &mut Table, name: Option<&str>, names: &[String], work: &mut Work<'_>) -> Result<()> {
+fn add_unique(
+    table: &mut Table,
+    name: Option<&str>,
+    names: &[String],
+    include: Vec<u16>,
+    work: &mut Work<'_>,
+) -> Result<()> {
     let columns = key_columns(table, names, "unique")?;
     // A key declared twice is one key, as in PostgreSQL, unless each has a name.
     let same_as_primary = table.primary_key.as_ref().is_some_and(|key| key.columns == columns);
@@ -184,7 +199,9 @@ fn add_unique(table: &mut Table, name: Option<&str>, names: &[String], work: &mu
             name.to_string()
         }
         None => {
-            work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "key"], &own_names(table))
+            let mut parts = names.to_vec();
+            parts.extend(include.iter().map(|column| table.columns[usize::from(*column)].name.clone()));
+            work.free_relation_name(&table.schema, [&table.name, &parts.join("_"), "key"], &own_names(table))
         }
     };
     let columns = columns
@@ -202,6 +219,8 @@ fn add_unique(table: &mut Table, name: Option<&str>, names: &[String], work: &mu
         constraint: true,
         tree,
         global_group: None,
+        include,
+        predicate: None,
     });
     Ok(())
 }

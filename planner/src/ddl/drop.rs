@@ -12,9 +12,12 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, index, routine, sequence};
+use super::{alter, index, routine, sequence, user_type};
 
 pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
+    if drop.kind == ObjectWord::Type {
+        return user_type::drop_types(drop, work);
+    }
     if drop.kind == ObjectWord::Schema {
         return drop_schemas(drop, work);
     }
@@ -297,6 +300,9 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
             match dependent {
                 Dependent::Sequence(sequence) if work.catalog.sequence_by_oid(sequence.oid).is_some() => {
                     drop_sequences(std::slice::from_ref(sequence), true, work)?;
+                }
+                Dependent::SchemaType(found) if work.catalog.user_type_by_oid(found.oid).is_some() => {
+                    user_type::drop_type(found, true, work)?;
                 }
                 Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
                     routine::drop_one(found, work);

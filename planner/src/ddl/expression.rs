@@ -63,6 +63,54 @@ pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[C
     columns_used(expression, table, columns)
 }
 
+/// Generation expressions: no subqueries, only columns of the table that are not generated
+/// themselves.
+pub(super) fn check_generated(table: &Table) -> Result<()> {
+    for column in &table.columns {
+        let Some(text) = &column.generated else { continue };
+        let expression = archipel_sql::parser::parse_expression_text(text)?;
+        if has_subquery(&expression.expr) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in column generation expression",
+            ));
+        }
+        for used in columns_used(&expression, &table.name, &table.columns)? {
+            let used = &table.columns[usize::from(used)];
+            if used.generated.is_some() {
+                return Err(SqlError::new(
+                    SqlState::INVALID_OBJECT_DEFINITION,
+                    format!("cannot use generated column \"{}\" in column generation expression", used.name),
+                )
+                .with_detail("A generated column cannot reference another generated column."));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The generated columns whose expressions read a column.
+pub(super) fn generated_from(table: &Table, place: u16) -> Result<Vec<u16>> {
+    let mut found = Vec::new();
+    for (other, column) in table.columns.iter().enumerate() {
+        if let Some(text) = &column.generated
+            && text_uses_column(text, table, place)?
+        {
+            found.push(other as u16);
+        }
+    }
+    Ok(found)
+}
+
+/// A partial index's condition: no subqueries, only columns of its table.
+pub(super) fn check_index_condition(expression: &Expression, table: &Table) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in index predicate")
+            .at(position(expression)));
+    }
+    columns_used(expression, &table.name, &table.columns).map(drop)
+}
+
 /// A DEFAULT: no subqueries, no columns.
 pub(super) fn check_default(expression: &Expression) -> Result<()> {
     if has_subquery(&expression.expr) {

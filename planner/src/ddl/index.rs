@@ -6,7 +6,8 @@ use archipel_sql::ast::{CreateIndex, IndexKey, QualifiedName};
 use archipel_sql::catalog::{Index, IndexColumn, Relation, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use super::constraint::{check_key_types, no_include};
+use super::constraint::{check_key_types, included};
+use super::expression::check_index_condition;
 use super::work::Work;
 use super::{distribution, table::check_storage_options};
 use crate::row::index_def;
@@ -48,13 +49,20 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
             ));
         }
     }
-    if create.predicate.is_some() {
-        return Err(SqlError::unsupported("a partial index"));
+    if create.predicate.is_some() && create.unique {
+        return Err(SqlError::unsupported("a partial unique index"));
     }
     if create.nulls_not_distinct {
         return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
     }
-    no_include(&create.include)?;
+    let include = included(&table, &create.include)?;
+    let predicate = match &create.predicate {
+        Some(predicate) => {
+            check_index_condition(predicate, &table)?;
+            Some(predicate.text.clone())
+        }
+        None => None,
+    };
     check_storage_options(&create.options)?;
     let columns = index_columns(create, &table)?;
     let numbers: Vec<u16> = columns.iter().map(|column| column.column).collect();
@@ -62,8 +70,11 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let name = match &create.name {
         Some(name) => name.clone(),
         None => {
-            let names: Vec<&str> =
-                numbers.iter().map(|&column| table.columns[usize::from(column)].name.as_str()).collect();
+            let names: Vec<&str> = numbers
+                .iter()
+                .chain(&include)
+                .map(|&column| table.columns[usize::from(column)].name.as_str())
+                .collect();
             work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
         }
     };
@@ -75,6 +86,8 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         constraint: false,
         tree: work.tree(),
         global_group: None,
+        include,
+        predicate,
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();

@@ -10,6 +10,7 @@
 //! - [`table`]        CREATE TABLE
 //! - [`table_like`]   LIKE
 //! - [`view`]         views
+//! - [`user_type`]    types
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`index`]        CREATE and DROP INDEX, local and global
@@ -35,6 +36,7 @@ mod sequence;
 mod table;
 mod table_like;
 mod trigger;
+mod user_type;
 mod view;
 mod work;
 
@@ -135,6 +137,8 @@ pub fn plan_migration(version: u32, name: &str, script: &str, env: &DdlEnv<'_>) 
 fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
     match statement {
         Statement::CreateTable(create) => table::create_table(create, work)?,
+        Statement::CreateType(create) => user_type::create_type(create, work)?,
+        Statement::AlterType(alter) => user_type::alter_type(alter, work)?,
         Statement::CreateView(create) => view::create_view(create, work)?,
         Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
         Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
@@ -164,6 +168,8 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateView(_)
             | Statement::CreateTrigger(_)
             | Statement::DropTrigger(_)
+            | Statement::CreateType(_)
+            | Statement::AlterType(_)
             | Statement::AlterTable(_)
             | Statement::CreateIndex(_)
             | Statement::CreateSequence(_)

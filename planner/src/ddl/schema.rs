@@ -128,6 +128,12 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
     if to.starts_with("pg_") {
         return Err(reserved_schema(to));
     }
+    let types: Vec<_> = work.catalog.user_types().filter(|ty| ty.schema == name).cloned().collect();
+    for ty in types {
+        let mut changed = (*ty).clone();
+        changed.schema = to.clone();
+        work.put(Object::Type(Arc::new(changed)));
+    }
     let tables: Vec<_> = work.catalog.tables().filter(|table| table.schema == name).cloned().collect();
     let sequences: Vec<_> = work.catalog.sequences().filter(|seq| seq.schema == name).cloned().collect();
     let routines: Vec<_> = work.catalog.routines_all().filter(|r| r.schema == name).cloned().collect();
@@ -294,6 +300,9 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
             Relation::Sequence(sequence) => Ok((sequence.oid, 0)),
             _ => Err(wrong(name, "a sequence")),
         },
+        CommentObject::Type(name) => {
+            work.catalog.require_user_type(name, work.search_path()).map(|ty| (ty.oid, 0))
+        }
         CommentObject::Column(name, column) => {
             let table = work.catalog.require_table(name, work.search_path())?;
             let place = table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))?;

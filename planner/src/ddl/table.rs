@@ -89,6 +89,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
         copies.add_columns(like, &mut table, &mut sequences, work)?;
     }
+    expression::check_generated(&table)?;
     constraints.extend(create.constraints.iter().cloned());
     constraints.extend(copies.constraints()?);
     // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
@@ -204,6 +205,9 @@ fn column_constraint(
             return Ok(());
         }
         ColumnConstraintKind::Default(default) => {
+            if made.column.generated.is_some() {
+                return Err(twice("both default and generation expression specified"));
+            }
             if made.column.identity.is_some() {
                 return Err(twice("both default and identity specified"));
             }
@@ -236,8 +240,18 @@ fn column_constraint(
             made.sequence = Some(SequenceRequest { options: options.clone(), ty: made.column.ty });
             return Ok(());
         }
-        ColumnConstraintKind::Generated(_) => {
-            return Err(SqlError::unsupported("GENERATED ALWAYS AS (…) STORED"));
+        ColumnConstraintKind::Generated(expression) => {
+            if made.column.generated.is_some() {
+                return Err(twice("multiple generation clauses specified"));
+            }
+            if made.column.identity.is_some() {
+                return Err(twice("both identity and generation expression specified"));
+            }
+            if made.column.default.is_some() || made.sequence.is_some() {
+                return Err(twice("both default and generation expression specified"));
+            }
+            made.column.generated = Some(expression.text.clone());
+            return Ok(());
         }
         ColumnConstraintKind::PrimaryKey => {
             TableConstraintKind::PrimaryKey { columns: vec![name.clone()], include: Vec::new() }
@@ -314,7 +328,8 @@ pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     if pseudo {
         return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
     }
-    if ty.oid.0 >= archipel_sql::catalog::FIRST_OID {
+    let composite = ty.oid.0 >= archipel_sql::catalog::FIRST_OID && ty.oid.0 < Oid::ENUMS;
+    if composite {
         return Err(SqlError::unsupported(format_args!("a column of composite type {written}")));
     }
     Ok(ty)

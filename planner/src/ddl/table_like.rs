@@ -43,6 +43,10 @@ impl Copies {
                     copy.identity = column.identity;
                     sequences.push((first + place as u16, sequence_like(&source, place, work)));
                 }
+            } else if column.generated.is_some() {
+                if like.generated {
+                    copy.generated = column.generated.clone();
+                }
             } else if like.defaults {
                 copy.default = column.default.clone();
             }
@@ -77,7 +81,8 @@ impl Copies {
             if like.indexes {
                 if let Some(key) = &source.primary_key {
                     let columns = names(&mut key.columns.iter().copied());
-                    add(None, TableConstraintKind::PrimaryKey { columns, include: Vec::new() });
+                    let include = names(&mut key.include.iter().copied());
+                    add(None, TableConstraintKind::PrimaryKey { columns, include });
                 }
                 for index in source.indexes.iter().filter(|index| index.constraint) {
                     let columns = names(&mut index.columns.iter().map(|part| part.column));
@@ -85,7 +90,7 @@ impl Copies {
                         None,
                         TableConstraintKind::Unique {
                             columns,
-                            include: Vec::new(),
+                            include: names(&mut index.include.iter().copied()),
                             nulls_not_distinct: false,
                         },
                     );
@@ -112,6 +117,7 @@ impl Copies {
                 let mut copy = Index { oid: work.oids(2), name, tree: work.tree(), ..index.clone() };
                 copy.global_group = None;
                 copy.columns.iter_mut().for_each(|part| part.column += first);
+                copy.include.iter_mut().for_each(|column| *column += first);
                 work.name_unique(copy.tree, &copy.name);
                 table.indexes.push(copy);
             }

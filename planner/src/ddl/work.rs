@@ -188,6 +188,11 @@ impl<'a> Work<'a> {
         self.notice_as(SqlState::SUCCESSFUL_COMPLETION, message);
     }
 
+    pub fn notice_with_detail(&mut self, message: String, detail: String) {
+        let notice = SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message).with_detail(detail);
+        self.plan.notices.push(notice);
+    }
+
     pub fn notice_as(&mut self, state: SqlState, message: impl Into<String>) {
         self.plan.notices.push(SqlError::new(state, message));
     }

@@ -11,7 +11,7 @@ use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
-use archipel_sql::catalog::TriggerEvent;
+use archipel_sql::catalog::{TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
@@ -29,6 +29,7 @@ use super::statement::{Answer, Emit};
 use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
+use crate::bind::reference::bind_generated;
 use crate::bound::{BoundInsert, ExprKind, Rel};
 
 pub(crate) struct Insert {
@@ -36,8 +37,10 @@ pub(crate) struct Insert {
     source: Node,
     /// Where the source leaves the new row.
     source_slots: Vec<u32>,
-    /// The new row. BEFORE triggers change it, so it then has slots of its own.
+    /// The new row. BEFORE triggers change it, so it then has slots of its own, and so have
+    /// generated columns always.
     slots: Vec<u32>,
+    generated: Vec<(u32, Source)>,
     collected: bool,
     checks: RowChecks,
     parents: Vec<Arc<ReferenceCheck>>,
@@ -80,7 +83,8 @@ impl Compiler<'_> {
         let source = source?;
         let source_slots = self.declare(&insert.source);
         self.mark_all(&source_slots);
-        let slots = source_slots.clone();
+        let mut slots = source_slots.clone();
+        let mut generated = self.generated(table, &mut slots)?;
         let key = match meta.def.key.first() {
             Some(first) if usize::from(first.column) < slots.len() => {
                 self.route_of_slot(slots[usize::from(first.column)])
@@ -97,8 +101,8 @@ impl Compiler<'_> {
             }
         }
         let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
-        let slots = if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
-            let own = self.slots(slots.len());
+        if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
+            let mut own = self.slots(slots.len());
             self.mark_all(&own);
             for (from, to) in slots.iter().zip(&own) {
                 if let Some(value) = self.known.get(from).cloned() {
@@ -108,10 +112,9 @@ impl Compiler<'_> {
                     self.lists.insert(*to, values);
                 }
             }
-            own
-        } else {
-            slots
-        };
+            generated = self.generated(table, &mut own)?;
+            slots = own;
+        }
         let checks = self.row_checks(table, &slots, &insert.checks, None)?;
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
@@ -175,6 +178,7 @@ impl Compiler<'_> {
             source,
             source_slots,
             slots,
+            generated,
             collected,
             checks,
             parents,
@@ -184,6 +188,19 @@ impl Compiler<'_> {
             returning,
             shown,
         })
+    }
+
+    /// Gives generated columns slots of their own, and what they are computed from.
+    fn generated(&mut self, table: &TableRef, slots: &mut [u32]) -> Result<Vec<(u32, Source)>> {
+        let mut generated = Vec::new();
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let source = self.scoped(slots, |c| c.source(&expr))?;
+            let slot = self.slot();
+            self.mark(slot);
+            slots[usize::from(column)] = slot;
+            generated.push((slot, source));
+        }
+        Ok(generated)
     }
 
     fn arbiter(&self, target: &Target, columns: &[u16]) -> Result<Arbiter> {
@@ -288,6 +305,7 @@ impl Insert {
         let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
         for index in 0..rows.len() {
             rows.restore(index, &mut ctx.frame, &self.source_slots);
+            self.generate(ctx)?;
             if let Some(returning) = &self.returning {
                 shown.push(eval_all(returning, ctx)?);
             }
@@ -313,6 +331,15 @@ impl Insert {
         Ok(())
     }
 
+    /// Computes the generated columns of the row in the slots.
+    fn generate(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for (slot, source) in &self.generated {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize].set(value);
+        }
+        Ok(())
+    }
+
     /// Writes the row in the slots.
     fn one(
         &self,
@@ -328,6 +355,7 @@ impl Insert {
         {
             return Ok(0);
         }
+        self.generate(ctx)?;
         let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
             slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
         };
@@ -436,6 +464,7 @@ impl Insert {
                 if !triggers.before_row(ctx, Some((&self.target, &existing, old)), Some(new))? {
                     return Ok(Written::Skipped);
                 }
+                update.change.generate(ctx)?;
                 update.change.check(ctx, &self.target, &existing)?;
             }
         }

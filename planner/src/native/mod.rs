@@ -42,6 +42,7 @@ mod hash;
 mod insert;
 mod join;
 mod lock;
+mod merge;
 mod modify;
 mod node;
 mod operand;

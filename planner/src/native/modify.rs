@@ -29,6 +29,7 @@ use super::scan::scan_columns;
 use super::statement::{Answer, Emit};
 use super::target::{Found, Targets};
 use super::write::{Cells, Target};
+use crate::bind::reference::bind_generated;
 use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::row::Codec;
 use archipel_sql::catalog::{TableRef, TriggerEvent};
@@ -38,6 +39,8 @@ use triggered::Triggered;
 pub(crate) struct Change {
     /// Column, where its new value goes, how it is stored, how it is computed.
     set: Vec<(u16, u32, Codec, Source)>,
+    /// How many of the last of them are generated columns.
+    generated: usize,
     old: Vec<u32>,
     /// The new row: changed columns in their new slots, the others where they are.
     pub row: Vec<u32>,
@@ -74,9 +77,9 @@ impl Compiler<'_> {
         set: &[(u16, BoundExpr)],
         checks: &BoundChecks,
     ) -> Result<Change> {
-        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+        let mut columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
         let mut row = old.to_vec();
-        let set = set
+        let mut set = set
             .iter()
             .map(|(column, expr)| {
                 let source = self.scoped(scope, |c| c.source(expr))?;
@@ -90,6 +93,25 @@ impl Compiler<'_> {
             .collect::<Result<Vec<_>>>()?;
         for (column, slot, ..) in &set {
             row[usize::from(*column)] = *slot;
+        }
+        let mut generated = 0;
+        // Generated columns are computed from the new row, after what it is made of.
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let uses_changed = super::walk::root_columns(&expr).iter().any(|used| columns.contains(used));
+            if !uses_changed && !columns.contains(&column) {
+                continue;
+            }
+            let source = self.scoped(&row, |c| c.source(&expr))?;
+            let slot = self.slot();
+            self.mark(slot);
+            let codec = Codec::of(table.columns[usize::from(column)].ty);
+            set.retain(|(known, ..)| *known != column);
+            set.push((column, slot, codec, source));
+            generated += 1;
+            row[usize::from(column)] = slot;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
         }
         let moves = meta.def.key.iter().any(|part| columns.contains(&part.column));
         if moves {
@@ -124,7 +146,7 @@ impl Compiler<'_> {
         for check in &children {
             self.mark_all(check.sources());
         }
-        Ok(Change { set, old: old.to_vec(), row, checks, parents, children, moves })
+        Ok(Change { set, generated, old: old.to_vec(), row, checks, parents, children, moves })
     }
 
     /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of both,
@@ -244,6 +266,15 @@ impl Change {
     #[inline]
     pub fn compute(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for (_, slot, _, source) in &self.set {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize].set(value);
+        }
+        Ok(())
+    }
+
+    /// Computes generated columns anew, of a row that triggers may have changed.
+    pub fn generate(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for (_, slot, _, source) in &self.set[self.set.len() - self.generated..] {
             let value = source.eval(ctx)?;
             ctx.frame.slots[*slot as usize].set(value);
         }

@@ -11,6 +11,7 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
 use super::insert::Insert;
+use super::merge::Merge;
 use super::modify::{Delete, Update};
 use super::node::Node;
 use super::rows::RowBuffer;
@@ -74,6 +75,7 @@ pub(crate) enum Body {
     Insert(Box<Insert>, usize),
     Update(Box<Update>, usize),
     Delete(Box<Delete>, usize),
+    Merge(Box<Merge>),
     Call { routine: Arc<dyn CompiledRoutine>, args: Vec<Source>, width: usize },
     With { ctes: Vec<Cte>, body: Box<Body> },
 }
@@ -206,6 +208,7 @@ fn refused_read_only(statement: &BoundStatement) -> Option<&'static str> {
         BoundStatement::Insert(_) => Some("INSERT"),
         BoundStatement::Update(_) => Some("UPDATE"),
         BoundStatement::Delete(_) => Some("DELETE"),
+        BoundStatement::Merge(_) => Some("MERGE"),
         BoundStatement::Call(_) => None,
         BoundStatement::With { statement, .. } => refused_read_only(statement),
     }
@@ -240,6 +243,7 @@ pub fn columns_of(statement: &BoundStatement) -> Vec<OutputColumn> {
         BoundStatement::Insert(insert) => returning(&insert.returning),
         BoundStatement::Update(update) => returning(&update.returning),
         BoundStatement::Delete(delete) => returning(&delete.returning),
+        BoundStatement::Merge(_) => Vec::new(),
         BoundStatement::Call(call) => call.columns.clone(),
         BoundStatement::With { statement, .. } => columns_of(statement),
     }
@@ -260,6 +264,7 @@ impl Compiler<'_> {
             BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
             BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),
             BoundStatement::Delete(delete) => Body::Delete(Box::new(self.delete(delete)?), width),
+            BoundStatement::Merge(merge) => Body::Merge(Box::new(self.merge(merge)?)),
             BoundStatement::Call(call) => {
                 let args = self.scoped(&[], |c| c.exprs(&call.args))?;
                 let routine = self.scoped(&[], |c| c.link(&call.routine, &call.args))?;
@@ -279,6 +284,7 @@ impl Body {
         match self {
             Body::Query { output, .. } => output.width(),
             Body::Insert(_, width) | Body::Update(_, width) | Body::Delete(_, width) => *width,
+            Body::Merge(_) => 0,
             Body::Call { width, .. } => *width,
             Body::With { body, .. } => body.width(),
         }
@@ -291,7 +297,7 @@ impl Body {
             Body::Update(update, _) => update.fires(),
             Body::Delete(delete, _) => delete.fires(),
             Body::With { body, .. } => body.fires(),
-            Body::Query { .. } | Body::Call { .. } => false,
+            Body::Query { .. } | Body::Merge(_) | Body::Call { .. } => false,
         }
     }
 
@@ -308,23 +314,21 @@ impl Body {
                 let mut found = delete.find(ctx)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
             }
-            Body::Query { .. } | Body::Call { .. } | Body::With { .. } => None,
+            Body::Query { .. } | Body::Merge(_) | Body::Call { .. } | Body::With { .. } => None,
         })
     }
 
-    /// Writes what [`Body::find`] left.
-    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<()> {
+    /// Writes what [`Body::find`] left; answers how many rows.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<u64> {
         match (self, deferred) {
-            (Body::Insert(insert, _), Deferred::Insert(rows)) => insert.write(ctx, &rows)?,
-            (Body::Update(update, _), Deferred::Change(found)) => {
-                update.write(ctx, &found, None)?;
+            (Body::Insert(insert, _), Deferred::Insert(rows)) => {
+                insert.write(ctx, &rows)?;
+                Ok(rows.len() as u64)
             }
-            (Body::Delete(delete, _), Deferred::Change(found)) => {
-                delete.write(ctx, &found, None)?;
-            }
-            _ => {}
+            (Body::Update(update, _), Deferred::Change(found)) => update.write(ctx, &found, None),
+            (Body::Delete(delete, _), Deferred::Change(found)) => delete.write(ctx, &found, None),
+            _ => Ok(0),
         }
-        Ok(())
     }
 
     /// Runs it in the current frame. The count is of rows answered by a query, written by
@@ -343,6 +347,7 @@ impl Body {
             Body::Insert(insert, _) => insert.run(ctx, emit),
             Body::Update(update, _) => update.run(ctx, emit),
             Body::Delete(delete, _) => delete.run(ctx, emit),
+            Body::Merge(merge) => merge.run(ctx),
             Body::Call { routine, args, .. } => {
                 let args = eval_all(args, ctx)?;
                 let mut count = 0;

@@ -24,6 +24,8 @@ pub(crate) struct Found {
     pub keys: Keys,
     pub values: RowBuffer,
     pub returning: RowBuffer,
+    /// Whether a target was met more than once.
+    pub repeated: bool,
 }
 
 /// Keys, one after the other.
@@ -67,6 +69,7 @@ impl Targets {
             keys: Keys::default(),
             values: RowBuffer::new(self.kept.len()),
             returning: RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len)),
+            repeated: false,
         };
         let mut seen: FxHashSet<Vec<u8>> = FxHashSet::default();
         // A scan alone visits no row twice.
@@ -81,6 +84,8 @@ impl Targets {
                     found.returning.push(row);
                 }
                 found.keys.push(&key);
+            } else {
+                found.repeated = true;
             }
             ctx.frame.keys[self.key] = key;
             Ok(ControlFlow::Continue(()))

@@ -208,6 +208,14 @@ pub(crate) fn visit_statement(statement: &BoundStatement, nesting: u16, visit: &
             delete.filter.iter().for_each(|filter| visit_expr(filter, nesting, visit));
             returning(&delete.returning, visit);
         }
+        BoundStatement::Merge(merge) => {
+            if let CteBody::Query(rel) = &merge.source.body {
+                visit_rel(rel, nesting, visit);
+            }
+            for action in &merge.actions {
+                visit_statement(action, nesting, visit);
+            }
+        }
         BoundStatement::Call(call) => visit_all(&call.args, nesting, visit),
         BoundStatement::With { ctes, statement } => {
             visit_ctes(ctes, nesting, visit);

@@ -23,6 +23,7 @@ pub(crate) fn output_columns(bound: &BoundStatement) -> &[OutputColumn] {
         BoundStatement::Update(update) => returned(&update.returning),
         BoundStatement::Delete(delete) => returned(&delete.returning),
         BoundStatement::With { statement, .. } => output_columns(statement),
+        BoundStatement::Merge(_) => &[],
         BoundStatement::Call(call) => &call.columns,
     }
 }
@@ -34,7 +35,10 @@ fn returned(returning: &Option<archipel_planner::bound::Returning>) -> &[OutputC
 pub(crate) fn modifies(bound: &BoundStatement) -> bool {
     match bound {
         BoundStatement::Query(_) | BoundStatement::Call(_) => false,
-        BoundStatement::Insert(_) | BoundStatement::Update(_) | BoundStatement::Delete(_) => true,
+        BoundStatement::Insert(_)
+        | BoundStatement::Update(_)
+        | BoundStatement::Delete(_)
+        | BoundStatement::Merge(_) => true,
         BoundStatement::With { statement, .. } => modifies(statement),
     }
 }
@@ -182,7 +186,7 @@ pub(crate) fn cast_columns(
         BoundStatement::Insert(insert) => cast_returning(&mut insert.returning, types, environment),
         BoundStatement::Update(update) => cast_returning(&mut update.returning, types, environment),
         BoundStatement::Delete(delete) => cast_returning(&mut delete.returning, types, environment),
-        BoundStatement::Call(_) => Ok(()),
+        BoundStatement::Merge(_) | BoundStatement::Call(_) => Ok(()),
     }
 }
 

@@ -226,7 +226,9 @@ fn bind_text(environment: &Environment, text: &str, types: &[Type]) -> Result<Bo
 fn parse_text(text: &str) -> Result<SqlAst> {
     let statement = parse_statement(text)?;
     match &statement {
-        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) => Ok(statement),
+        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) | SqlAst::Merge(_) => {
+            Ok(statement)
+        }
         SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
         other => Err(SqlError::unsupported(format_args!("{} by EXECUTE", other.tag()))),
     }

@@ -358,7 +358,9 @@ impl Session {
 /// Column numbers of a COPY's column list; all columns without one.
 pub(super) fn column_positions(table: &TableRef, names: &[String]) -> Result<Vec<usize>> {
     if names.is_empty() {
-        return Ok((0..table.columns.len()).collect());
+        // Generated columns make their own values.
+        let given = table.columns.iter().enumerate().filter(|(_, column)| column.generated.is_none());
+        return Ok(given.map(|(at, _)| at).collect());
     }
     let mut positions: Vec<usize> = Vec::with_capacity(names.len());
     for name in names {
@@ -368,6 +370,13 @@ pub(super) fn column_positions(table: &TableRef, names: &[String]) -> Result<Vec
                 format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
             )
         })?;
+        if table.columns[usize::from(at)].generated.is_some() {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" is a generated column"),
+            )
+            .with_detail("Generated columns cannot be used in COPY."));
+        }
         if positions.contains(&usize::from(at)) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,

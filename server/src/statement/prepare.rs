@@ -213,6 +213,7 @@ pub(crate) fn result_columns(bound: &BoundStatement) -> Option<Vec<OutputColumn>
         BoundStatement::Delete(delete) => {
             delete.returning.as_ref().map(|returning| returning.columns.clone())
         }
+        BoundStatement::Merge(_) => None,
         BoundStatement::Call(call) => (!call.columns.is_empty()).then(|| call.columns.clone()),
         BoundStatement::With { statement, .. } => result_columns(statement),
     }

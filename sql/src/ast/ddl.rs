@@ -85,6 +85,36 @@ pub struct CreateView {
     pub check_option: bool,
 }
 
+/// CREATE TYPE name AS ENUM (…).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateType {
+    pub name: QualifiedName,
+    pub labels: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterType {
+    pub name: QualifiedName,
+    pub action: TypeAction,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeAction {
+    AddValue {
+        label: String,
+        if_not_exists: bool,
+        /// AFTER (else BEFORE) this label.
+        place: Option<(bool, String)>,
+    },
+    RenameValue {
+        from: String,
+        to: String,
+    },
+    RenameTo(String),
+    SetSchema(String),
+    OwnerTo(String),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDefinition {
     pub name: String,
@@ -292,6 +322,10 @@ pub enum AlterTableAction {
         column: String,
         change: IdentityChange,
     },
+    DropExpression {
+        column: String,
+        if_exists: bool,
+    },
     ValidateConstraint(String),
     /// ENABLE and DISABLE TRIGGER; `None`: ALL or USER.
     SetTrigger {
@@ -485,6 +519,7 @@ pub enum ObjectWord {
     Index,
     Sequence,
     View,
+    Type,
     Schema,
 }
 
@@ -496,6 +531,7 @@ impl ObjectWord {
             ObjectWord::Index => "index",
             ObjectWord::Sequence => "sequence",
             ObjectWord::View => "view",
+            ObjectWord::Type => "type",
             ObjectWord::Schema => "schema",
         }
     }
@@ -569,6 +605,7 @@ pub enum CommentObject {
     Index(QualifiedName),
     Sequence(QualifiedName),
     View(QualifiedName),
+    Type(QualifiedName),
     Column(QualifiedName, String),
     Constraint { name: String, table: QualifiedName },
     Schema(String),

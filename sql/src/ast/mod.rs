@@ -52,13 +52,15 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     CreateTrigger(Box<CreateTrigger>),
     DropTrigger(DropTrigger),
+    CreateType(CreateType),
+    AlterType(AlterType),
     AlterTable(Box<AlterTable>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(CreateSequence),
     AlterSequence(AlterSequence),
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
-    /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
+    /// DROP TABLE, INDEX, SEQUENCE, VIEW, TYPE, SCHEMA.
     Drop(Drop),
     DropRoutine(DropRoutine),
     /// ALTER … RENAME TO and SET SCHEMA of routines, schemas, indexes; other forms refuse.
@@ -137,6 +139,8 @@ impl Statement {
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::CreateTrigger(_) => "CREATE TRIGGER",
             Statement::DropTrigger(_) => "DROP TRIGGER",
+            Statement::CreateType(_) => "CREATE TYPE",
+            Statement::AlterType(_) => "ALTER TYPE",
             Statement::AlterTable(alter) => match alter.object {
                 AlteredObject::Table => "ALTER TABLE",
                 AlteredObject::Index => "ALTER INDEX",
@@ -156,6 +160,7 @@ impl Statement {
                 ObjectWord::Index => "DROP INDEX",
                 ObjectWord::Sequence => "DROP SEQUENCE",
                 ObjectWord::View => "DROP VIEW",
+                ObjectWord::Type => "DROP TYPE",
                 ObjectWord::Schema => "DROP SCHEMA",
             },
             Statement::DropRoutine(drop) => match drop.kind {

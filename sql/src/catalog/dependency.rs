@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::Oid;
 
-use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef};
+use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub enum Dependent {
     Table(TableRef),
     Sequence(SequenceRef),
     SchemaRoutine(RoutineRef),
+    SchemaType(UserTypeRef),
 }
 
 impl Dependent {
@@ -46,6 +47,7 @@ impl Dependent {
                 format!("view {}.{}", table.schema, table.name)
             }
             Dependent::Table(table) => format!("table {}.{}", table.schema, table.name),
+            Dependent::SchemaType(ty) => format!("type {}.{}", ty.schema, ty.name),
             Dependent::Sequence(sequence) => format!("sequence {}.{}", sequence.schema, sequence.name),
             Dependent::Routine(routine) | Dependent::SchemaRoutine(routine) => {
                 let word = match routine.kind {
@@ -119,6 +121,8 @@ impl Catalog {
                 .cloned()
                 .map(Dependent::Sequence),
         );
+        dependents
+            .extend(self.user_types().filter(|ty| ty.schema == schema).cloned().map(Dependent::SchemaType));
         dependents.extend(
             self.routines_all()
                 .filter(|routine| routine.schema == schema)

@@ -7,6 +7,7 @@
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
+//! - [`user_type`] enums
 //!
 //! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
 //! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
@@ -17,11 +18,13 @@ pub mod names;
 pub mod object;
 pub mod snapshot;
 pub mod trigger;
+pub mod user_type;
 pub mod view;
 
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent};
+pub use user_type::{UserType, UserTypeRef};
 
 use std::sync::Arc;
 
@@ -135,12 +138,15 @@ pub struct Column {
     /// GENERATED … AS IDENTITY; the default calls its sequence.
     #[serde(default)]
     pub identity: Option<Identity>,
+    /// GENERATED ALWAYS AS (…) STORED: SQL text of the expression, over the row's other columns.
+    #[serde(default)]
+    pub generated: Option<String>,
 }
 
 impl Column {
     /// A column without default that may be NULL.
     pub fn new(name: impl Into<String>, ty: Type) -> Column {
-        Column { name: name.into(), ty, not_null: false, default: None, identity: None }
+        Column { name: name.into(), ty, not_null: false, default: None, identity: None, generated: None }
     }
 }
 
@@ -243,6 +249,9 @@ pub struct KeyConstraint {
     pub oid: Oid,
     pub name: String,
     pub columns: Vec<u16>,
+    /// Columns of INCLUDE.
+    #[serde(default)]
+    pub include: Vec<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -257,6 +266,13 @@ pub struct Index {
     pub tree: u32,
     /// `None`: in the table's partitions; else the group the entries are distributed in.
     pub global_group: Option<u32>,
+    /// Columns of INCLUDE. The entries lead to the rows, which hold them.
+    #[serde(default)]
+    pub include: Vec<u16>,
+    /// The condition of a partial index, as SQL text. The index has an entry for every row all the
+    /// same: it serves any query.
+    #[serde(default)]
+    pub predicate: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

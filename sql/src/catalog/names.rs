@@ -186,6 +186,9 @@ impl Catalog {
         if let Some(builtin) = ty.builtin()? {
             return Ok(builtin);
         }
+        if let Some(known) = self.user_type(ty.name.schema.as_deref(), &ty.name.name, search_path) {
+            return Ok(Type::of(if ty.dimensions > 0 { known.array_type() } else { known.oid }));
+        }
         let table = self.table(ty.name.schema.as_deref(), &ty.name.name, search_path);
         match (table, ty.dimensions) {
             (Some(table), 0) => Ok(Type::of(table.row_type())),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
-use super::{RoutineRef, SequenceRef, TableRef};
+use super::{RoutineRef, SequenceRef, TableRef, UserTypeRef};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
@@ -56,10 +56,11 @@ pub enum ObjectKind {
     Role,
     Comments,
     Migration,
+    Type,
 }
 
 impl ObjectKind {
-    const ALL: [ObjectKind; 8] = [
+    const ALL: [ObjectKind; 9] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,
@@ -68,6 +69,7 @@ impl ObjectKind {
         ObjectKind::Role,
         ObjectKind::Comments,
         ObjectKind::Migration,
+        ObjectKind::Type,
     ];
 
     /// As the key of the catalog row spells it.
@@ -81,6 +83,7 @@ impl ObjectKind {
             ObjectKind::Role => "role",
             ObjectKind::Comments => "comments",
             ObjectKind::Migration => "migration",
+            ObjectKind::Type => "type",
         }
     }
 
@@ -99,6 +102,7 @@ pub enum Object {
     Role(Role),
     Comments(Comments),
     Migration(Migration),
+    Type(UserTypeRef),
 }
 
 impl Object {
@@ -112,6 +116,7 @@ impl Object {
             Object::Role(_) => ObjectKind::Role,
             Object::Comments(_) => ObjectKind::Comments,
             Object::Migration(_) => ObjectKind::Migration,
+            Object::Type(_) => ObjectKind::Type,
         }
     }
 
@@ -125,6 +130,7 @@ impl Object {
             Object::Role(role) => role.oid,
             Object::Comments(comments) => comments.object,
             Object::Migration(migration) => Oid(migration.version),
+            Object::Type(ty) => ty.oid,
         }
     }
 
@@ -139,6 +145,7 @@ impl Object {
             Object::Role(role) => serde_json::to_vec(role),
             Object::Comments(comments) => serde_json::to_vec(comments),
             Object::Migration(migration) => serde_json::to_vec(migration),
+            Object::Type(ty) => serde_json::to_vec(ty.as_ref()),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -159,6 +166,7 @@ impl Object {
             ObjectKind::Role => read(payload).map(Object::Role),
             ObjectKind::Comments => read(payload).map(Object::Comments),
             ObjectKind::Migration => read(payload).map(Object::Migration),
+            ObjectKind::Type => read(payload).map(|ty| Object::Type(UserTypeRef::new(ty))),
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))

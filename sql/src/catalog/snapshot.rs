@@ -12,7 +12,7 @@ use crate::types::Oid;
 use super::{
     ARCHIPEL, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA, Numbers,
     Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
-    Table, TableRef,
+    Table, TableRef, UserTypeRef,
 };
 
 /// A relation: what shares PostgreSQL's pg_class namespace.
@@ -70,6 +70,9 @@ struct State {
     routines: Arc<BTreeMap<Oid, RoutineRef>>,
     roles: Arc<BTreeMap<Oid, Arc<Role>>>,
     comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
+    types: Arc<BTreeMap<Oid, UserTypeRef>>,
+    /// Names of enums' labels.
+    labels: Arc<FxHashMap<Oid, Arc<str>>>,
     /// Schema, then name: oids of relations.
     relation_names: Arc<Names<RelationOid>>,
     routine_names: Arc<Names<Vec<Oid>>>,
@@ -100,6 +103,8 @@ impl Catalog {
             routines: Arc::default(),
             roles: Arc::default(),
             comments: Arc::default(),
+            types: Arc::default(),
+            labels: Arc::default(),
             relation_names: Arc::default(),
             routine_names: Arc::default(),
             index_tables: Arc::default(),
@@ -180,6 +185,19 @@ impl Catalog {
         self.0.routines.get(&oid).cloned()
     }
 
+    pub fn user_type_by_oid(&self, oid: Oid) -> Option<UserTypeRef> {
+        self.0.types.get(&oid).cloned()
+    }
+
+    /// The name of an enum's label.
+    pub fn enum_label(&self, label: Oid) -> Option<Arc<str>> {
+        self.0.labels.get(&label).cloned()
+    }
+
+    pub fn user_types(&self) -> impl Iterator<Item = &UserTypeRef> {
+        self.0.types.values()
+    }
+
     pub fn schema_by_oid(&self, oid: Oid) -> Option<Arc<Schema>> {
         self.0.schemas.get(&oid).cloned()
     }
@@ -190,7 +208,7 @@ impl Catalog {
 
     /// The stored table whose rows have this composite type.
     pub fn table_of_row_type(&self, row_type: Oid) -> Option<TableRef> {
-        if row_type.0 <= FIRST_OID {
+        if row_type.0 <= FIRST_OID || row_type.0 >= Oid::ENUMS {
             return None;
         }
         self.table_by_oid(Oid(row_type.0 - 1))
@@ -325,6 +343,11 @@ impl State {
                     Arc::make_mut(&mut self.relation_names).entry(sequence.schema.clone()).or_default();
                 names.insert(sequence.name.clone(), RelationOid::Sequence(sequence.oid));
             }
+            Object::Type(ty) => {
+                Arc::make_mut(&mut self.types).insert(ty.oid, ty.clone());
+                let labels = Arc::make_mut(&mut self.labels);
+                labels.extend(ty.labels.iter().map(|label| (label.oid, Arc::from(label.name.as_str()))));
+            }
             Object::Routine(routine) => {
                 Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
                 let names = Arc::make_mut(&mut self.routine_names).entry(routine.schema.clone()).or_default();
@@ -369,6 +392,17 @@ impl State {
                 }
                 if let Some(sequence) = Arc::make_mut(&mut self.sequences).remove(&oid) {
                     self.forget_relation(&sequence.schema, &sequence.name);
+                }
+            }
+            ObjectKind::Type => {
+                if !self.types.contains_key(&oid) {
+                    return;
+                }
+                if let Some(ty) = Arc::make_mut(&mut self.types).remove(&oid) {
+                    let labels = Arc::make_mut(&mut self.labels);
+                    for label in &ty.labels {
+                        labels.remove(&label.oid);
+                    }
                 }
             }
             ObjectKind::Routine => {

@@ -1,5 +1,7 @@
 //! Functions of binary strings, their text encodings and digests.
 
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
 use super::Eval;
 use super::args::*;
 use crate::datum::Datum;
@@ -125,6 +127,16 @@ fn bytes_datum(bytes: &[u8]) -> Datum {
     Datum::Bytea(bytes.into())
 }
 
+/// An index of a byte or a bit.
+fn place(at: i64, length: usize) -> Result<usize> {
+    usize::try_from(at).ok().filter(|at| *at < length).ok_or_else(|| {
+        SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            format!("index {at} out of valid range, 0..{}", length as i64 - 1),
+        )
+    })
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("byteacat", |_, v| Ok(Datum::Bytea([bytea(v, 0)?, bytea(v, 1)?].concat().into()))),
     ("byteaoctetlen", |_, v| Ok(Datum::Int4(bytea(v, 0)?.len() as i32))),
@@ -145,6 +157,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("byteartrim", |_, v| Ok(bytes_datum(trim_bytes(bytea(v, 0)?, bytea(v, 1)?, false, true)))),
     ("md5_text", |_, v| Ok(md5_hex(text(v, 0)?.as_bytes()))),
     ("md5_bytea", |_, v| Ok(md5_hex(bytea(v, 0)?))),
+    ("sha224_bytea", |_, v| Ok(bytes_datum(&Sha224::digest(bytea(v, 0)?)))),
+    ("sha256_bytea", |_, v| Ok(bytes_datum(&Sha256::digest(bytea(v, 0)?)))),
+    ("sha384_bytea", |_, v| Ok(bytes_datum(&Sha384::digest(bytea(v, 0)?)))),
+    ("sha512_bytea", |_, v| Ok(bytes_datum(&Sha512::digest(bytea(v, 0)?)))),
     ("binary_encode", |_, v| Ok(text_datum(encode(bytea(v, 0)?, text(v, 1)?)?))),
     ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
     ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
@@ -158,15 +174,30 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         })
     }),
     ("byteaGetByte", |_, v| {
-        let (bytes, at) = (bytea(v, 0)?, int4(v, 1)?);
-        usize::try_from(at).ok().and_then(|i| bytes.get(i)).map(|b| Datum::Int4(i32::from(*b))).ok_or_else(
-            || {
-                SqlError::new(
-                    SqlState::ARRAY_SUBSCRIPT_ERROR,
-                    format!("index {at} out of valid range, 0..{}", bytes.len() as i64 - 1),
-                )
-            },
-        )
+        let bytes = bytea(v, 0)?;
+        Ok(Datum::Int4(i32::from(bytes[place(i64::from(int4(v, 1)?), bytes.len())?])))
+    }),
+    ("byteaSetByte", |_, v| {
+        let mut bytes = bytea(v, 0)?.to_vec();
+        let at = place(i64::from(int4(v, 1)?), bytes.len())?;
+        bytes[at] = int4(v, 2)? as u8;
+        Ok(Datum::Bytea(bytes.into()))
+    }),
+    ("byteaGetBit", |_, v| {
+        let bytes = bytea(v, 0)?;
+        let at = place(int8(v, 1)?, bytes.len() * 8)?;
+        Ok(Datum::Int4(i32::from(bytes[at / 8] >> (at % 8) & 1)))
+    }),
+    ("byteaSetBit", |_, v| {
+        let mut bytes = bytea(v, 0)?.to_vec();
+        let at = place(int8(v, 1)?, bytes.len() * 8)?;
+        let bit = 1 << (at % 8);
+        match int4(v, 2)? {
+            0 => bytes[at / 8] &= !bit,
+            1 => bytes[at / 8] |= bit,
+            _ => return Err(invalid_parameter("new bit must be 0 or 1")),
+        }
+        Ok(Datum::Bytea(bytes.into()))
     }),
 ];
 

@@ -147,6 +147,11 @@ fn pairs_object(args: &[Datum], binary: bool) -> Result<Datum> {
     let texts_of = |index: usize| -> Result<Vec<&Datum>> { Ok(array(args, index)?.values.iter().collect()) };
     let first = array(args, 0)?;
     let pairs: Vec<(&Datum, &Datum)> = if args.len() == 2 {
+        let dimensions = (first.dimensions.len(), array(args, 1)?.dimensions.len());
+        if dimensions.0 > 1 || dimensions.0 != dimensions.1 {
+            let message = "wrong number of array subscripts";
+            return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message));
+        }
         let (keys, values) = (texts_of(0)?, texts_of(1)?);
         if keys.len() != values.len() {
             return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "mismatched array dimensions"));

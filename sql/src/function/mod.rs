@@ -13,11 +13,13 @@ mod binary_string;
 mod comparison;
 mod convert;
 mod decimal;
+mod enumeration;
 mod float;
 mod integer;
 mod json;
 mod number_text;
 mod pattern;
+mod regexp;
 mod registry;
 mod series;
 mod session;
@@ -49,10 +51,12 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     string::FUNCTIONS,
     binary_string::FUNCTIONS,
     pattern::FUNCTIONS,
+    regexp::FUNCTIONS,
     number_text::FUNCTIONS,
     temporal::FUNCTIONS,
     array::FUNCTIONS,
     json::FUNCTIONS,
+    enumeration::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
 ];

@@ -164,7 +164,7 @@ fn similar_escape(v: &[Datum]) -> Result<Datum> {
 
 /// What the flag letters of the regexp functions ask for.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Flags {
+pub(super) struct Flags {
     global: bool,
     ignore_case: bool,
     expanded: bool,
@@ -291,7 +291,7 @@ thread_local! {
 }
 const COMPILED_MAX: usize = 32;
 
-fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
+pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     let flags = Flags { global: false, ..flags };
     let cached = COMPILED.with_borrow_mut(|list| {
         let at = list.iter().position(|(p, f, _)| *f == flags && p == pattern)?;
@@ -355,7 +355,7 @@ fn groups(captures: &regex::Captures<'_>) -> Datum {
 }
 
 /// Flags of a function that has no use for "global".
-fn single_flags(v: &[Datum], index: usize, function: &str) -> Result<Flags> {
+pub(super) fn single_flags(v: &[Datum], index: usize, function: &str) -> Result<Flags> {
     let flags = optional_flags(v, index)?;
     if flags.global {
         return Err(invalid_parameter(format!("{function}() does not support the \"global\" option")));
@@ -453,39 +453,6 @@ fn split(v: &[Datum], function: &str) -> Result<Vec<Datum>> {
     Ok(pieces)
 }
 
-fn regexp_substr(v: &[Datum]) -> Result<Datum> {
-    let source = text(v, 0)?;
-    let start = if v.len() > 2 { int4(v, 2)? } else { 1 };
-    let n = if v.len() > 3 { int4(v, 3)? } else { 1 };
-    let flags = single_flags(v, 4, "regexp_substr")?;
-    let group = if v.len() > 5 { int4(v, 5)? } else { 0 };
-    if start <= 0 || n <= 0 || group < 0 {
-        return Err(invalid_parameter("invalid value for a parameter of regexp_substr()"));
-    }
-    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
-    let regex = compile(text(v, 1)?, flags)?;
-    if source.chars().count() < start as usize - 1 {
-        return Ok(Datum::Null);
-    }
-    let found = regex.captures_iter(&source[from..]).nth(n as usize - 1);
-    Ok(found.and_then(|c| c.get(group as usize).map(|m| Datum::text(m.as_str()))).unwrap_or(Datum::Null))
-}
-
-fn regexp_count(v: &[Datum]) -> Result<Datum> {
-    let source = text(v, 0)?;
-    let start = if v.len() > 2 { int4(v, 2)? } else { 1 };
-    if start <= 0 {
-        return Err(invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
-    }
-    let flags = single_flags(v, 3, "regexp_count")?;
-    let regex = compile(text(v, 1)?, flags)?;
-    let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
-    if source.chars().count() < start as usize - 1 {
-        return Ok(Datum::Int4(0));
-    }
-    Ok(Datum::Int4(regex.find_iter(&source[from..]).count() as i32))
-}
-
 /// `substring(text from pattern)`: the first group, or the match.
 fn regex_substring(v: &[Datum]) -> Result<Datum> {
     let regex = compile(text(v, 1)?, Flags::default())?;
@@ -523,14 +490,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(Datum::Bool(compile(text(v, 1)?, single_flags(v, 2, "regexp_like")?)?.is_match(text(v, 0)?)))
     }),
     ("regexp_like_no_flags", |_, v| Ok(Datum::Bool(matches(v, false)?))),
-    ("regexp_count", |_, v| regexp_count(v)),
-    ("regexp_count_no_start", |_, v| regexp_count(v)),
-    ("regexp_count_no_flags", |_, v| regexp_count(v)),
-    ("regexp_substr", |_, v| regexp_substr(v)),
-    ("regexp_substr_no_start", |_, v| regexp_substr(v)),
-    ("regexp_substr_no_n", |_, v| regexp_substr(v)),
-    ("regexp_substr_no_flags", |_, v| regexp_substr(v)),
-    ("regexp_substr_no_subexpr", |_, v| regexp_substr(v)),
     ("textregexsubstr", |_, v| regex_substring(v)),
     ("textregexreplace_noopt", |_, v| {
         Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))

@@ -118,7 +118,7 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     if !(0..=6).contains(&count) {
         return Err(invalid(ty));
     }
-    if sent != element && crate::type_table::type_info(sent).is_none() {
+    if sent != element && !sent.is_enum() && crate::type_table::type_info(sent).is_none() {
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "wrong element type"));
     }
     let mut dimensions = Vec::new();
@@ -190,6 +190,9 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             out.extend_from_slice(&interval.months.to_be_bytes());
         }
         Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
+        Datum::Oid(oid) if oid.is_enum_label() => {
+            out.extend_from_slice(super::to_text(value, ty, ctx).as_bytes());
+        }
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
         Datum::Array(array) => array_send(array, ty, ctx, out),
         Datum::Record(fields) => {

@@ -158,6 +158,9 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::VOID => Datum::text(""),
         Oid::INT2VECTOR | Oid::OIDVECTOR => array::vector_in(text, ty.oid, ctx)?,
         _ => {
+            if ty.oid.is_enum() {
+                return ctx.session.call("enum_in", &[Datum::Oid(ty.oid), Datum::text(text)]);
+            }
             if element_of(ty.oid).is_some() {
                 return array_in(text, ty, ctx);
             }
@@ -352,6 +355,10 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             | Oid::REGNAMESPACE
             | Oid::REGROLE
             | Oid::REGTYPE => registered_name(ty.oid, *oid, ctx, out),
+            _ if oid.is_enum_label() => match ctx.session.call("enum_out", &[Datum::Oid(*oid)]) {
+                Ok(Datum::Text(label)) => out.write_str(&label),
+                _ => out.write_str(buffer.format(oid.0)),
+            },
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => array_out(array, ty, ctx, out),

@@ -49,7 +49,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["text", "search", "template"],
     &["transform"],
     &["trigger"],
-    &["type"],
     &["user", "mapping"],
     &["user"],
 ];
@@ -80,6 +79,7 @@ impl Cursor<'_> {
                 };
             }
             "view" => return self.create_view(or_replace, false),
+            "type" if !or_replace => return self.create_type(),
             _ if or_replace => {}
             "default" => return Ok(self.refuse("CREATE CONVERSION")),
             "table" => {
@@ -150,6 +150,7 @@ impl Cursor<'_> {
                 self.skip(1);
                 self.alter_table(AlteredObject::View)
             }
+            "type" => self.alter_type(),
             "system" => {
                 self.skip(1);
                 self.alter_system()
@@ -196,6 +197,7 @@ impl Cursor<'_> {
             "index" => ObjectWord::Index,
             "sequence" => ObjectWord::Sequence,
             "view" => ObjectWord::View,
+            "type" => ObjectWord::Type,
             "schema" => ObjectWord::Schema,
             "trigger" => return self.drop_trigger(),
             _ => return self.foreign_object("DROP"),
@@ -242,6 +244,10 @@ impl Cursor<'_> {
             "view" => {
                 self.skip(1);
                 CommentObject::View(self.name()?)
+            }
+            "type" => {
+                self.skip(1);
+                CommentObject::Type(self.name()?)
             }
             "column" => {
                 self.skip(1);

@@ -7,6 +7,7 @@
 //! - [`keywords`]    which words are reserved
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
+//! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
 //! - [`trigger`]     CREATE and DROP TRIGGER
@@ -37,6 +38,7 @@ mod tokens;
 mod transaction;
 mod trigger;
 mod type_names;
+mod user_type;
 
 use sqlparser::ast as sp;
 use sqlparser::tokenizer::Token;

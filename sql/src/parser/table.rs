@@ -524,6 +524,10 @@ impl Cursor<'_> {
             let if_exists = self.take_if_exists();
             return Ok(AlterTableAction::Identity { column, change: IdentityChange::Drop { if_exists } });
         }
+        if self.take_words(&["drop", "expression"]) {
+            let if_exists = self.take_if_exists();
+            return Ok(AlterTableAction::DropExpression { column, if_exists });
+        }
         if let Some(change) = self.identity_change()? {
             return Ok(AlterTableAction::Identity { column, change });
         }

@@ -12,6 +12,10 @@ pub fn type_text(catalog: &Catalog, ty: Type) -> String {
     if type_info(ty.oid).is_some() {
         return format_type(ty);
     }
+    if let Some(known) = catalog.user_type_of(ty.oid) {
+        let name = quote_identifier(&known.name);
+        return if ty.oid.is_enum_array() { format!("{name}[]") } else { name };
+    }
     if let Some(table) = catalog.table_of_row_type(ty.oid) {
         return quote_identifier(&table.name);
     }
@@ -32,8 +36,8 @@ fn column_names(table: &Table, columns: &[u16]) -> String {
 
 /// One index column with its order, where that is not the default.
 pub(super) fn index_column(index: &IndexView<'_>, position: usize) -> String {
-    let Some((column, ..)) = index.columns.get(position) else { return String::new() };
-    index.table.columns.get(usize::from(*column)).map_or(String::new(), |c| quote_identifier(&c.name))
+    let Some(column) = index.all_columns().get(position).copied() else { return String::new() };
+    index.table.columns.get(usize::from(column)).map_or(String::new(), |c| quote_identifier(&c.name))
 }
 
 /// `CREATE INDEX … ON … USING btree (…)`.
@@ -52,13 +56,24 @@ pub(super) fn index_definition(index: &IndexView<'_>) -> String {
             index_column(index, i) + order
         })
         .collect();
+    let mut tail = String::new();
+    if !index.include.is_empty() {
+        tail.push_str(&format!(" INCLUDE ({})", column_names(index.table, index.include)));
+    }
+    if let Some(predicate) = index.predicate {
+        tail.push_str(&format!(" WHERE ({predicate})"));
+    }
     format!(
-        "CREATE {}INDEX {} ON {} USING btree ({})",
+        "CREATE {}INDEX {} ON {} USING btree ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(index.name),
         quote_qualified(&index.table.schema, &index.table.name),
         columns.join(", ")
     )
+}
+
+fn include_text(table: &Table, columns: &[u16]) -> String {
+    if columns.is_empty() { String::new() } else { format!(" INCLUDE ({})", column_names(table, columns)) }
 }
 
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
@@ -70,11 +85,19 @@ pub fn constraint_definition(
 ) -> Option<String> {
     for table in catalog.tables() {
         if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
-            return Some(format!("PRIMARY KEY ({})", column_names(table, &key.columns)));
+            return Some(format!(
+                "PRIMARY KEY ({}){}",
+                column_names(table, &key.columns),
+                include_text(table, &key.include)
+            ));
         }
         if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
             let columns: Vec<u16> = index.columns.iter().map(|c| c.column).collect();
-            return Some(format!("UNIQUE ({})", column_names(table, &columns)));
+            return Some(format!(
+                "UNIQUE ({}){}",
+                column_names(table, &columns),
+                include_text(table, &index.include)
+            ));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
             // Pretty-printed, the condition does without the parentheses of its own.

@@ -259,6 +259,18 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
             routine.args.get(index)?.default.clone()
         })),
+        "enum_in" => return Some(catalog.enum_value(first, text_at(args, 1)).map(Datum::Oid)),
+        "enum_out" => optional(catalog.enum_label(first).map(|label| label.to_string())),
+        "enum_first" | "enum_last" | "enum_range" => match catalog.user_type_of(first) {
+            None => Datum::Null,
+            Some(known) if name == "enum_range" => {
+                array(known.oid, known.labels.iter().map(|label| Datum::Oid(label.oid)).collect())
+            }
+            Some(known) => {
+                let label = if name == "enum_first" { known.labels.first() } else { known.labels.last() };
+                label.map_or(Datum::Null, |label| Datum::Oid(label.oid))
+            }
+        },
         "pg_get_serial_sequence" => return Some(serial_sequence(source, args)),
         "sql_1348" | "sql_1215" | "sql_1993" => comment(source, first, 0),
         "sql_1216" => comment(source, first, integer_at(args, 1)),

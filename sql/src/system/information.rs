@@ -168,9 +168,12 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("is_self_referencing", text("NO")),
                 ("is_identity", yes_no(column.identity.is_some())),
                 ("identity_cycle", text("NO")),
-                ("is_generated", text("NEVER")),
+                ("is_generated", text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" })),
                 ("is_updatable", yes_no(table.kind == TableKind::Table)),
             ];
+            if let Some(generated) = &column.generated {
+                cells.push(("generation_expression", text(format!("({generated})"))));
+            }
             if let Some(identity) = column.identity {
                 let always = identity == crate::catalog::Identity::Always;
                 cells.push(("identity_generation", text(if always { "ALWAYS" } else { "BY DEFAULT" })));

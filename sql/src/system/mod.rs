@@ -110,6 +110,7 @@ mod tests {
                 oid: Oid(20_003),
                 name: "account_pkey".into(),
                 columns: vec![0],
+                include: Vec::new(),
             }),
             indexes: vec![Index {
                 oid: Oid(20_005),
@@ -119,6 +120,8 @@ mod tests {
                 constraint: false,
                 tree: 17,
                 global_group: None,
+                include: Vec::new(),
+                predicate: None,
             }],
             checks: vec![Check {
                 oid: Oid(20_007),

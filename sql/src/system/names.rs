@@ -86,6 +86,10 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
         return Ok(info.oid);
     }
     let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
+    if let Some(known) = source.catalog().user_type(name.schema.as_deref(), &name.name, source.search_path())
+    {
+        return Ok(known.oid);
+    }
     let table = source.catalog().table(name.schema.as_deref(), &name.name, source.search_path());
     table.map(|table| table.row_type()).ok_or_else(undefined)
 }

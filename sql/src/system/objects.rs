@@ -57,6 +57,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_opfamily" => opfamilies(sheet),
         "pg_am" => access_methods(sheet),
         "pg_language" => languages(sheet),
+        "pg_enum" => enum_labels(source, sheet),
         "pg_collation" => collations(sheet),
         "pg_tablespace" => tablespaces(sheet),
         "pg_database" => databases(source, sheet),
@@ -84,7 +85,47 @@ fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        for (place, label) in ty.labels.iter().enumerate() {
+            sheet.add(&[
+                ("oid", Datum::Oid(label.oid)),
+                ("enumtypid", Datum::Oid(ty.oid)),
+                ("enumsortorder", Datum::Float4(place as f32 + 1.0)),
+                ("enumlabel", text(&label.name)),
+            ]);
+        }
+    }
+}
+
+fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let namespace = schema_oid(source, &ty.schema);
+        let mut add = |oid: Oid, name: String, kind: &str, category: &str, more: (&'static str, Oid)| {
+            sheet.add(&[
+                ("oid", Datum::Oid(oid)),
+                ("typname", text(name)),
+                ("typnamespace", namespace.clone()),
+                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typlen", Datum::Int2(if kind == "e" { 4 } else { -1 })),
+                ("typbyval", Datum::Bool(kind == "e")),
+                ("typtype", text(kind)),
+                ("typcategory", text(category)),
+                ("typisdefined", Datum::Bool(true)),
+                ("typdelim", text(",")),
+                ("typalign", text("i")),
+                ("typstorage", text(if kind == "e" { "p" } else { "x" })),
+                ("typtypmod", Datum::Int4(-1)),
+                (more.0, Datum::Oid(more.1)),
+            ]);
+        };
+        add(ty.oid, ty.name.clone(), "e", "E", ("typarray", ty.array_type()));
+        add(ty.array_type(), format!("_{}", ty.name), "b", "A", ("typelem", ty.oid));
+    }
+}
+
 fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
+    enum_types(source, sheet);
     for info in all_types() {
         sheet.add(&[
             ("oid", Datum::Oid(info.oid)),

@@ -32,6 +32,15 @@ pub(super) struct IndexView<'t> {
     pub unique: bool,
     pub primary: bool,
     pub constraint: Option<Oid>,
+    pub include: &'t [u16],
+    pub predicate: Option<&'t str>,
+}
+
+impl IndexView<'_> {
+    /// The columns of its key, then those of INCLUDE.
+    pub fn all_columns(&self) -> Vec<u16> {
+        self.columns.iter().map(|(column, ..)| *column).chain(self.include.iter().copied()).collect()
+    }
 }
 
 pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
@@ -43,6 +52,8 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         unique: true,
         primary: true,
         constraint: Some(key.constraint_oid()),
+        include: &key.include,
+        predicate: None,
     });
     let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
         table,
@@ -52,6 +63,8 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         unique: index.unique,
         primary: false,
         constraint: index.constraint_oid(),
+        include: &index.include,
+        predicate: index.predicate.as_deref(),
     });
     primary.chain(secondary)
 }
@@ -135,7 +148,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
                 ("relpersistence", text(table.persistence.letter())),
                 ("relkind", text("i")),
-                ("relnatts", Datum::Int2(index.columns.len() as i16)),
+                ("relnatts", Datum::Int2(index.all_columns().len() as i16)),
                 ("relispopulated", Datum::Bool(true)),
                 ("relreplident", text("n")),
             ]);
@@ -184,7 +197,11 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = attribute(table.oid, &column.name, column.ty, i + 1);
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
-            cells.push(("atthasdef", Datum::Bool(column.default.is_some() && column.identity.is_none())));
+            let has_default = column.default.is_some() && column.identity.is_none();
+            cells.push(("atthasdef", Datum::Bool(has_default || column.generated.is_some())));
+            if column.generated.is_some() {
+                cells.push(("attgenerated", text("s")));
+            }
             if let Some(identity) = column.identity {
                 let mark = match identity {
                     crate::catalog::Identity::Always => "a",
@@ -195,8 +212,8 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&cells);
         }
         for index in indexes(table) {
-            for (i, (column, ..)) in index.columns.iter().enumerate() {
-                let column = &table.columns[usize::from(*column)];
+            for (i, column) in index.all_columns().into_iter().enumerate() {
+                let column = &table.columns[usize::from(column)];
                 sheet.add(&attribute(index.oid, &column.name, column.ty, i + 1));
             }
         }
@@ -238,7 +255,14 @@ pub(super) fn default_text(
 fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.identity.is_none()) {
-            if let Some(default) = &column.default {
+            if let Some(generated) = &column.generated {
+                sheet.add(&[
+                    ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
+                    ("adrelid", Datum::Oid(table.oid)),
+                    ("adnum", Datum::Int2(i as i16 + 1)),
+                    ("adbin", text(format!("({generated})"))),
+                ]);
+            } else if let Some(default) = &column.default {
                 sheet.add(&[
                     ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
                     ("adrelid", Datum::Oid(table.oid)),
@@ -271,7 +295,7 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for index in indexes(table) {
             let column = |c: &u16| &table.columns[usize::from(*c)];
-            let numbers = index.columns.iter().map(|(c, ..)| attribute_number(*c)).collect();
+            let numbers = index.all_columns().into_iter().map(attribute_number).collect();
             let classes =
                 index.columns.iter().map(|(c, ..)| Datum::Oid(operator_class(column(c).ty.oid))).collect();
             let collations = index
@@ -289,7 +313,8 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&[
                 ("indexrelid", Datum::Oid(index.oid)),
                 ("indrelid", Datum::Oid(table.oid)),
-                ("indnatts", Datum::Int2(index.columns.len() as i16)),
+                ("indnatts", Datum::Int2(index.all_columns().len() as i16)),
+                ("indpred", index.predicate.map_or(Datum::Null, text)),
                 ("indnkeyatts", Datum::Int2(index.columns.len() as i16)),
                 ("indisunique", Datum::Bool(index.unique)),
                 ("indisprimary", Datum::Bool(index.primary)),

@@ -100,6 +100,7 @@ impl Update {
             if !triggers.before_row(ctx, Some((&self.target, key, old)), Some(&change.row))? {
                 continue;
             }
+            change.generate(ctx)?;
             change.check(ctx, &self.target, key)?;
             let done = if change.moves {
                 // Rows that move leave first, so that they may take each other's places.

@@ -1,0 +1,234 @@
+//! MERGE: one UPDATE, DELETE or INSERT for each WHEN clause, over a source that is computed once.
+//!
+//! Each action takes the rows for which its clause is the first that applies: those that join
+//! and meet its condition but none of the earlier clauses'. So the actions are about different
+//! rows, and each is found before any is written.
+
+use archipel_sql::catalog::TableRef;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Type;
+use sqlparser::ast::{
+    Expr, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
+    MergeUpdateExpr, ObjectName, TableWithJoins,
+};
+
+use super::from::combine;
+use super::modify::{is_default, syntax};
+use super::scope::{Level, LevelKind, Relation};
+use super::{Binder, Clause};
+use crate::bound::*;
+
+/// The names of a MERGE: its target, its source, and where the source's rows are.
+struct Sides {
+    table: TableRef,
+    target: Relation,
+    source: Vec<Relation>,
+    rows: Rel,
+    /// The target's names, then the source's.
+    both: Vec<Relation>,
+}
+
+impl Binder<'_, '_> {
+    pub(crate) fn merge(&mut self, merge: &Merge) -> Result<BoundMerge> {
+        let Merge { merge_token: _, optimizer_hints: _, into: _, table, source, on, clauses, output } = merge;
+        if output.is_some() {
+            return Err(SqlError::unsupported("RETURNING of MERGE"));
+        }
+        let item = TableWithJoins { relation: table.clone(), joins: Vec::new() };
+        let (table, target) = self.target_table(&item)?;
+        let from = [TableWithJoins { relation: source.clone(), joins: Vec::new() }];
+        let (rel, source) = self.bind_from_clause(&from)?;
+        let id = self.cte_count;
+        self.cte_count += 1;
+        let rows = Rel::CteScan { id, types: rel.types() };
+        let both = combine(vec![target.clone()], source.clone(), table.columns.len())?;
+        let sides = Sides { table: table.clone(), target, source, rows, both };
+        let mut actions = Vec::with_capacity(clauses.len());
+        for (place, clause) in clauses.iter().enumerate() {
+            let earlier = &clauses[..place];
+            actions.push(self.merge_clause(&sides, on, clause, earlier)?);
+        }
+        let source = Cte { id, name: "merge source".to_owned(), body: CteBody::Query(rel) };
+        Ok(BoundMerge { table, source, actions })
+    }
+
+    fn merge_clause(
+        &mut self,
+        sides: &Sides,
+        on: &Expr,
+        clause: &MergeClause,
+        earlier: &[MergeClause],
+    ) -> Result<BoundStatement> {
+        let MergeClause { when_token: _, clause_kind, predicate, action } = clause;
+        let same_kind: Vec<&MergeClause> =
+            earlier.iter().filter(|other| other.clause_kind == *clause_kind).collect();
+        if same_kind.iter().any(|other| other.predicate.is_none()) {
+            return Err(syntax("unreachable WHEN clause specified after unconditional WHEN clause"));
+        }
+        let matched = match clause_kind {
+            MergeClauseKind::Matched => true,
+            MergeClauseKind::NotMatched => false,
+            MergeClauseKind::NotMatchedByTarget | MergeClauseKind::NotMatchedBySource => {
+                return Err(SqlError::unsupported("WHEN NOT MATCHED BY"));
+            }
+        };
+        match (matched, action) {
+            (true, MergeAction::Update(update)) => {
+                let MergeUpdateExpr { update_token: _, assignments, update_predicate, delete_predicate } =
+                    update;
+                if update_predicate.is_some() || delete_predicate.is_some() {
+                    return Err(SqlError::unsupported("this form of MERGE"));
+                }
+                let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
+                let level = Level::new(LevelKind::Plain, sides.both.clone());
+                let (set, _) =
+                    self.with_level(level, |binder| binder.assignments(&sides.table, assignments))?;
+                let checks = self.checks(&sides.table)?;
+                Ok(BoundStatement::Update(BoundUpdate {
+                    table: sides.table.clone(),
+                    from: Some(sides.rows.clone()),
+                    filter: Some(filter),
+                    set,
+                    checks,
+                    returning: None,
+                }))
+            }
+            (true, MergeAction::Delete { .. }) => {
+                let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
+                Ok(BoundStatement::Delete(BoundDelete {
+                    table: sides.table.clone(),
+                    using: Some(sides.rows.clone()),
+                    filter: Some(filter),
+                    returning: None,
+                }))
+            }
+            (false, MergeAction::Insert(insert)) => {
+                let filter = self.unmatched_filter(sides, on, predicate.as_ref(), &same_kind)?;
+                self.merge_insert(sides, insert, filter).map(BoundStatement::Insert)
+            }
+            _ => Err(syntax("an action of MERGE in the wrong WHEN clause")),
+        }
+    }
+
+    /// A condition and the refusal of earlier ones, within the current level.
+    fn clause_conditions(&mut self, own: Option<&Expr>, earlier: &[&MergeClause]) -> Result<Vec<BoundExpr>> {
+        let mut conditions = Vec::new();
+        if let Some(own) = own {
+            conditions.push(self.merge_condition(own, "WHEN")?);
+        }
+        for clause in earlier {
+            let Some(predicate) = &clause.predicate else { continue };
+            let bound = self.merge_condition(predicate, "WHEN")?;
+            let kind = ExprKind::IsBool { expr: Box::new(bound), value: true, negated: true };
+            conditions.push(BoundExpr::new(kind, Type::BOOL));
+        }
+        Ok(conditions)
+    }
+
+    fn merge_condition(&mut self, expr: &Expr, what: &str) -> Result<BoundExpr> {
+        let position = self.start(expr);
+        let bound = self.clause_expr(expr, Clause::Where)?;
+        self.boolean(bound, what).map_err(|error| error.at(position))
+    }
+
+    fn matched_filter(
+        &mut self,
+        sides: &Sides,
+        on: &Expr,
+        own: Option<&Expr>,
+        earlier: &[&MergeClause],
+    ) -> Result<BoundExpr> {
+        let level = Level::new(LevelKind::Plain, sides.both.clone());
+        let (conditions, _) = self.with_level(level, |binder| {
+            let mut conditions = vec![binder.merge_condition(on, "ON")?];
+            conditions.extend(binder.clause_conditions(own, earlier)?);
+            Ok(conditions)
+        })?;
+        Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
+    }
+
+    /// Over the source's row: that no row of the target joins it.
+    fn unmatched_filter(
+        &mut self,
+        sides: &Sides,
+        on: &Expr,
+        own: Option<&Expr>,
+        earlier: &[&MergeClause],
+    ) -> Result<BoundExpr> {
+        let level = Level::new(LevelKind::Plain, sides.source.clone());
+        let (conditions, _) = self.with_level(level, |binder| {
+            let inner = Level::new(LevelKind::Plain, vec![sides.target.clone()]);
+            let (predicate, _) = binder.with_level(inner, |binder| binder.merge_condition(on, "ON"))?;
+            let rel = Rel::Filter {
+                input: Box::new(Rel::Scan { table: sides.table.clone(), lock: None }),
+                predicate,
+            };
+            let subquery = Subquery { kind: SubqueryKind::Exists, rel, correlated: true };
+            let exists = BoundExpr::new(ExprKind::Subquery(Box::new(subquery)), Type::BOOL);
+            let mut conditions = vec![BoundExpr::new(ExprKind::Not(Box::new(exists)), Type::BOOL)];
+            conditions.extend(binder.clause_conditions(own, earlier)?);
+            Ok(conditions)
+        })?;
+        Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
+    }
+
+    fn merge_insert(
+        &mut self,
+        sides: &Sides,
+        insert: &MergeInsertExpr,
+        filter: BoundExpr,
+    ) -> Result<BoundInsert> {
+        let MergeInsertExpr { insert_token: _, columns, kind_token: _, kind, insert_predicate } = insert;
+        if insert_predicate.is_some() {
+            return Err(SqlError::unsupported("this form of MERGE"));
+        }
+        let MergeInsertKind::Values(values) = kind else {
+            return Err(SqlError::unsupported("INSERT ROW in MERGE"));
+        };
+        let [row] = &values.rows[..] else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MERGE inserts one row a time"));
+        };
+        let table = &sides.table;
+        let targets = self.insert_columns(table, columns)?;
+        self.check_insert_width(row.content.len(), &targets, columns)?;
+        let level = Level::new(LevelKind::Plain, sides.source.clone());
+        let (exprs, _) = self.with_level(level, |binder| {
+            let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
+            for (expr, &target) in row.content.iter().zip(&targets) {
+                if is_default(expr) {
+                    continue;
+                }
+                let position = binder.start(expr);
+                let bound = binder.clause_expr(expr, Clause::Values)?;
+                let value = binder.insert_value(table, target, bound, false);
+                full[target] = Some(value.map_err(|error| error.at(position))?);
+            }
+            full.into_iter()
+                .enumerate()
+                .map(|(column, value)| match value {
+                    Some(value) => Ok(value),
+                    None => binder.default_value(table, column),
+                })
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let input = Rel::Filter { input: Box::new(sides.rows.clone()), predicate: filter };
+        let checks = self.checks(table)?;
+        Ok(BoundInsert {
+            table: table.clone(),
+            source: Rel::Project { input: Box::new(input), exprs },
+            checks,
+            on_conflict: None,
+            returning: None,
+        })
+    }
+
+    fn check_insert_width(&self, given: usize, targets: &[usize], columns: &[ObjectName]) -> Result<()> {
+        if given > targets.len() {
+            return Err(syntax("INSERT has more expressions than target columns"));
+        }
+        if given < columns.len() {
+            return Err(syntax("INSERT has more target columns than expressions"));
+        }
+        Ok(())
+    }
+}

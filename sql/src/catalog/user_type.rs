@@ -1,0 +1,103 @@
+//! Types that CREATE TYPE makes: enums.
+//!
+//! What kind of type a number stands for must be plain from the number alone, for values are
+//! stored and compared where no catalog is at hand. Numbers of enums, of their arrays and of their
+//! labels are drawn from the counter of all oids and moved into ranges of their own
+//! ([`Oid::is_enum`], [`Oid::is_enum_label`]). A value of an enum is the oid of its label; labels
+//! draw rising oids, so that they sort as they were declared.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ast::QualifiedName;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Oid;
+
+use super::Catalog;
+
+/// A type with a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserType {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    /// In their order.
+    pub labels: Vec<EnumLabel>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnumLabel {
+    pub oid: Oid,
+    pub name: String,
+}
+
+pub type UserTypeRef = Arc<UserType>;
+
+/// PostgreSQL's limit on the bytes of a label (NAMEDATALEN - 1).
+pub const LABEL_BYTES_MAX: usize = 63;
+
+impl UserType {
+    /// The array type over it.
+    pub fn array_type(&self) -> Oid {
+        Oid(self.oid.0 + 1)
+    }
+
+    pub fn label(&self, name: &str) -> Option<&EnumLabel> {
+        self.labels.iter().find(|label| label.name == name)
+    }
+}
+
+/// The oid of an enum whose number is drawn as `number`.
+pub fn enum_oid(number: Oid) -> Oid {
+    Oid(Oid::ENUMS + 2 * number.0)
+}
+
+/// The oid of a label whose number is drawn as `number`.
+pub fn label_oid(number: Oid) -> Oid {
+    Oid(Oid::ENUM_LABELS + number.0)
+}
+
+impl Catalog {
+    /// A type of this schema and name.
+    pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
+        self.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned()
+    }
+
+    /// A type, along the path unless a schema is given.
+    pub fn user_type(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<UserTypeRef> {
+        match schema {
+            Some(schema) => self.user_type_in(schema, name),
+            None => self
+                .effective_path(search_path)
+                .into_iter()
+                .find_map(|schema| self.user_type_in(schema, name)),
+        }
+    }
+
+    /// As [`Catalog::user_type`], or 42704.
+    pub fn require_user_type(&self, name: &QualifiedName, search_path: &[String]) -> Result<UserTypeRef> {
+        self.user_type(name.schema.as_deref(), &name.name, search_path).ok_or_else(|| {
+            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+        })
+    }
+
+    /// The type an enum's or its array's oid stands for.
+    pub fn user_type_of(&self, oid: Oid) -> Option<UserTypeRef> {
+        let own = if oid.is_enum_array() { Oid(oid.0 - 1) } else { oid };
+        self.user_type_by_oid(own)
+    }
+
+    /// Reads a label.
+    pub fn enum_value(&self, ty: Oid, text: &str) -> Result<Oid> {
+        let known = self
+            .user_type_by_oid(ty)
+            .ok_or_else(|| SqlError::internal(format!("enum {ty} is not in the catalog")))?;
+        known.label(text).map(|label| label.oid).ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_TEXT_REPRESENTATION,
+                format!("invalid input value for enum {}: \"{text}\"", known.name),
+            )
+        })
+    }
+}
