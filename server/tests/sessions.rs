@@ -182,10 +182,12 @@ async fn definitions_in_a_block_happen_together_or_not_at_all() {
         )
         .await
         .unwrap();
-    // How its rows are stored changes with the commit.
-    let early = client.batch_execute("UPDATE a SET label = 'x'").await.unwrap_err();
-    assert_eq!(early.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED));
+    client.batch_execute("UPDATE a SET label = 'x'").await.unwrap();
+    let labelled = client.query_one("SELECT count(*) FROM a WHERE label = 'x'", &[]).await.unwrap();
+    assert_eq!(labelled.get::<_, i64>(0), 2);
     client.batch_execute("ROLLBACK").await.unwrap();
+    let error = client.batch_execute("SELECT label FROM a").await.unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_COLUMN));
     let error = client.batch_execute("SELECT * FROM d").await.unwrap_err();
     assert_eq!(error.code(), Some(&SqlState::UNDEFINED_TABLE));
 }
