@@ -216,7 +216,9 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Update { target, targets: Targets { node, key, kept, returning }, change, triggered })
+        let once = !change.acts() && triggered.is_none();
+        let targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
+        Ok(Update { target, targets, change, triggered })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -251,7 +253,9 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        Ok(Delete { target, targets: Targets { node, key, kept, returning }, children, triggered })
+        let once = !children.iter().any(|child| child.acts()) && triggered.is_none();
+        let targets = Targets::new(node, key, kept, returning, delete.returning.as_ref(), once);
+        Ok(Delete { target, targets, children, triggered })
     }
 }
 
@@ -413,7 +417,7 @@ impl Change {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.is_single() || self.change.acts() || self.triggered.is_some() {
+        if !self.targets.at_once {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }
@@ -506,8 +510,7 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        let acts = self.children.iter().any(|child| child.acts());
-        if !self.targets.is_single() || acts || self.triggered.is_some() {
+        if !self.targets.at_once {
             let found = self.find(ctx)?;
             return self.write(ctx, &found, Some(emit));
         }

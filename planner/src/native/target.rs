@@ -8,6 +8,8 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 use super::node::Node;
 use super::rows::RowBuffer;
+use super::walk;
+use crate::bound::{BoundExpr, ExprKind, Returning};
 
 /// How the targets are found, and what is kept of them.
 pub(crate) struct Targets {
@@ -17,6 +19,9 @@ pub(crate) struct Targets {
     /// Slots the writing half needs: changed values, moved rows, foreign keys.
     pub kept: Vec<u32>,
     pub returning: Option<Vec<Source>>,
+    /// Whether each target is changed as soon as it is found: there is at most one, and nothing
+    /// computed from it afterwards may see the change.
+    pub at_once: bool,
 }
 
 /// Targets found before anything is written.
@@ -52,10 +57,30 @@ impl Keys {
     }
 }
 
+/// Whether an expression reads rows beside those in scope.
+fn reads_rows(expr: &BoundExpr) -> bool {
+    let mut reads = false;
+    walk::visit_expr(expr, 0, &mut |expr, _| {
+        reads |= matches!(expr.kind, ExprKind::Subquery(_) | ExprKind::Routine { .. });
+    });
+    reads
+}
+
 impl Targets {
-    /// Whether there is at most one target, of one table.
-    pub fn is_single(&self) -> bool {
-        matches!(&self.node, Node::Scan(scan) if scan.path.unique)
+    /// `may_at_once`: nothing else hangs on the change, such as triggers or the rows of other
+    /// tables.
+    pub fn new(
+        node: Node,
+        key: usize,
+        kept: Vec<u32>,
+        returning: Option<Vec<Source>>,
+        returned: Option<&Returning>,
+        may_at_once: bool,
+    ) -> Targets {
+        let single = matches!(&node, Node::Scan(scan) if scan.path.unique);
+        // A query in RETURNING sees the rows as they were.
+        let reads = returned.is_some_and(|returned| returned.exprs.iter().any(reads_rows));
+        Targets { node, key, kept, returning, at_once: may_at_once && single && !reads }
     }
 
     /// Finds the targets. `prepare` computes what is kept of one beside its own columns; a
