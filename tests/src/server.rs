@@ -268,6 +268,20 @@ pub async fn connect(url: &str) -> tokio_postgres::Client {
     client
 }
 
+/// The rows of a query as text, NULL being empty; panics with the query if it fails.
+pub async fn ask(client: &tokio_postgres::Client, query: &str) -> Vec<Vec<String>> {
+    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    messages
+        .into_iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|at| row.get(at).unwrap_or("").to_owned()).collect())
+            }
+            _ => None,
+        })
+        .collect()
+}
+
 /// Runs the workload driver; panics with its output unless it succeeds or `may_fail`.
 pub fn workload(arguments: &[&str], may_fail: bool) -> String {
     let output = Command::new(archipel_binary())

@@ -6,26 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use archipel_tests::server::{Server, connect};
+use archipel_tests::server::{Server, ask, connect};
 use tokio_postgres::Client;
 
 /// How long the monitor may take on a machine that others use, too.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads that are on their way at a time.
 const PIPELINED: usize = 64;
-
-async fn ask(client: &Client, query: &str) -> Vec<Vec<String>> {
-    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
-    messages
-        .into_iter()
-        .filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => {
-                Some((0..row.len()).map(|at| row.get(at).unwrap_or("").to_owned()).collect())
-            }
-            _ => None,
-        })
-        .collect()
-}
 
 async fn refused(client: &Client, query: &str) -> String {
     let error = client.simple_query(query).await.expect_err("refused");

@@ -1,20 +1,7 @@
 //! Partitions changed by hand while a server works: by SQL, with its errors, beside TPC-C.
 
-use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use archipel_tests::server::{Server, ask, connect, spawn_workload, workload};
 use tokio_postgres::Client;
-
-async fn ask(client: &Client, query: &str) -> Vec<Vec<String>> {
-    let messages = client.simple_query(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
-    messages
-        .into_iter()
-        .filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => {
-                Some((0..row.len()).map(|at| row.get(at).unwrap_or("").to_owned()).collect())
-            }
-            _ => None,
-        })
-        .collect()
-}
 
 async fn refused(client: &Client, query: &str) -> (String, String) {
     let error = client.simple_query(query).await.expect_err("the change contradicts what there is");

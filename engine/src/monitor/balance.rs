@@ -263,7 +263,7 @@ fn merge_cold_parts(trace: &Trace, layout: &mut Layout, limits: &Limits, total: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::model::{Part, Slice, imbalance};
+    use crate::monitor::model::{Part, imbalance, trace};
     use crate::monitor::thesis::choose_partitioning;
     use crate::random::RandomStream;
 
@@ -271,11 +271,6 @@ mod tests {
 
     fn part(table: usize, slices: std::ops::Range<usize>, core: usize) -> Part {
         Part { table, slices, core, pinned: false, frozen: false, joins: true }
-    }
-
-    fn trace(loads: &[(usize, f64)]) -> Trace {
-        let slices = loads.iter().map(|&(table, load)| Slice { table, load }).collect();
-        Trace { slices, meetings: Vec::new() }
     }
 
     fn cost(hardware: &Hardware, trace: &Trace, layout: &Layout) -> f64 {

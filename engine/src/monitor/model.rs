@@ -232,14 +232,16 @@ pub fn bottleneck(hardware: &Hardware, trace: &Trace, layout: &Layout) -> f64 {
     busiest / average + WAIT_OF_A_CONFLICT * conflicts
 }
 
+/// Tables and loads of slices that never meet.
+#[cfg(test)]
+pub(super) fn trace(loads: &[(usize, f64)]) -> Trace {
+    let slices = loads.iter().map(|&(table, load)| Slice { table, load }).collect();
+    Trace { slices, meetings: Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn trace(loads: &[(usize, f64)]) -> Trace {
-        let slices = loads.iter().map(|&(table, load)| Slice { table, load }).collect();
-        Trace { slices, meetings: Vec::new() }
-    }
 
     #[test]
     fn imbalance_is_the_distance_of_the_cores_from_their_average() {

@@ -107,13 +107,8 @@ fn gather(hardware: &Hardware, assignment: &mut [usize], slice: usize, island: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::model::{Meeting, Slice};
+    use crate::monitor::model::{Meeting, trace};
     use crate::random::RandomStream;
-
-    fn trace(loads: &[(usize, f64)]) -> Trace {
-        let slices = loads.iter().map(|&(table, load)| Slice { table, load }).collect();
-        Trace { slices, meetings: Vec::new() }
-    }
 
     #[test]
     fn a_hot_end_is_shared_out() {
