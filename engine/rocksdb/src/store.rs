@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_engine::id::TreeId;
 use archipel_engine::log::BatchNumber;
@@ -51,6 +52,9 @@ pub struct RocksLogStore {
     access: Access,
     /// `None` after a full disk, until an attempt to open them again succeeds.
     databases: RwLock<Option<Databases>>,
+    /// Rows of a checkpoint under way went when the databases were closed: it must not pass for
+    /// whole.
+    rows_lost: AtomicBool,
 }
 
 fn store_error(error: Error) -> StoreError {
@@ -267,7 +271,13 @@ impl RocksLogStore {
     ) -> Result<RocksLogStore, StoreError> {
         let databases = Databases::open(&directory, &options, access)?;
         directory.mark()?;
-        Ok(RocksLogStore { directory, options, access, databases: RwLock::new(Some(databases)) })
+        Ok(RocksLogStore {
+            directory,
+            options,
+            access,
+            databases: RwLock::new(Some(databases)),
+            rows_lost: AtomicBool::new(false),
+        })
     }
 
     fn opened(&self) -> Result<Opened<'_>, StoreError> {
@@ -314,9 +324,23 @@ impl RocksLogStore {
         let result = write(&opened).map_err(store_error);
         drop(opened);
         if matches!(result, Err(StoreError::Full(_))) {
-            *self.databases.write() = None;
+            self.close_until_space_returns();
         }
         result
+    }
+
+    fn close_until_space_returns(&self) {
+        let mut databases = self.databases.write();
+        *databases = None;
+        self.rows_lost.store(true, Ordering::Release);
+    }
+
+    /// Fails once after rows of a checkpoint have gone: whoever takes it then begins anew.
+    fn require_rows(&self) -> Result<(), StoreError> {
+        if self.rows_lost.swap(false, Ordering::AcqRel) {
+            return Err(StoreError::Failed("rows of the checkpoint went with a full disk".into()));
+        }
+        Ok(())
     }
 }
 
@@ -399,6 +423,7 @@ impl LogStore for RocksLogStore {
     }
 
     fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.require_rows()?;
         self.write(|opened| {
             let (db, family) = opened.rows();
             if let Some(sorted) = &opened.databases().sorted
@@ -419,6 +444,7 @@ impl LogStore for RocksLogStore {
     }
 
     fn checkpoint_flush(&self) -> Result<(), StoreError> {
+        self.require_rows()?;
         self.write(|opened| {
             let (db, family) = opened.sealed_rows()?;
             db.flush_cf(family)

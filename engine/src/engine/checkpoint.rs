@@ -100,7 +100,8 @@ impl Walk<'_> {
             if let Some(done) = self.checkpointer.finish()? {
                 return Ok(Some(done));
             }
-            if shared.log_failed() {
+            // Once the log's writer has ended nothing becomes durable any more.
+            if shared.log_failed() || self.stopping() {
                 return Ok(None);
             }
             if !shared.config.background {
@@ -110,7 +111,6 @@ impl Walk<'_> {
         }
     }
 
-    /// A request goes on while the engine ends: the end asks for one.
     fn stopping(&self) -> bool {
         self.stop.load(Ordering::Acquire) && self.shared.config.background
     }

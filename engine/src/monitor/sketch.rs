@@ -37,7 +37,7 @@ impl HotKeys {
         let hash = hasher.finish();
         let mut same = self.keys.iter_mut().zip(&self.hashes).filter(|(_, known)| **known == hash);
         if let Some((known, _)) = same.find(|(known, _)| known.key[..] == *key) {
-            known.count += 1;
+            known.count = known.count.saturating_add(1);
             return;
         }
         if self.keys.len() < KEYS {
@@ -49,7 +49,7 @@ impl HotKeys {
         if let Some((least, known)) = least {
             *known = hash;
             least.error = least.count;
-            least.count += 1;
+            least.count = least.count.saturating_add(1);
             least.key.clear();
             least.key.extend_from_slice(key);
         }

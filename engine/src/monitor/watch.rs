@@ -433,6 +433,10 @@ impl Watch {
         done: Done,
     ) {
         let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, true);
+        if gathered.hardware.cores.is_empty() {
+            // The last thread is about to end.
+            return;
+        }
         shared.monitor.show(&gathered);
         self.trigger.evaluated(settings, done.accepted, true);
         if gathered.measured.samples < settings.samples_min {

@@ -200,6 +200,21 @@ fn rows_of_an_unfinished_checkpoint_leave_no_file_behind() {
 }
 
 #[test]
+fn a_checkpoint_whose_rows_went_with_a_full_disk_does_not_pass_for_whole() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
+    store.checkpoint_write(&slice(2, 0..200, 1)).expect("written");
+    // An append of the log met the full disk, and space has returned.
+    store.close_until_space_returns();
+    fill(&store, 1..2);
+    assert!(matches!(store.checkpoint_flush(), Err(StoreError::Failed(_))));
+    store.checkpoint_write(&slice(2, 0..200, 2)).expect("begun anew");
+    store.checkpoint_flush().expect("flushed");
+    let row = store.checkpoint_get(TreeId(2), &0u32.to_be_bytes()).expect("readable");
+    assert_eq!(row.map(|row| row[0]), Some(2));
+}
+
+#[test]
 fn a_directory_in_use_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let _store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
