@@ -148,8 +148,10 @@ fn validate_new_column(
     }
     for key in &table.foreign_keys[before.foreign_keys.len()..] {
         let Some(referenced) = work.catalog.table_by_oid(key.references) else { continue };
-        let own = key.references == table.oid;
-        let Some(other) = key.referenced_columns.first().filter(|_| !own && shown != "NULL") else {
+        // A value that references itself is there.
+        let itself = |other: u16| key.references == table.oid && usize::from(other) == before.columns.len();
+        let Some(other) = key.referenced_columns.first().filter(|other| !itself(**other) && shown != "NULL")
+        else {
             continue;
         };
         let query = format!(

@@ -305,8 +305,8 @@ impl Insert {
         let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
         for index in 0..rows.len() {
             rows.restore(index, &mut ctx.frame, &self.source_slots);
-            self.generate(ctx)?;
             if let Some(returning) = &self.returning {
+                self.generate(ctx)?;
                 shown.push(eval_all(returning, ctx)?);
             }
         }

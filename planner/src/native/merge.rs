@@ -55,10 +55,13 @@ impl Merge {
             }
             found.push(deferred);
         }
-        let mut count = 0;
-        for (action, deferred) in self.actions.iter().zip(found) {
-            count += action.write(ctx, deferred)?;
-        }
-        Ok(count)
+        // Keys are judged by what all clauses together leave.
+        super::action::with_queue(ctx, |ctx| {
+            let mut count = 0;
+            for (action, deferred) in self.actions.iter().zip(found) {
+                count += action.write(ctx, deferred)?;
+            }
+            Ok(count)
+        })
     }
 }

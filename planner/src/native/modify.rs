@@ -397,7 +397,7 @@ impl Change {
 
     fn check_references(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for parent in &self.parents {
-            parent.check(ctx)?;
+            parent.check_or_queue(ctx)?;
         }
         for child in &self.children {
             // Values that stay leave nobody behind.

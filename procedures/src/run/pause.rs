@@ -22,9 +22,10 @@ use archipel_sql::error::{SqlError, SqlState};
 use super::operation::{Handlers, Operation, Site};
 use super::rows::Gathered;
 use super::{Flow, Invocation};
+use crate::Program;
 
 /// A call that has ended its transaction and wants to go on.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Paused {
     /// COMMIT, or else ROLLBACK.
     pub commit: bool,
@@ -36,7 +37,7 @@ pub struct Paused {
 }
 
 /// The place of one statement around the one that ended the transaction.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Resume {
     /// The statement of a list, or the arm of an IF.
     At(usize),
@@ -48,12 +49,12 @@ pub(crate) enum Resume {
     Rows(Box<RowsLeft>),
     /// Of a loop over an array.
     Array(Arc<Array>, usize),
-    /// Another procedure.
-    Call(Box<Paused>),
+    /// Another procedure, in the form it began with: meanwhile it may have been compiled anew.
+    Call(Arc<Program>, Box<Paused>),
 }
 
 /// The rows of a loop, and which one it is at.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct RowsLeft {
     pub values: Vec<Datum>,
     pub width: usize,
@@ -192,11 +193,11 @@ impl Invocation<'_, '_> {
     }
 
     /// The procedure to go back into. Whoever is inside of it has come back to its COMMIT.
-    pub(super) fn resumed_call(&mut self) -> Option<Paused> {
+    pub(super) fn resumed_call(&mut self) -> Option<(Arc<Program>, Paused)> {
         match self.resuming.then(|| self.places.pop())?? {
-            Resume::Call(paused) => {
+            Resume::Call(program, paused) => {
                 self.resuming = false;
-                Some(*paused)
+                Some((program, *paused))
             }
             _ => None,
         }

@@ -218,20 +218,22 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<Flow> {
         let mut values = Row::new();
-        let paused = self.resumed_call();
-        if paused.is_none() {
-            for arg in args {
-                values.push(arg(ctx).map_err(|e| self.at(e, site))?);
+        let (program, paused) = match self.resumed_call() {
+            Some((program, paused)) => (program, Some(paused)),
+            None => {
+                for arg in args {
+                    values.push(arg(ctx).map_err(|e| self.at(e, site))?);
+                }
+                (program_of(routine).map_err(|e| self.at(e.into(), site))?, None)
             }
-        }
+        };
         let mut first = FirstRow::new(u64::MAX, Vec::new());
-        let program = program_of(routine).map_err(|e| self.at(e.into(), site))?;
         let paused = program
             .invoke_until_pause(ctx, &values, &mut first, paused)
             .map_err(|e| self.in_statement(e, Some(text), site))?;
         if let Some(paused) = paused {
             let commit = paused.commit;
-            self.places.push(Resume::Call(Box::new(paused)));
+            self.places.push(Resume::Call(program, Box::new(paused)));
             return Ok(Flow::Pause(commit));
         }
         if let Some(targets) = targets {

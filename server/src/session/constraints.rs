@@ -20,6 +20,10 @@ impl Session {
             );
             self.notice(Severity::Warning, &warning);
         }
+        if !self.transaction.is_open() {
+            // There is nothing it could be about.
+            return Ok(());
+        }
         match &set.names {
             None => {
                 self.transaction.constraints_mut().set_all(set.deferred);

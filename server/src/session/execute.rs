@@ -288,6 +288,10 @@ impl Session {
                 Ok(())
             })?;
         }
+        let changed = run.cursors_changed.take();
+        if let Some(cursors) = changed.filter(|_| committed) {
+            self.cursors = cursors;
+        }
         // Cursors end with their transaction.
         self.cursors.end_transaction();
         run.cursors = self.cursors.clone();
@@ -484,7 +488,15 @@ impl Session {
             self.cursors = cursors;
         }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
+        let local = run.host.pending.lock().iter().any(|change| change.local);
         self.apply_settings(&run.host)?;
+        if local && !self.transaction.is_open() {
+            // The statement was the transaction.
+            self.change_settings(|all| {
+                all.commit();
+                Ok(())
+            })?;
+        }
         Ok((Ran { rows: run.rows }, run.kept))
     }
 
@@ -501,8 +513,7 @@ impl Session {
     fn apply_settings(&mut self, host: &Host) -> Result<()> {
         let pending = std::mem::take(&mut *host.pending.lock());
         for change in pending {
-            let local = change.local && self.transaction.is_open();
-            self.change_settings(|all| all.set(&change.name, Some(&change.value), local))?;
+            self.change_settings(|all| all.set(&change.name, Some(&change.value), change.local))?;
         }
         Ok(())
     }

@@ -55,6 +55,9 @@ struct Savepoint {
     staged: usize,
     /// Cursors declared later go with a ROLLBACK TO.
     cursors: u64,
+    /// What SET CONSTRAINTS had said, and what COMMIT had to check.
+    constraints: Arc<ConstraintModes>,
+    deferred: Vec<DeferredCheck>,
     /// What was there at this point cannot be brought back: definitions of tables made in the
     /// transaction changed since.
     frozen: bool,
@@ -234,6 +237,8 @@ impl Session {
                     settings,
                     staged,
                     cursors: self.cursors.mark(),
+                    constraints: self.transaction.constraints.clone(),
+                    deferred: self.transaction.deferred.clone(),
                     frozen: false,
                 });
                 Ok("SAVEPOINT")
@@ -277,6 +282,7 @@ impl Session {
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
         let cursors = savepoint.cursors;
+        let (constraints, deferred) = (savepoint.constraints.clone(), savepoint.deferred.clone());
         if savepoint.frozen {
             return Err(SqlError::unsupported(
                 "going back to a savepoint before tables made in the same transaction were redefined",
@@ -294,6 +300,8 @@ impl Session {
             }
         }
         self.take_back_definitions(count).await?;
+        self.transaction.constraints = constraints;
+        self.transaction.deferred = deferred;
         self.change_settings(|all| {
             all.rollback_to(settings);
             Ok(())

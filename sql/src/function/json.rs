@@ -379,6 +379,7 @@ fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>
         .iter()
         .map(|(key, value)| {
             let value = if as_text { shown_text(Some(value))? } else { shown(Some(value))? };
+            write::without_zero(key)?;
             Ok(vec![Datum::text(key), value])
         })
         .collect()
@@ -387,7 +388,13 @@ fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>
 fn object_keys(args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
     let node = parsed(args, 0)?;
     match &node.kind {
-        Kind::Object(fields) => Ok(fields.iter().map(|(key, _)| vec![Datum::text(key)]).collect()),
+        Kind::Object(fields) => fields
+            .iter()
+            .map(|(key, _)| {
+                write::without_zero(key)?;
+                Ok(vec![Datum::text(key)])
+            })
+            .collect(),
         Kind::Array(_) => Err(invalid(format!("cannot call {function} on an array"))),
         _ => Err(invalid(format!("cannot call {function} on a scalar"))),
     }

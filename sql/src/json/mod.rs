@@ -343,7 +343,9 @@ impl<'t> Parser<'t> {
     }
 
     fn hexadecimal(&mut self) -> Result<u32> {
-        let digits = self.text.get(self.at..self.at + 4).and_then(|d| u32::from_str_radix(d, 16).ok());
+        // A number may have a sign, four digits may not.
+        let digits = self.text.get(self.at..self.at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        let digits = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
         let value = digits.ok_or_else(|| invalid("\"\\u\" must be followed by four hexadecimal digits."))?;
         self.at += 4;
         Ok(value)

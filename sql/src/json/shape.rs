@@ -248,7 +248,9 @@ fn value_in(node: &Node<'_>, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
             Ok(crate::function::array_of_values(element, values))
         }
         _ => {
-            let value = text_in(node.as_text().unwrap_or_default(), Type::of(ty.oid), ctx)?;
+            let text = node.as_text().unwrap_or_default();
+            super::write::without_zero(text)?;
+            let value = text_in(text, Type::of(ty.oid), ctx)?;
             crate::typmod::coerce_typmod(value, ty, false)
         }
     }
