@@ -202,8 +202,8 @@ impl Codec {
             (Codec::TimestampTz, Datum::TimestampTz(v)) => Cell::Int8(*v),
             (Codec::Bool, Datum::Bool(v)) => Cell::Bool(*v),
             (Codec::Int2, Datum::Int2(v)) => Cell::Int2(*v),
-            (Codec::Float4, Datum::Float4(v)) => Cell::Float4(zero_unsigned_4(*v)),
-            (Codec::Float8, Datum::Float8(v)) => Cell::Float8(zero_unsigned_8(*v)),
+            (Codec::Float4, Datum::Float4(v)) => Cell::Float4(*v),
+            (Codec::Float8, Datum::Float8(v)) => Cell::Float8(*v),
             (Codec::Bytea, Datum::Bytea(b)) => Cell::Bytes(b),
             (Codec::Date, Datum::Date(v)) => Cell::Int4(*v),
             (Codec::Time, Datum::Time(v)) => Cell::Int8(*v),
@@ -213,7 +213,7 @@ impl Codec {
             (Codec::Int2, _) => Cell::Int2(integer(datum)?.try_into().ok()?),
             (Codec::Int4, _) => Cell::Int4(integer(datum)?.try_into().ok()?),
             (Codec::Int8 | Codec::Oid, _) => Cell::Int8(integer(datum)?),
-            (Codec::Float8, Datum::Float4(v)) => Cell::Float8(zero_unsigned_8(f64::from(*v))),
+            (Codec::Float8, Datum::Float4(v)) => Cell::Float8(f64::from(*v)),
             _ => return None,
         })
     }
@@ -225,14 +225,6 @@ fn numeric_typmod(typmod: i32) -> Option<(i32, i32)> {
     // The scale is an eleven-bit signed number.
     let scale = ((packed & 0x7ff) ^ 1024) - 1024;
     Some((packed >> 16, scale))
-}
-
-// -0.0 equals 0.0 in SQL, so it is stored as 0.0.
-fn zero_unsigned_8(v: f64) -> f64 {
-    if v == 0.0 { 0.0 } else { v }
-}
-fn zero_unsigned_4(v: f32) -> f32 {
-    if v == 0.0 { 0.0 } else { v }
 }
 
 /// An integer of any width.

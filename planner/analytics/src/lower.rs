@@ -98,9 +98,9 @@ impl<'a> Lowerer<'a> {
                 {
                     return unsupported("a table whose definition has changed");
                 }
-                let provider =
-                    SnapshotTable::new(meta, self.snapshot.clone(), types.clone(), self.context.clone());
                 let name = self.name();
+                let (snapshot, context) = (self.snapshot.clone(), self.context.clone());
+                let provider = SnapshotTable::new(&name, meta, snapshot, types.clone(), context);
                 let plan = planned(LogicalPlanBuilder::scan(
                     name.as_str(),
                     provider_as_source(Arc::new(provider)),
@@ -109,7 +109,7 @@ impl<'a> Lowerer<'a> {
                 let columns = types
                     .into_iter()
                     .enumerate()
-                    .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(i)), ty))
+                    .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(&name, i)), ty))
                     .collect();
                 Ok(Lowered { plan, columns })
             }
@@ -272,10 +272,11 @@ impl<'a> Lowerer<'a> {
 
     /// Rows at hand as a table.
     fn table_of(&mut self, rows: &[Vec<Datum>], types: &[Type]) -> Lowering<Lowered> {
+        let name = self.name();
         let fields: Vec<Field> = types
             .iter()
             .enumerate()
-            .map(|(i, ty)| Field::new(column_name(i), data_type(*ty), true))
+            .map(|(i, ty)| Field::new(column_name(&name, i), data_type(*ty), true))
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let mut arrays = Vec::with_capacity(types.len());
@@ -290,13 +291,12 @@ impl<'a> Lowerer<'a> {
         let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
             .map_err(|error| SqlError::internal(error.to_string()))?;
         let table = planned(MemTable::try_new(schema, vec![vec![batch]]))?;
-        let name = self.name();
         let plan =
             planned(LogicalPlanBuilder::scan(name.as_str(), provider_as_source(Arc::new(table)), None))?;
         let columns = types
             .iter()
             .enumerate()
-            .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(i)), *ty))
+            .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(&name, i)), *ty))
             .collect();
         Ok(Lowered { plan, columns })
     }

@@ -33,6 +33,7 @@ const PAGE_ROWS: usize = 512;
 
 /// One table at one snapshot.
 pub struct SnapshotTable {
+    name: String,
     meta: Arc<TableMeta>,
     snapshot: Arc<Snapshot>,
     types: Vec<Type>,
@@ -46,13 +47,16 @@ impl std::fmt::Debug for SnapshotTable {
     }
 }
 
-/// The name of a scanned column.
-pub fn column_name(index: usize) -> String {
-    format!("c{index}")
+/// The name of a scanned column. No two tables of a plan share one: the optimiser finds columns
+/// of a physical plan by their bare names where it moves a filter below a join.
+pub fn column_name(table: &str, index: usize) -> String {
+    format!("{table}c{index}")
 }
 
 impl SnapshotTable {
+    /// `name` is the scan's own in its plan.
     pub fn new(
+        name: &str,
         meta: Arc<TableMeta>,
         snapshot: Arc<Snapshot>,
         types: Vec<Type>,
@@ -61,9 +65,16 @@ impl SnapshotTable {
         let fields: Vec<Field> = types
             .iter()
             .enumerate()
-            .map(|(i, ty)| Field::new(column_name(i), data_type(*ty), true))
+            .map(|(i, ty)| Field::new(column_name(name, i), data_type(*ty), true))
             .collect();
-        SnapshotTable { meta, snapshot, types, schema: Arc::new(Schema::new(fields)), context }
+        SnapshotTable {
+            name: name.to_owned(),
+            meta,
+            snapshot,
+            types,
+            schema: Arc::new(Schema::new(fields)),
+            context,
+        }
     }
 
     /// The part of the key space that a filter on the first key column leaves: `[low, high)`.
@@ -106,7 +117,7 @@ impl SnapshotTable {
             return None;
         }
         let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
-        let name = column_name(usize::from(key.column));
+        let name = column_name(&self.name, usize::from(key.column));
         match (left.as_ref(), right.as_ref()) {
             (Expr::Column(column), Expr::Literal(value, _)) if column.name == name => {
                 Some((*op, value.clone()))
