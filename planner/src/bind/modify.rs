@@ -4,7 +4,7 @@ use archipel_sql::ast as own;
 use archipel_sql::catalog::{ArgMode, Identity, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind,
@@ -74,11 +74,35 @@ fn is_mutable(expr: &BoundExpr) -> bool {
         mutable |= match &part.kind {
             ExprKind::Call { function, .. } => function.function.volatility != Volatility::Immutable,
             ExprKind::Routine { routine, .. } => routine.volatility != 'i',
+            // A literal was read when it was written.
+            ExprKind::ConvertIo(inner) if matches!(inner.kind, ExprKind::Const(_)) => false,
+            ExprKind::ConvertIo(inner) => shows_settings(inner.ty.oid) || reads_settings(part.ty.oid),
             _ => false,
         };
         true
     });
     mutable
+}
+
+/// Whether a type's output function is not immutable: its text depends on settings, or on the
+/// catalog.
+fn shows_settings(oid: Oid) -> bool {
+    matches!(oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ) || looks_further(oid)
+}
+
+/// Whether a type's input function is not immutable.
+fn reads_settings(oid: Oid) -> bool {
+    let of_time = matches!(
+        oid,
+        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL
+    );
+    of_time || looks_further(oid)
+}
+
+/// Arrays, records, enums and names of catalog objects.
+fn looks_further(oid: Oid) -> bool {
+    let named = matches!(oid, Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE);
+    named || oid == Oid::RECORD || oid.is_enum() || archipel_sql::type_table::element_of(oid).is_some()
 }
 
 impl Binder<'_, '_> {

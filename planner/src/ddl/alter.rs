@@ -8,15 +8,15 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
-use archipel_sql::catalog::{
-    Check, Distribution, ForeignKey, ObjectKind, Persistence, Relation, Table, TableKind,
-};
+use archipel_sql::catalog::{Distribution, ObjectKind, Persistence, Relation, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
-use super::{alter_column, distribution, expression, index, schema, table as create, trigger, view};
+use super::{
+    alter_column, distribution, expression, index, schema, table as create, trigger, validation, view,
+};
 use crate::row::table_def;
 
 pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()> {
@@ -55,7 +55,7 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
                     .ok_or_else(|| SqlError::internal("table vanished"))?;
                 table_action((*table).clone(), action, work)?;
             }
-            Ok(())
+            validation::converted(table, work)
         }
         (AlteredObject::Index | AlteredObject::Table, Relation::Index(..) | Relation::PrimaryKey(_)) => {
             index_actions(&relation, &alter.actions, work)
@@ -263,7 +263,7 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
                     check.not_valid = true;
                 }
             } else if let Some(check) = table.checks.last() {
-                validate_check(&table, check, work);
+                validation::check(&table, check, work);
             }
             finish(table, work);
             Ok(())
@@ -274,7 +274,7 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
                     key.not_valid = true;
                 }
             } else if let Some(key) = table.foreign_keys.last() {
-                validate_foreign_key(&table, key, work);
+                validation::foreign_key(&table, key, work);
             }
             let referenced = table.foreign_keys.last().map(|key| key.references);
             let own = table.oid;
@@ -324,14 +324,14 @@ pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>
 fn validate_constraint(mut table: Table, name: &str, work: &mut Work<'_>) -> Result<()> {
     if let Some(place) = table.checks.iter().position(|check| check.name == name) {
         if std::mem::take(&mut table.checks[place].not_valid) {
-            validate_check(&table, &table.checks[place].clone(), work);
+            validation::check(&table, &table.checks[place].clone(), work);
             finish(table, work);
         }
         return Ok(());
     }
     if let Some(place) = table.foreign_keys.iter().position(|key| key.name == name) {
         if std::mem::take(&mut table.foreign_keys[place].not_valid) {
-            validate_foreign_key(&table, &table.foreign_keys[place].clone(), work);
+            validation::foreign_key(&table, &table.foreign_keys[place].clone(), work);
             finish(table, work);
         }
         return Ok(());
@@ -350,51 +350,6 @@ fn validate_constraint(mut table: Table, name: &str, work: &mut Work<'_>) -> Res
             format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name),
         )
     })
-}
-
-fn validate_check(table: &Table, check: &Check, work: &mut Work<'_>) {
-    let target = quote_qualified(&table.schema, &table.name);
-    let query = format!("SELECT 1 FROM {target} WHERE NOT ({}) LIMIT 1", check.condition);
-    work.validate(
-        query,
-        SqlError::new(
-            SqlState::CHECK_VIOLATION,
-            format!(
-                "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                check.name, table.name
-            ),
-        ),
-    );
-}
-
-fn validate_foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) {
-    let Some(referenced) = work.catalog.table_by_oid(key.references) else {
-        return;
-    };
-    let mut conditions = Vec::new();
-    let mut present = Vec::new();
-    for (&own, &other) in key.columns.iter().zip(&key.referenced_columns) {
-        let own = quote_identifier(&table.columns[usize::from(own)].name);
-        let other = quote_identifier(&referenced.columns[usize::from(other)].name);
-        conditions.push(format!("r.{other} = t.{own}"));
-        present.push(format!("t.{own} IS NOT NULL"));
-    }
-    let query = format!(
-        "SELECT 1 FROM {} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {} r WHERE {}) LIMIT 1",
-        quote_qualified(&table.schema, &table.name),
-        present.join(" AND "),
-        quote_qualified(&referenced.schema, &referenced.name),
-        conditions.join(" AND ")
-    );
-    let error = SqlError::new(
-        SqlState::FOREIGN_KEY_VIOLATION,
-        format!(
-            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-            table.name, key.name
-        ),
-    )
-    .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
-    work.validate(query, error);
 }
 
 fn drop_constraint(

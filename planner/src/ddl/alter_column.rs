@@ -14,6 +14,7 @@ use archipel_sql::types::{Oid, Type};
 use super::alter::{column_place, finish, touch, validate_not_null};
 use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
+use super::validation::Conversion;
 use super::work::Work;
 use super::{distribution, expression, sequence, table as create, view};
 use crate::bind::{BindEnv, bind_statement};
@@ -226,6 +227,12 @@ pub(super) fn set_type(
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
+    work.conversions.push(Conversion {
+        table: table.oid,
+        column: column.to_owned(),
+        value: expression.clone(),
+        ty: new,
+    });
     let value = ComputedValue::of_row(&work.catalog, &table, &expression, new);
     let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
     table.columns[at].ty = new;

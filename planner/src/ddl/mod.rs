@@ -15,6 +15,7 @@
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`index`]        CREATE and DROP INDEX, local and global
 //! - [`alter`], [`alter_column`] ALTER TABLE; [`computed`] values made for rows that are there
+//! - [`validation`] that rows which are there keep a constraint
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
 //! - [`routine`]      functions and procedures
@@ -37,6 +38,7 @@ mod table;
 mod table_like;
 mod trigger;
 mod user_type;
+mod validation;
 mod view;
 mod work;
 

@@ -1,7 +1,6 @@
 //! CREATE VIEW, and what becomes of views when what they read changes.
 
 use std::ops::{ControlFlow, Range};
-use std::sync::Arc;
 
 use archipel_sql::ast::{AlterTableAction, CreateView, Statement};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
@@ -20,7 +19,7 @@ use super::work::Work;
 use super::{alter, expression, schema};
 use crate::bind::name::{ident_name, object_name_span, schema_and_name};
 use crate::bind::{BindEnv, bind_statement};
-use crate::bound::{BoundStatement, OutputColumn};
+use crate::bound::{BoundQuery, BoundStatement, OutputColumn};
 
 pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
     if create.check_option {
@@ -227,32 +226,33 @@ fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {
 
 /// The columns a view's query answers in a catalog.
 fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<OutputColumn>> {
+    bound(view, catalog, work).map(|query| query.columns)
+}
+
+fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
     let query = parse_query(&view.query)?;
     let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
     env.references = &view.references;
     env.params_fixed = true;
     match bind_statement(&Statement::Query(query), &mut env)? {
-        BoundStatement::Query(query) => Ok(query.columns),
+        BoundStatement::Query(query) => Ok(query),
         _ => Err(SqlError::internal("a view's query is no query")),
     }
 }
 
 /// The views that use a column, and those over them: what they show would change without it.
+/// A view that does not use it means the same where the column bears a name that nobody writes;
+/// where it does, the name is missing then, or means another column.
 pub(super) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<TableRef> {
-    let mut without = table.clone();
-    without.columns.remove(usize::from(place));
     let mut found: Vec<TableRef> = Vec::new();
-    let change =
-        archipel_sql::catalog::CatalogChange::Put(archipel_sql::catalog::Object::Table(Arc::new(without)));
-    let catalog = work.catalog.apply(std::slice::from_ref(&change));
     let direct = work.catalog.tables().filter(|candidate| candidate.kind == TableKind::View);
     for candidate in direct {
         let Some(view) = candidate.view.as_ref().filter(|view| view.reads(table.oid)) else { continue };
-        let after = view.without_column(table.oid, usize::from(place));
-        let same = outputs(&after, &catalog, work).is_ok_and(|outputs| {
-            outputs.len() == candidate.columns.len()
-                && outputs.iter().zip(&candidate.columns).all(|(output, column)| output.ty == column.ty)
-        });
+        let meaning = |view: &View| {
+            bound(view, &work.catalog, work).map(|query| format!("{:?} {:?}", query.columns, query.rel))
+        };
+        let hiding = view.hiding_column(table.oid, usize::from(place));
+        let same = matches!((meaning(view), meaning(&hiding)), (Ok(now), Ok(then)) if now == then);
         if !same && !found.iter().any(|known| known.oid == candidate.oid) {
             found.push(candidate.clone());
             for over in work.catalog.views_over(candidate.oid) {

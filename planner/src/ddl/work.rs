@@ -17,6 +17,7 @@ use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
+use super::validation::Conversion;
 use super::{Computed, DdlEnv, DdlPlan, Validation};
 
 pub(super) struct Work<'a> {
@@ -25,6 +26,8 @@ pub(super) struct Work<'a> {
     pub catalog: Catalog,
     numbers: Numbers,
     computed: Vec<Computed>,
+    /// The columns whose types change.
+    pub conversions: Vec<Conversion>,
     pub plan: DdlPlan,
 }
 
@@ -35,6 +38,7 @@ impl<'a> Work<'a> {
             catalog: env.catalog.clone(),
             numbers: env.catalog.numbers(),
             computed: Vec::new(),
+            conversions: Vec::new(),
             plan: DdlPlan { tag, ..DdlPlan::default() },
         };
         env.copies.iter().for_each(|&tree| work.copy_table(tree));

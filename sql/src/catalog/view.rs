@@ -12,6 +12,9 @@ pub fn reference(n: usize) -> String {
     format!("\"{REFERENCE_SCHEMA}\".\"{n}\"")
 }
 
+/// A name that no query can write.
+const HIDDEN_COLUMN: &str = "\u{1}hidden";
+
 impl View {
     /// Whether the view reads this relation itself.
     pub fn reads(&self, relation: Oid) -> bool {
@@ -25,6 +28,18 @@ impl View {
         for reference in view.references.iter_mut().filter(|reference| reference.relation == relation) {
             if place < reference.columns.len() {
                 reference.columns.remove(place);
+            }
+        }
+        view
+    }
+
+    /// The view as it would be if nobody could name a column of a relation.
+    #[must_use]
+    pub fn hiding_column(&self, relation: Oid, place: usize) -> View {
+        let mut view = self.clone();
+        for reference in view.references.iter_mut().filter(|reference| reference.relation == relation) {
+            if let Some(name) = reference.columns.get_mut(place) {
+                HIDDEN_COLUMN.clone_into(name);
             }
         }
         view

@@ -1,0 +1,155 @@
+//! That the rows which are there keep a constraint: queries that must answer nothing, run just
+//! before the definition.
+
+use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
+use archipel_sql::catalog::{Check, Column, ForeignKey, Table};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::{Oid, Type};
+
+use super::work::Work;
+
+/// A column that ALTER COLUMN … TYPE converts, and how.
+pub(super) struct Conversion {
+    pub table: Oid,
+    pub column: String,
+    /// SQL text of its new value over the old row.
+    pub value: String,
+    pub ty: Type,
+}
+
+/// All rows keep a CHECK constraint.
+pub(super) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
+    let rows = quote_qualified(&table.schema, &table.name);
+    check_rows(&rows, table, check, work);
+}
+
+/// All rows have what a foreign key says.
+pub(super) fn foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) {
+    let Some(referenced) = work.catalog.table_by_oid(key.references) else { return };
+    let rows = quote_qualified(&table.schema, &table.name);
+    let parents = quote_qualified(&referenced.schema, &referenced.name);
+    foreign_key_rows(&rows, &parents, table, &referenced, key, work);
+}
+
+/// The constraints over columns whose type an ALTER TABLE changes hold for the new values, too.
+pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
+    if !work.conversions.iter().any(|conversion| conversion.table == before.oid) {
+        return Ok(());
+    }
+    let Some(table) = work.catalog.table_by_oid(before.oid) else { return Ok(()) };
+    let conversions: Vec<String> = work.conversions.iter().map(|made| made.column.clone()).collect();
+    let changes = |column: &Column| conversions.contains(&column.name);
+    let rows = format!("({}) AS {}", converted_rows(before, &table, work), quote_identifier(&table.name));
+    for check in table.checks.iter().filter(|check| !check.not_valid) {
+        let condition = archipel_sql::parser::parse_expression_text(&check.condition)?;
+        let used = super::expression::columns_used(&condition, &table.name, &table.columns)?;
+        if used.iter().any(|column| changes(&table.columns[usize::from(*column)])) {
+            check_rows(&rows, &table, check, work);
+        }
+    }
+    let children: Vec<_> = work.catalog.tables().cloned().collect();
+    for child in children {
+        for key in child.foreign_keys.iter().filter(|key| !key.not_valid) {
+            let Some(parent) = work.catalog.table_by_oid(key.references) else { continue };
+            let own = child.oid == table.oid;
+            let referenced = parent.oid == table.oid;
+            let affected = (own
+                && key.columns.iter().any(|column| changes(&child.columns[usize::from(*column)])))
+                || (referenced
+                    && key
+                        .referenced_columns
+                        .iter()
+                        .any(|column| changes(&parent.columns[usize::from(*column)])));
+            if !affected {
+                continue;
+            }
+            let of = |table: &Table, new: bool| match new {
+                true => format!("({})", converted_rows(before, table, work)),
+                false => quote_qualified(&table.schema, &table.name),
+            };
+            let (children, parents) = (of(&child, own), of(&parent, referenced));
+            foreign_key_rows(&children, &parents, &child, &parent, key, work);
+        }
+    }
+    Ok(())
+}
+
+/// The rows of a table as they will be.
+fn converted_rows(before: &Table, after: &Table, work: &Work<'_>) -> String {
+    let columns: Vec<String> = after
+        .columns
+        .iter()
+        .map(|column| {
+            let conversion = work
+                .conversions
+                .iter()
+                .find(|conversion| conversion.table == after.oid && conversion.column == column.name);
+            let name = quote_identifier(&column.name);
+            let written = |ty| archipel_sql::system::type_as_written(&work.catalog, ty);
+            match conversion {
+                Some(conversion) => {
+                    format!("CAST(({}) AS {}) AS {name}", conversion.value, written(conversion.ty))
+                }
+                None if before.column_index(&column.name).is_some() => {
+                    format!("{}.{name}", quote_identifier(&before.name))
+                }
+                None => {
+                    let value = column.default.as_deref().unwrap_or("NULL");
+                    format!("CAST(({value}) AS {}) AS {name}", written(column.ty))
+                }
+            }
+        })
+        .collect();
+    format!(
+        "SELECT {} FROM {} AS {}",
+        columns.join(", "),
+        quote_qualified(&before.schema, &before.name),
+        quote_identifier(&before.name)
+    )
+}
+
+fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
+    let query = format!("SELECT 1 FROM {rows} WHERE NOT ({}) LIMIT 1", check.condition);
+    work.validate(
+        query,
+        SqlError::new(
+            SqlState::CHECK_VIOLATION,
+            format!(
+                "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                check.name, table.name
+            ),
+        ),
+    );
+}
+
+fn foreign_key_rows(
+    rows: &str,
+    parents: &str,
+    table: &Table,
+    referenced: &Table,
+    key: &ForeignKey,
+    work: &mut Work<'_>,
+) {
+    let mut conditions = Vec::new();
+    let mut present = Vec::new();
+    for (&own, &other) in key.columns.iter().zip(&key.referenced_columns) {
+        let own = quote_identifier(&table.columns[usize::from(own)].name);
+        let other = quote_identifier(&referenced.columns[usize::from(other)].name);
+        conditions.push(format!("r.{other} = t.{own}"));
+        present.push(format!("t.{own} IS NOT NULL"));
+    }
+    let query = format!(
+        "SELECT 1 FROM {rows} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {parents} r WHERE {}) LIMIT 1",
+        present.join(" AND "),
+        conditions.join(" AND ")
+    );
+    let error = SqlError::new(
+        SqlState::FOREIGN_KEY_VIOLATION,
+        format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.name, key.name
+        ),
+    )
+    .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
+    work.validate(query, error);
+}
