@@ -50,13 +50,12 @@ pub fn is_polymorphic(oid: Oid) -> bool {
             | Oid::ANYCOMPATIBLE
             | Oid::ANYCOMPATIBLEARRAY
             | ANYCOMPATIBLENONARRAY
-            | ANYENUM
+            | Oid::ANYENUM
             | ANYRANGE
     )
 }
 
 const ANYCOMPATIBLENONARRAY: Oid = Oid(5079);
-const ANYENUM: Oid = Oid(3500);
 const ANYRANGE: Oid = Oid(3831);
 
 fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
@@ -99,7 +98,7 @@ pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
         Oid::ANY | Oid::ANYELEMENT | Oid::ANYCOMPATIBLE => return true,
         Oid::ANYNONARRAY | ANYCOMPATIBLENONARRAY => return element_of(from).is_none(),
         Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY => return element_of(from).is_some(),
-        ANYENUM => return from.is_enum(),
+        Oid::ANYENUM => return from.is_enum(),
         ANYRANGE => return false,
         _ => {}
     }
@@ -494,7 +493,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             continue;
         }
         match wanted {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY | ANYENUM => match element {
+            Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => match element {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
                         .with_detail(format!(
@@ -554,7 +553,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
         array = array_of(element);
     }
     let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
-    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, ANYENUM]) && element.is_none() {
+    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM]) && element.is_none() {
         return Err(mismatch(
             "could not determine polymorphic type because input has type unknown".to_owned(),
         ));
@@ -571,7 +570,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             ))
         };
         Ok(match oid {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY | ANYENUM => element.ok_or_else(missing)?,
+            Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => element.ok_or_else(missing)?,
             Oid::ANYARRAY => array.ok_or_else(missing)?,
             Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
             Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,

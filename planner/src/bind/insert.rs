@@ -172,7 +172,7 @@ impl Binder<'_, '_> {
         Ok(targets)
     }
 
-    fn check_width(
+    pub(super) fn check_width(
         &self,
         given: usize,
         targets: &[usize],

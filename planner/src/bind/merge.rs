@@ -9,7 +9,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
     Expr, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
-    MergeUpdateExpr, ObjectName, TableWithJoins,
+    MergeUpdateExpr, TableWithJoins,
 };
 
 use super::from::combine;
@@ -190,7 +190,7 @@ impl Binder<'_, '_> {
         };
         let table = &sides.table;
         let targets = self.insert_columns(table, columns)?;
-        self.check_insert_width(row.content.len(), &targets, columns)?;
+        self.check_width(row.content.len(), &targets, columns, None)?;
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
@@ -220,15 +220,5 @@ impl Binder<'_, '_> {
             on_conflict: None,
             returning: None,
         })
-    }
-
-    fn check_insert_width(&self, given: usize, targets: &[usize], columns: &[ObjectName]) -> Result<()> {
-        if given > targets.len() {
-            return Err(syntax("INSERT has more expressions than target columns"));
-        }
-        if given < columns.len() {
-            return Err(syntax("INSERT has more target columns than expressions"));
-        }
-        Ok(())
     }
 }

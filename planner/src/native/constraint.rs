@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_sql::ast::ReferentialAction;
+use archipel_sql::cast::{self, CastPath};
 use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, ResolvedFunction, lookup_operators};
+use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, lookup_operators};
 use archipel_sql::io;
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::CompiledPredicate;
@@ -240,7 +242,15 @@ impl ReferenceCheck {
         }
         let values: Vec<Datum> =
             self.slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
-        let check = DeferredCheck::new(key, &self.child, &self.parent, &values, error, &ctx.functions);
+        let check = DeferredCheck::new(
+            key,
+            &self.child,
+            &self.parent,
+            self.direction == Direction::ParentLeaves,
+            &values,
+            error,
+            &ctx.functions,
+        );
         ctx.deferred.push(check);
         Ok(())
     }
@@ -445,14 +455,37 @@ impl Compiler<'_> {
             .enumerate()
             .map(|(position, (column, value_type))| {
                 let column_type = table.columns[usize::from(*column)].ty;
-                let equality = equality(column_type.oid, value_type.oid)?;
                 let left = BoundExpr::column(usize::from(*column), column_type);
                 let kind = ExprKind::Column { depth: 1, index: position as u16 };
-                let args = vec![left, BoundExpr::new(kind, value_type)];
-                Ok(BoundExpr::new(ExprKind::Call { function: equality, args }, Type::BOOL))
+                let right = BoundExpr::new(kind, value_type);
+                // Types without an `=` of their own meet in the wider one, a value rather than a
+                // column becoming it.
+                let (left, right) = match equality(column_type.oid, value_type.oid) {
+                    Ok(_) => (left, right),
+                    Err(error) => match widened(right.clone(), column_type) {
+                        Some(right) => (left, right),
+                        None => (widened(left, value_type).ok_or(error)?, right),
+                    },
+                };
+                let equality = equality(left.ty.oid, right.ty.oid)?;
+                let kind = ExprKind::Call { function: equality, args: vec![left, right] };
+                Ok(BoundExpr::new(kind, Type::BOOL))
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
+    }
+}
+
+/// A value as one of a wider type, by its implicit cast.
+fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
+    let ty = Type::of(to.oid);
+    match cast::find(value.ty.oid, to.oid, CastContext::Implicit)? {
+        CastPath::Relabel => Some(BoundExpr::new(ExprKind::Relabel(Box::new(value)), ty)),
+        CastPath::Function(function) if function.args.len() == 1 => {
+            let function = ResolvedFunction { function, result: ty };
+            Some(BoundExpr::new(ExprKind::Call { function, args: vec![value] }, ty))
+        }
+        _ => None,
     }
 }
 
@@ -461,15 +494,15 @@ pub(crate) fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
     let plain = |oid: Oid| match oid {
         Oid::VARCHAR | Oid::NAME => Oid::TEXT,
         Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,
+        other if left != right => other,
+        other if other.is_enum() => Oid::ANYENUM,
+        other if element_of(other).is_some() => Oid::ANYARRAY,
         other => other,
     };
     let (left, right) = (plain(left), plain(right));
     let operators = lookup_operators("=");
     let find = |l: Oid, r: Oid| operators.iter().find(|op| op.left == Some(l) && op.right == r);
-    find(left, right)
-        .or_else(|| find(left, left))
-        .map(|op| ResolvedFunction { function: op.function, result: Type::BOOL })
-        .ok_or_else(|| {
-            SqlError::unsupported(format_args!("comparing types {left} and {right} for a constraint"))
-        })
+    find(left, right).map(|op| ResolvedFunction { function: op.function, result: Type::BOOL }).ok_or_else(
+        || SqlError::unsupported(format_args!("comparing types {left} and {right} for a constraint")),
+    )
 }

@@ -7,7 +7,8 @@ use archipel_sql::catalog::{ForeignKey, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
-use archipel_sql::types::Oid;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
 
 /// What SET CONSTRAINTS has said in the transaction.
 #[derive(Clone, Debug, Default)]
@@ -49,11 +50,12 @@ pub struct DeferredCheck {
 }
 
 impl DeferredCheck {
-    /// The check of one key value.
+    /// The check of one key: `values` are of the parent's columns (`of_parent`) or of the child's.
     pub fn new(
         key: &ForeignKey,
         child: &Table,
         parent: &Table,
+        of_parent: bool,
         values: &[Datum],
         error: SqlError,
         functions: &FunctionContext<'_>,
@@ -62,9 +64,15 @@ impl DeferredCheck {
         let mut joins = Vec::with_capacity(values.len());
         for ((&own, &other), value) in key.columns.iter().zip(&key.referenced_columns).zip(values) {
             let (own, other) = (&child.columns[usize::from(own)], &parent.columns[usize::from(other)]);
-            let text = archipel_sql::io::to_text(value, own.ty, functions);
+            let given = if of_parent { other.ty } else { own.ty };
+            let text = archipel_sql::io::to_text(value, given, functions).replace('\'', "''");
             let name = quote_identifier(&own.name);
-            conditions.push(format!("c.{name} = '{}'", text.replace('\'', "''")));
+            // Another type's text may be no value of the column's: numeric's 1.0 is no integer.
+            conditions.push(if given.oid == own.ty.oid {
+                format!("c.{name} = '{text}'")
+            } else {
+                format!("c.{name} = '{text}'::{}", format_type(Type::of(given.oid)))
+            });
             joins.push(format!("p.{} = c.{name}", quote_identifier(&other.name)));
         }
         let query = format!(

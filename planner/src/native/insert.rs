@@ -7,6 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use archipel_engine::Inserted;
+use archipel_engine::id::TreeId;
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
@@ -170,8 +171,8 @@ impl Compiler<'_> {
         }
         let collected = reads_anything(&insert.source);
         let updates = conflict.as_ref().and_then(|conflict: &Conflict| conflict.update.as_ref());
-        let waits = parents.iter().any(|parent| parent.is_own())
-            || updates.is_some_and(|update| update.change.acts() || update.triggers.is_some())
+        let waits = (parents.iter().any(|parent| parent.is_own()) && !is_one_row(&insert.source))
+            || updates.is_some_and(|update| update.change.acts || update.triggers.is_some())
             || triggers.is_some();
         Ok(Insert {
             target,
@@ -219,6 +220,16 @@ impl Compiler<'_> {
             SqlState::INVALID_COLUMN_REFERENCE,
             "there is no unique or exclusion constraint matching the ON CONFLICT specification",
         ))
+    }
+}
+
+/// Whether a source never has a second row, which the first could reference.
+fn is_one_row(rel: &Rel) -> bool {
+    match rel {
+        Rel::Unit => true,
+        Rel::Values { rows, .. } => rows.len() <= 1,
+        Rel::Project { input, .. } => is_one_row(input),
+        _ => false,
     }
 }
 
@@ -295,40 +306,118 @@ impl Insert {
         Ok(count)
     }
 
-    /// The proposed rows and what RETURNING says of them, before anything is written; `None`
-    /// where ON CONFLICT decides what becomes of them.
-    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, RowBuffer)>> {
-        if self.conflict.is_some() {
-            return Ok(None);
-        }
+    /// The proposed rows and what RETURNING says of them, before anything is written.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<(RowBuffer, RowBuffer)> {
         let rows = collect(&self.source, &self.source_slots, ctx)?;
         let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
+        let mut proposed = FxHashSet::default();
         for index in 0..rows.len() {
+            let Some(returning) = &self.returning else { break };
             rows.restore(index, &mut ctx.frame, &self.source_slots);
-            if let Some(returning) = &self.returning {
-                self.generate(ctx)?;
-                shown.push(eval_all(returning, ctx)?);
+            self.generate(ctx)?;
+            if let Some(conflict) = &self.conflict
+                && !self.foresee(conflict, ctx, &mut proposed)?
+            {
+                continue;
             }
+            shown.push(eval_all(returning, ctx)?);
         }
-        Ok(Some((shown, rows)))
+        Ok((shown, rows))
     }
 
-    /// Writes proposed rows.
-    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<()> {
+    /// Whether ON CONFLICT will write the row in the slots, which RETURNING then finds as it will
+    /// be. `proposed` are the keys of the rows before it.
+    fn foresee(
+        &self,
+        conflict: &Conflict,
+        ctx: &mut ExecContext<'_, '_>,
+        proposed: &mut FxHashSet<(TreeId, KeyBuf)>,
+    ) -> ExecResult<bool> {
+        let (mut row, mut key) = (Vec::new(), KeyBuf::new());
+        let frame = &ctx.frame;
+        // Nobody has a hidden number of the future.
+        let hidden = self.target.hidden.then_some(i64::MAX);
+        self.target.encode(
+            |position| &frame.slots[self.slots[position] as usize],
+            hidden,
+            &mut row,
+            &mut key,
+        )?;
+        let table = self.target.meta.def.id;
+        let mut keys = Vec::new();
+        if !self.target.hidden && matches!(conflict.arbiter, Arbiter::Any | Arbiter::Primary) {
+            keys.push((table, key));
+        }
+        let mut existing = None;
+        for index in self.deciding(&conflict.arbiter) {
+            if let Some(entry) = self.entry(index, &row) {
+                existing = existing.or(self.holder(index, ctx, &row)?);
+                keys.push((index.id, entry));
+            }
+        }
+        for (tree, key) in &keys {
+            if *tree == table && existing.is_none() && ctx.txn.get(&self.target.meta, key)?.is_some() {
+                existing = Some(key.clone());
+            }
+        }
+        let mut repeated = false;
+        for key in keys {
+            repeated |= !proposed.insert(key);
+        }
+        let Some(existing) = existing else {
+            // A second change of one row is an error when it is written.
+            if !repeated && let Some(shown) = &self.shown {
+                self.show(ctx, &self.slots, shown);
+            }
+            return Ok(!repeated);
+        };
+        let Some(update) = &conflict.update else { return Ok(false) };
+        let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(false) };
+        decode(update.columns.get(), stored, &mut ctx.frame);
+        if let Some(filter) = &update.filter
+            && filter(ctx)? != Some(true)
+        {
+            return Ok(false);
+        }
+        update.change.compute(ctx)?;
+        if let Some(shown) = &self.shown {
+            self.show(ctx, &update.change.row, shown);
+        }
+        Ok(true)
+    }
+
+    /// The unique indexes, beside the primary key, that ON CONFLICT asks.
+    fn deciding<'i>(&'i self, arbiter: &'i Arbiter) -> impl Iterator<Item = &'i IndexDef> {
+        let (all, one) = match arbiter {
+            Arbiter::Any => (&self.target.meta.def.indexes[..], None),
+            Arbiter::Primary => (&[][..], None),
+            Arbiter::Index(index) => (&[][..], Some(index)),
+        };
+        all.iter().filter(|index| index.unique).chain(one)
+    }
+
+    fn show(&self, ctx: &mut ExecContext<'_, '_>, row: &[u32], shown: &[u32]) {
+        for (from, to) in row.iter().zip(shown) {
+            ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
+        }
+    }
+
+    /// Writes proposed rows; answers how many were.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
         if self.waits {
             return with_queue(ctx, |ctx| self.write_rows(ctx, rows));
         }
         self.write_rows(ctx, rows)
     }
 
-    fn write_rows(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<()> {
+    fn write_rows(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
         let mut touched = FxHashSet::default();
-        let mut row = Vec::new();
+        let (mut row, mut count) = (Vec::new(), 0);
         for index in 0..rows.len() {
             rows.restore(index, &mut ctx.frame, &self.source_slots);
-            self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
+            count += self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Computes the generated columns of the row in the slots.
@@ -378,15 +467,13 @@ impl Insert {
             Written::Skipped => return Ok(0),
             Written::Inserted => {
                 for parent in &self.parents {
-                    if self.waits { parent.check_or_queue(ctx)? } else { parent.check(ctx)? }
+                    parent.check_or_queue(ctx)?;
                 }
                 if let Some(triggers) = &self.triggers {
                     triggers.queue(ctx, None, Some(slots))?;
                 }
                 if let Some(shown) = &self.shown {
-                    for (from, to) in slots.iter().zip(shown) {
-                        ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
-                    }
+                    self.show(ctx, slots, shown);
                 }
             }
             Written::Updated => {}
@@ -475,9 +562,7 @@ impl Insert {
             triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
         }
         if let Some(shown) = &self.shown {
-            for (from, to) in update.change.row.iter().zip(shown) {
-                ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
-            }
+            self.show(ctx, &update.change.row, shown);
         }
         Ok(Written::Updated)
     }
@@ -490,14 +575,7 @@ impl Insert {
         row: &[u8],
     ) -> ExecResult<Option<KeyBuf>> {
         let meta = &self.target.meta;
-        let mut entry = KeyBuf::new();
-        for column in &index.key {
-            let position = usize::from(column.column);
-            if meta.layout.is_null(row, position) {
-                return Ok(None);
-            }
-            encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
-        }
+        let Some(entry) = self.entry(index, row) else { return Ok(None) };
         let mut found = None;
         let range = KeyRange { low: Bound::Included(&entry), high: Bound::Included(&entry) };
         ctx.txn.scan_index(meta, index, range, Direction::Ascending, &mut |_, storage_key| {
@@ -505,5 +583,19 @@ impl Insert {
             ControlFlow::Break(())
         })?;
         Ok(found)
+    }
+
+    /// A row's key in a unique index; `None` where a NULL keeps it from being equal to any.
+    fn entry(&self, index: &IndexDef, row: &[u8]) -> Option<KeyBuf> {
+        let meta = &self.target.meta;
+        let mut entry = KeyBuf::new();
+        for column in &index.key {
+            let position = usize::from(column.column);
+            if meta.layout.is_null(row, position) {
+                return None;
+            }
+            encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
+        }
+        Some(entry)
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Change {
     parents: Vec<Arc<ReferenceCheck>>,
     /// Rows that reference the old values of changed columns.
     children: Vec<Arc<ReferenceCheck>>,
+    /// Whether changing a row may change rows that reference it.
+    pub acts: bool,
     /// Whether a column of the storage key changes.
     moves: bool,
 }
@@ -63,6 +65,8 @@ pub(crate) struct Delete {
     target: Target,
     targets: Targets,
     children: Vec<Arc<ReferenceCheck>>,
+    /// Whether deleting a row may change rows that reference it.
+    acts: bool,
     triggered: Option<Box<Triggered>>,
 }
 
@@ -146,7 +150,8 @@ impl Compiler<'_> {
         for check in &children {
             self.mark_all(check.sources());
         }
-        Ok(Change { set, generated, old: old.to_vec(), row, checks, parents, children, moves })
+        let acts = children.iter().any(|child| child.acts());
+        Ok(Change { set, generated, old: old.to_vec(), row, checks, parents, children, acts, moves })
     }
 
     /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of both,
@@ -216,7 +221,7 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let once = !change.acts() && triggered.is_none();
+        let once = !change.acts && triggered.is_none();
         let targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
         Ok(Update { target, targets, change, triggered })
     }
@@ -253,9 +258,10 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let once = !children.iter().any(|child| child.acts()) && triggered.is_none();
+        let acts = children.iter().any(|child| child.acts());
+        let once = !acts && triggered.is_none();
         let targets = Targets::new(node, key, kept, returning, delete.returning.as_ref(), once);
-        Ok(Delete { target, targets, children, triggered })
+        Ok(Delete { target, targets, children, acts, triggered })
     }
 }
 
@@ -390,11 +396,6 @@ impl Change {
         Ok(())
     }
 
-    /// Whether changing a row may change rows that reference it.
-    pub fn acts(&self) -> bool {
-        self.children.iter().any(|child| child.acts())
-    }
-
     fn check_references(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for parent in &self.parents {
             parent.check_or_queue(ctx)?;
@@ -458,7 +459,7 @@ impl Update {
         if let Some(triggered) = &self.triggered {
             return with_queue(ctx, |ctx| self.write_triggered(triggered, ctx, found, emit));
         }
-        if self.change.acts() {
+        if self.change.acts {
             return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
         }
         self.write_rows(ctx, found, emit)
@@ -552,7 +553,7 @@ impl Delete {
         if let Some(triggered) = &self.triggered {
             return with_queue(ctx, |ctx| self.write_triggered(triggered, ctx, found, emit));
         }
-        if self.children.iter().any(|child| child.acts()) {
+        if self.acts {
             return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
         }
         self.write_rows(ctx, found, emit)

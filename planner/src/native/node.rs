@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::CompiledPredicate;
+use super::action::with_queue;
 use super::aggregate::Aggregation;
 use super::compile::Pruned;
 use super::context::{Cache, ExecContext, ExecResult};
@@ -202,10 +203,12 @@ impl Node {
                     }
                 }
                 let flow = body.run(ctx, out)?;
-                for (cte, writes) in deferred {
-                    cte.write(ctx, writes)?;
-                }
-                Ok(flow)
+                with_queue(ctx, |ctx| {
+                    for (cte, writes) in deferred {
+                        cte.write(ctx, writes)?;
+                    }
+                    Ok(flow)
+                })
             }
             Node::CteScan { cache, slots } => {
                 let Cache::Rows(rows) = ctx.frame.caches[*cache].clone() else {

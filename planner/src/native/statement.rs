@@ -7,6 +7,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
+use super::action::with_queue;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
@@ -305,7 +306,10 @@ impl Body {
     /// before writing.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, Deferred)>> {
         Ok(match self {
-            Body::Insert(insert, _) => insert.find(ctx)?.map(|(shown, rows)| (shown, Deferred::Insert(rows))),
+            Body::Insert(insert, _) => {
+                let (shown, rows) = insert.find(ctx)?;
+                Some((shown, Deferred::Insert(rows)))
+            }
             Body::Update(update, _) => {
                 let mut found = update.find(ctx)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
@@ -321,10 +325,7 @@ impl Body {
     /// Writes what [`Body::find`] left; answers how many rows.
     pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<u64> {
         match (self, deferred) {
-            (Body::Insert(insert, _), Deferred::Insert(rows)) => {
-                insert.write(ctx, &rows)?;
-                Ok(rows.len() as u64)
-            }
+            (Body::Insert(insert, _), Deferred::Insert(rows)) => insert.write(ctx, &rows),
             (Body::Update(update, _), Deferred::Change(found)) => update.write(ctx, &found, None),
             (Body::Delete(delete, _), Deferred::Change(found)) => delete.write(ctx, &found, None),
             _ => Ok(0),
@@ -354,12 +355,68 @@ impl Body {
                 routine.call(ctx, &args, &mut Forward { emit, count: &mut count })?;
                 Ok(count)
             }
-            Body::With { ctes, body } => {
-                for cte in ctes {
-                    cte.prepare(ctx)?;
-                }
-                body.run(ctx, emit)
+            Body::With { ctes, body } => Body::run_parts(ctes, body, ctx, emit),
+        }
+    }
+}
+
+impl Body {
+    /// Runs a statement with modifying CTEs: everything is found before anything is written.
+    fn run_parts(
+        ctes: &[Cte],
+        body: &Body,
+        ctx: &mut ExecContext<'_, '_>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        let mut deferred = Vec::new();
+        for cte in ctes {
+            if let Some(writes) = cte.find(ctx)? {
+                deferred.push((cte, writes));
             }
+        }
+        if deferred.is_empty() {
+            return body.run(ctx, emit);
+        }
+        let write_parts = |ctx: &mut ExecContext<'_, '_>| {
+            deferred.into_iter().try_for_each(|(cte, writes)| cte.write(ctx, writes))
+        };
+        match body {
+            // A trigger may change what is written: nothing can be told beforehand.
+            body if body.fires() => with_queue(ctx, |ctx| {
+                write_parts(ctx)?;
+                body.run(ctx, emit)
+            }),
+            Body::Insert(insert, _) => {
+                let (shown, rows) = insert.find(ctx)?;
+                let count = with_queue(ctx, |ctx| {
+                    write_parts(ctx)?;
+                    insert.write(ctx, &rows)
+                })?;
+                for row in shown.iter() {
+                    let _ = emit(Answer::Lent(row))?;
+                }
+                Ok(count)
+            }
+            Body::Update(update, _) => {
+                let found = update.find(ctx)?;
+                with_queue(ctx, |ctx| {
+                    write_parts(ctx)?;
+                    update.write(ctx, &found, Some(emit))
+                })
+            }
+            Body::Delete(delete, _) => {
+                let found = delete.find(ctx)?;
+                with_queue(ctx, |ctx| {
+                    write_parts(ctx)?;
+                    delete.write(ctx, &found, Some(emit))
+                })
+            }
+            // It finds for itself, and must not see what the others write.
+            other => with_queue(ctx, |ctx| {
+                let count = other.run(ctx, emit)?;
+                write_parts(ctx)?;
+                Ok(count)
+            }),
         }
     }
 }
