@@ -174,7 +174,8 @@ impl Canceller {
 
     /// Ends the program with `reason` if it is waiting for a row at this moment.
     pub fn cancel_wait(&self, reason: Stop) -> bool {
-        match self.pending.row_waiter().and_then(|waiter| waiter.wake()) {
+        let Some(shared) = self.pending.shared() else { return false };
+        match self.pending.row_waiter().and_then(|waiter| waiter.wake(&shared.waits)) {
             Some(job) => {
                 job.end(reason);
                 true
@@ -245,7 +246,7 @@ impl<P: Program> Cancel for Pending<P> {
             let place = self.place.lock();
             (place.ticket.clone(), place.row.clone())
         };
-        if let Some(job) = row.and_then(|row| row.wake()) {
+        if let Some(job) = row.and_then(|row| row.wake(&shared.waits)) {
             job.end(reason);
             return;
         }

@@ -2,14 +2,18 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
 use archipel_engine::schema::{IndexDef, IndexPlacement, Placement, TableDef};
 use archipel_engine::txn::{Commit, SettleEarly};
 use archipel_engine::{
-    ColumnSource, DdlOp, Direction, Engine, Inserted, Isolation, LockMode, LockWait, OwnedCell, Program,
-    REFERENCE_GROUP, Stop, Submission, SubmitOptions, WaitEdge,
+    ColumnSource, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, Interleave, Isolation,
+    LockMode, LockWait, OwnedCell, Point, Program, REFERENCE_GROUP, Seams, Stop, Submission, SubmitOptions,
+    WaitEdge,
 };
 use common::*;
 
@@ -556,4 +560,99 @@ fn a_one_shot_does_not_refer_to_a_reference_row_that_is_going() {
         if commits { commit(&engine, transaction) } else { drop(transaction) }
     }
     assert!(!locked(&engine));
+}
+
+#[test]
+fn a_copied_table_has_computed_values_in_key_order_whoever_wrote_the_rows() {
+    const COPY: TreeId = TreeId(140);
+    let (engine, _) = stepped();
+    open_bank(&engine, 6);
+    let transaction = engine.begin();
+    // Of 0 to 5, the transaction has changed 1, deleted 3, and inserted -7.
+    within(&engine, &transaction, |txn| set_balance(txn, 1, 7)).map(drop).expect("written");
+    within(&engine, &transaction, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.delete(&table, &account_key(3))
+    })
+    .expect("deleted");
+    within(&engine, &transaction, |txn| insert_account(txn, -7, "first", 1)).map(drop).expect("inserted");
+    let def = TableDef {
+        id: COPY,
+        name: "copy".to_owned(),
+        columns: vec![ColumnKind::Int8, ColumnKind::Int8],
+        key: vec![key_column(0)],
+        placement: Placement::Distributed { group: GroupId(COPY.0) },
+        indexes: Vec::new(),
+    };
+    let numbers: Vec<OwnedCell> = (1..=6).map(OwnedCell::Int8).collect();
+    let columns = vec![ColumnSource::Kept(0), ColumnSource::Each(numbers.into())];
+    let reader = Some(transaction.copies());
+    ddl(&engine, DdlOp::CopyTable { from: ACCOUNTS, def, columns, reader }).expect("copied");
+    let rows = unpredicted(&engine, |txn| {
+        let table = txn.table(COPY).ok_or(Stop::Recompile)?;
+        let mut rows = Vec::new();
+        txn.scan(&table, archipel_engine::KeyRange::ALL, Direction::Ascending, &mut |_, row| {
+            rows.push((int8(&table, row, 0), int8(&table, row, 1)));
+            std::ops::ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    });
+    assert_eq!(rows.0, Ok(vec![(-7, 1), (0, 2), (1, 3), (2, 4), (4, 5), (5, 6)]));
+}
+
+/// Does something once, the next time a program has entered the queues.
+#[derive(Default)]
+struct OnceQueued(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Interleave for OnceQueued {
+    fn at(&self, point: Point) {
+        let body = if point == Point::Enqueued { self.0.lock().expect("no panic").take() } else { None };
+        if let Some(body) = body {
+            body();
+        }
+    }
+}
+
+/// A statement of a transaction that writes an account.
+fn writes(engine: &Engine, transaction: &Interactive, id: i64) -> Submission<Script<Inserted>> {
+    let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+    engine.submit(script(|_, _| {}, move |txn| set_balance(txn, id, 7)), options)
+}
+
+#[test]
+fn a_wake_that_comes_late_does_not_hide_a_deadlock() {
+    let hook = Arc::new(OnceQueued::default());
+    let config = EngineConfig { background: false, ..config(2) };
+    let seams = Seams { interleave: Some(hook.clone()), ..Seams::default() };
+    let engine = Engine::open_with(config, Arc::new(MemoryStore::new()), seams, &|_| {}).expect("opens");
+    open_bank(&engine, 20);
+    engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(10)]).wait().outcome.result.expect("it splits");
+    let (first, second, third) = (engine.begin(), Arc::new(engine.begin()), engine.begin());
+    for (transaction, id) in [(&first, 1), (&first, 2), (&*second, 3), (&third, 15)] {
+        within(&engine, transaction, move |txn| set_balance(txn, id, 1)).map(drop).expect("set");
+    }
+    // Two wait for rows of the first, whose commit wakes one after the other.
+    let one_shot = one_shot_add(&engine, 1, 1);
+    let cancelled = writes(&engine, &second, 2);
+    // When the one has been woken, the other's statement is cancelled, and the next one of its
+    // transaction waits for the third: all that before the wake that was meant for the old one.
+    let canceller = cancelled.canceller().expect("it waits");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (between, owner) = (engine.clone(), second.clone());
+    *hook.0.lock().expect("no panic") = Some(Box::new(move || {
+        assert!(canceller.cancel_wait(Stop::Cancelled));
+        sender.send(writes(&between, &owner, 15)).expect("the test waits for it");
+    }));
+    engine.commit(&first).wait().outcome.result.expect("committed");
+    one_shot.wait().outcome.result.expect("it ran after the commit");
+    assert_eq!(cancelled.wait().outcome.result, Err(Stop::Cancelled));
+    let waiting = receiver.try_recv().expect("it came between");
+    assert_eq!(engine.waits().blockers_of(second.id()), [third.id()]);
+    // The third closes the cycle.
+    let closing = writes(&engine, &third, 3);
+    let cycle = closing.canceller().expect("it waits").break_deadlock();
+    assert_eq!(cycle.map(|edges| edges.len()), Some(2));
+    assert_eq!(closing.wait().outcome.result, Err(Stop::Deadlock));
+    engine.rollback(&third).wait().outcome.result.expect("rolled back");
+    waiting.wait().outcome.result.expect("the other one goes on");
 }

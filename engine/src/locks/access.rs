@@ -428,10 +428,7 @@ impl crate::engine::Shared {
         }
         self.with_worker(|shared, worker| {
             for waiter in woken {
-                if let Some(who) = waiter.who {
-                    shared.waits.forget(who);
-                }
-                if let Some(job) = waiter.wake() {
+                if let Some(job) = waiter.wake(&shared.waits) {
                     job.resubmit(shared, worker);
                 }
             }

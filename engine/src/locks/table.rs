@@ -167,10 +167,11 @@ impl Lock {
                 woken.push(request.waiter.clone());
                 continue;
             }
+            // In this order: who parks meanwhile publishes what it is behind.
+            request.waiter.now_behind(blockers.clone());
             if let Some(node) = request.waiter.who {
                 waits.publish(node, blockers.clone());
             }
-            request.waiter.now_behind(blockers.clone());
             let on = WaitOn::Object(ObjectLock { tag, mode: request.mode });
             request.client.now_waits_for(&on, blockers);
         }

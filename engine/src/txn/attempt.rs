@@ -189,10 +189,7 @@ pub(crate) fn run_held<P: Program>(
     shared.release_all(worker, &held);
     whole.pass();
     for waiter in woken {
-        if let Some(who) = waiter.who {
-            shared.waits.forget(who);
-        }
-        if let Some(job) = waiter.wake() {
+        if let Some(job) = waiter.wake(&shared.waits) {
             job.resubmit(shared, worker);
         }
     }
@@ -378,10 +375,10 @@ impl<P: Program> Attempt<P> {
         self.pending.set_row_waiter(Some(waiter.clone()));
         let pending = self.pending.clone();
         shared.point(Point::BeforePark);
-        if let Some(job) = waiter.park(self) {
+        if let Some(job) = waiter.park(self, &shared.waits) {
             job.resubmit(shared, worker);
         } else if pending.cancelled()
-            && let Some(job) = waiter.wake()
+            && let Some(job) = waiter.wake(&shared.waits)
         {
             job.end(Stop::Cancelled);
         }

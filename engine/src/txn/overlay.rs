@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo};
+use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitGraph};
 use crate::client::WaitOn;
 use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
@@ -125,21 +125,35 @@ impl RowWaiter {
         !matches!(*self.state.lock(), WaiterState::Woken)
     }
 
-    /// Parks the program; it comes back if the lock was dropped meanwhile.
-    pub fn park(&self, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+    /// Parks the program; it comes back if the lock was dropped meanwhile. From here until it is
+    /// woken, and no longer, the graph says whom it waits for: whoever looked for a deadlock since
+    /// it was enqueued may have taken that out.
+    pub fn park(&self, job: Box<dyn Job>, waits: &WaitGraph) -> Option<Box<dyn Job>> {
         let mut state = self.state.lock();
         match *state {
             WaiterState::Woken => Some(job),
             WaiterState::Enqueued | WaiterState::Parked(_) => {
+                if let Some(who) = self.who {
+                    // Latched, so that nobody's coming in its way is lost in between.
+                    let blockers = self.blockers.lock();
+                    waits.publish(who, blockers.clone());
+                }
                 *state = WaiterState::Parked(job);
                 None
             }
         }
     }
 
-    /// The program, if it is parked: to run again, or to cancel.
-    pub fn wake(&self) -> Option<Box<dyn Job>> {
-        match std::mem::replace(&mut *self.state.lock(), WaiterState::Woken) {
+    /// The program, if it is parked: to run again, or to cancel. One that was woken before may be
+    /// waiting elsewhere by now, and what the graph says of that wait stays.
+    pub fn wake(&self, waits: &WaitGraph) -> Option<Box<dyn Job>> {
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut *state, WaiterState::Woken);
+        if let (Some(who), WaiterState::Enqueued | WaiterState::Parked(_)) = (self.who, &before) {
+            // It waits nowhere else before it has come past `park`, which needs the latch.
+            waits.forget(who);
+        }
+        match before {
             WaiterState::Parked(job) => Some(job),
             WaiterState::Enqueued | WaiterState::Woken => None,
         }

@@ -195,7 +195,7 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
-    /// Copies of all rows, in key order within each partition.
+    /// Copies of all rows, in key order.
     fn all_rows(&mut self, table: &TableMeta) -> Result<Vec<(Row, Row)>, Stop> {
         let mut rows = Vec::new();
         self.scan(
@@ -288,7 +288,7 @@ impl Txn<'_> {
         self.fill_table(&old, &new, &rows, columns)
     }
 
-    /// Applies what a transaction has changed and not committed.
+    /// Applies what a transaction has changed and not committed; the rows stay in key order.
     fn with_changes_of(
         &mut self,
         table: &TableMeta,
@@ -304,6 +304,8 @@ impl Txn<'_> {
         }
         rows.retain(|(key, _)| !images.contains_key(key));
         rows.extend(images.into_iter().filter_map(|(key, image)| Some((key, image?))));
+        // Two runs in order: the sort merges them.
+        rows.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(())
     }
 
