@@ -316,9 +316,10 @@ impl Engine {
     }
 
     /// Takes the handle of an executor, for the thread that will drive it; `None` if somebody
-    /// drives it already.
+    /// drives it already, or it never had a core: the log knows nothing of that one yet, and
+    /// would not wake it.
     pub fn attach_executor(&self, id: ExecutorId) -> Option<ExecutorHandle> {
-        let executor = self.shared.seats().get(usize::from(id.0))?;
+        let executor = self.shared.executors().get(usize::from(id.0))?;
         if !executor.begin_driving() {
             return None;
         }
@@ -333,7 +334,10 @@ impl Engine {
         body: Box<dyn FnOnce(ExecutorHandle) + Send>,
     ) -> std::io::Result<JoinHandle<()>> {
         let handle = self.attach_executor(id).ok_or_else(|| {
-            std::io::Error::new(std::io::ErrorKind::AlreadyExists, "the executor is driven already")
+            std::io::Error::new(
+                std::io::ErrorKind::AlreadyExists,
+                "the executor is driven already, or never had a core",
+            )
         })?;
         let executor = self.shared.seats()[usize::from(id.0)].clone();
         let pin = self.shared.config.pin_threads;

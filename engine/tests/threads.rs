@@ -5,13 +5,20 @@ mod common;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use archipel_engine::executor::run_plain;
 use archipel_engine::id::{ExecutorId, GroupId};
+use archipel_engine::log::LogStore;
 use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
 use archipel_engine::random::RandomStream;
-use archipel_engine::{Direction, Engine, EngineConfig, KeyRange, Stop, SubmitOptions};
+use archipel_engine::spawn::{Spawn, SystemSpawn};
+use archipel_engine::{
+    CheckpointState, Direction, Engine, EngineConfig, Inserted, KeyRange, OpenError, Seams, Stop,
+    SubmitOptions,
+};
 use common::*;
 
 #[test]
@@ -127,4 +134,74 @@ fn money_is_conserved_by_threads_that_collide() {
     let rows = unpredicted(&after, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
     assert_eq!(rows, before);
     assert!(sums.load(Ordering::Relaxed) > 0);
+}
+
+/// Threads as usual, but whoever starts the watch over a checkpoint's time goes on when that is
+/// over.
+struct LateToCheckpoint;
+
+impl Spawn for LateToCheckpoint {
+    fn spawn(&self, name: String, body: Box<dyn FnOnce() + Send>) -> std::io::Result<JoinHandle<()>> {
+        let watches = name == "shutdown";
+        let thread = SystemSpawn.spawn(name, body)?;
+        while watches && !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(thread)
+    }
+}
+
+/// More log than a machine as slow as the store remembers it would read in a second.
+fn open_with_long_log(store: &MemoryStore, spawn: Arc<dyn Spawn>) -> Engine {
+    const SLOWEST: u64 = 1;
+    let speed = [SLOWEST.to_le_bytes(), SLOWEST.to_le_bytes()].concat();
+    store.meta_put("recovery-speed", &speed).expect("written");
+    let config = EngineConfig { background: true, ..config(2) };
+    let seams = Seams { spawn, ..Seams::default() };
+    let engine = Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("opens");
+    open_bank(&engine, 10);
+    for part in 1..=10i64 {
+        let (written, _) = unpredicted(&engine, move |txn| {
+            for id in 0..400 {
+                let owner = format!("{:0>300}", part * 1_000 + id);
+                assert_eq!(insert_account(txn, part * 1_000 + id, &owner, 100)?, Inserted::Ok);
+            }
+            Ok(())
+        });
+        written.expect("written");
+    }
+    engine
+}
+
+#[test]
+fn an_orderly_end_leaves_no_log_to_read() {
+    let store = MemoryStore::new();
+    let engine = open_with_long_log(&store, Arc::new(SystemSpawn));
+    engine.flush();
+    assert!(engine.log().counters.bytes_since_checkpoint > 1 << 20);
+    engine.shutdown(Duration::from_secs(60)).expect("there is time enough");
+    let states: Vec<CheckpointState> = engine.checkpoints().into_iter().map(|it| it.state).collect();
+    assert_eq!(states, [CheckpointState::Done]);
+    drop(engine);
+    let after = reopen_stepped(&store);
+    assert!(after.log().counters.bytes_since_checkpoint < 1 << 10);
+    let rows = unpredicted(&after, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    assert_eq!(rows.len(), 4_010);
+}
+
+#[test]
+fn a_checkpoint_that_is_given_up_at_the_end_is_told() {
+    let store = MemoryStore::new();
+    let engine = open_with_long_log(&store, Arc::new(LateToCheckpoint));
+    let began = Instant::now();
+    let ended = engine.shutdown(Duration::from_millis(10));
+    assert!(matches!(ended, Err(OpenError::Stopping)), "{ended:?}");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let states: Vec<CheckpointState> = engine.checkpoints().into_iter().map(|it| it.state).collect();
+    assert!(matches!(states[..], [CheckpointState::GivenUp(_)]), "{states:?}");
+    drop(engine);
+    // Nothing is lost by it.
+    let after = reopen_stepped(&store);
+    let rows = unpredicted(&after, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+    assert_eq!(rows.len(), 4_010);
 }

@@ -86,6 +86,18 @@ impl TopologyListener for Starts {
     }
 }
 
+/// Counts the looks it is told of.
+#[derive(Default)]
+struct Looks(AtomicU64);
+
+impl TopologyListener for Looks {
+    fn changed(&self, _change: &TopologyChange) {}
+
+    fn looked(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn money_is_conserved_while_cores_come_and_go() {
     const ACCOUNTS_COUNT: i64 = 64;
@@ -183,4 +195,70 @@ fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
     engine.look_at_topology().expect("read").expect("all are back");
     assert_eq!(active(&engine).len(), 4);
     assert_eq!(homes().len(), 4);
+}
+
+#[test]
+fn a_partition_that_cannot_move_yet_is_asked_once() {
+    let cores = Cores::new(0..4);
+    let engine = open(&cores, false);
+    open_bank(&engine, 64);
+    let keys = (1..8).map(|part| account_key(part * 8)).collect();
+    engine.pre_split(GroupId(ACCOUNTS.0), keys).wait().outcome.result.expect("it splits");
+    let (held, holds) = std::sync::mpsc::channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let goes = Mutex::new(goes);
+    std::thread::scope(|scope| {
+        let holder = engine.clone();
+        scope.spawn(move || {
+            let program = script(
+                |_, claims| claims.add_group(GroupId(ACCOUNTS.0)),
+                move |_| {
+                    held.send(()).expect("somebody waits");
+                    goes.lock().expect("no panic").recv().expect("it is sent");
+                    Ok(())
+                },
+            );
+            holder.submit(program, SubmitOptions::default()).wait().outcome.result.expect("it holds");
+        });
+        holds.recv().expect("it holds all partitions");
+        cores.set([1, 2]);
+        for _ in 0..5 {
+            engine.look_at_topology().expect("read");
+        }
+        let queued: Vec<_> = engine.partitions().into_iter().map(|it| it.queued).collect();
+        assert_eq!(queued.iter().filter(|queued| **queued == 1).count(), 4, "{queued:?}");
+        assert_eq!(queued.iter().sum::<usize>(), 4, "{queued:?}");
+        // Where one goes has no core any more before it is there.
+        cores.set([1, 3]);
+        engine.look_at_topology().expect("read");
+        cores.set([3]);
+        engine.look_at_topology().expect("read");
+        go.send(()).expect("it waits");
+    });
+    for _ in 0..3 {
+        unpredicted(&engine, |txn| all_accounts(txn, Direction::Ascending)).0.expect("scanned");
+        engine.look_at_topology().expect("read");
+    }
+    let active = active(&engine);
+    assert_eq!(active.len(), 1);
+    assert!(engine.partitions().into_iter().all(|it| it.home.0 == active[0].0), "{:?}", engine.partitions());
+}
+
+#[test]
+fn only_an_executor_that_has_or_had_a_core_is_driven() {
+    let cores = Cores::new([0]);
+    let engine = open(&cores, false);
+    assert!(engine.attach_executor(ExecutorId(1)).is_none(), "the log would not wake it");
+    let looks = Arc::new(Looks::default());
+    engine.on_topology_change(Some(looks.clone()));
+    engine.look_at_topology().expect("read");
+    cores.set([0, 1]);
+    engine.look_at_topology().expect("read");
+    assert_eq!(looks.0.load(Ordering::Relaxed), 2, "every look is told");
+    let handle = engine.attach_executor(ExecutorId(1)).expect("it has a core");
+    assert!(engine.attach_executor(ExecutorId(1)).is_none(), "it is driven");
+    drop(handle);
+    cores.set([0]);
+    engine.look_at_topology().expect("read");
+    assert!(engine.attach_executor(ExecutorId(1)).is_some(), "it had a core");
 }

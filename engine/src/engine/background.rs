@@ -155,11 +155,23 @@ impl Background {
     /// Runs a checkpoint on this thread.
     pub fn checkpoint(&self, shared: &Arc<Shared>, reason: CheckpointReason) -> Result<(), OpenError> {
         let mut checkpointer = self.seize(shared);
-        super::checkpoint::run(shared, &mut checkpointer, &self.stop, reason)?;
-        Ok(())
+        self.take_checkpoint(shared, &mut checkpointer, reason)
     }
 
-    /// Runs a checkpoint that is given up after a while, as when the background threads stop.
+    fn take_checkpoint(
+        &self,
+        shared: &Arc<Shared>,
+        checkpointer: &mut Checkpointer,
+        reason: CheckpointReason,
+    ) -> Result<(), OpenError> {
+        match super::checkpoint::run(shared, checkpointer, &self.stop, reason)? {
+            Some(_) => Ok(()),
+            None => Err(OpenError::Stopping),
+        }
+    }
+
+    /// Runs a checkpoint that is given up after a while, as when the background threads stop;
+    /// then the answer is [`OpenError::Stopping`].
     pub fn checkpoint_within(&self, shared: &Arc<Shared>, limit: Duration) -> Result<(), OpenError> {
         let ended = Arc::new(AtomicBool::new(false));
         let (done, stop, clock) = (ended.clone(), self.stop.clone(), shared.clock.clone());
@@ -187,7 +199,7 @@ impl Background {
     /// Copies the database as it is, after a checkpoint.
     pub fn copy_to(&self, shared: &Arc<Shared>, directory: &Path) -> Result<(), OpenError> {
         let mut checkpointer = self.seize(shared);
-        super::checkpoint::run(shared, &mut checkpointer, &self.stop, CheckpointReason::Backup)?;
+        self.take_checkpoint(shared, &mut checkpointer, CheckpointReason::Backup)?;
         checkpointer.copy_to(directory)?;
         Ok(())
     }

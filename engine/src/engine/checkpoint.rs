@@ -26,13 +26,13 @@ use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 use crate::txn::Txn;
 
-/// Takes one checkpoint.
+/// Takes one checkpoint; `None` if it was given up because the engine ends.
 pub(super) fn run(
     shared: &Arc<Shared>,
     checkpointer: &mut Checkpointer,
     stop: &AtomicBool,
     reason: CheckpointReason,
-) -> Result<(), StoreError> {
+) -> Result<Option<CheckpointDone>, StoreError> {
     let clock = &shared.clock;
     let log_bytes = shared.log.counters().bytes_since_checkpoint;
     shared.checkpoints.begin(reason, clock.wall_micros(), clock.monotonic_nanos(), log_bytes);
@@ -53,7 +53,7 @@ pub(super) fn run(
         Err(error) => (CheckpointState::GivenUp(error.to_string()), None),
     };
     shared.checkpoints.end(state, clock.monotonic_nanos(), done);
-    result.map(drop)
+    result
 }
 
 /// Entries a checkpoint will look at: what the last one did, grown as the rows have since.
@@ -100,8 +100,11 @@ impl Walk<'_> {
             if let Some(done) = self.checkpointer.finish()? {
                 return Ok(Some(done));
             }
+            if shared.log_failed() {
+                return Err(StoreError::Failed("the log has failed".into()));
+            }
             // Once the log's writer has ended nothing becomes durable any more.
-            if shared.log_failed() || self.stopping() {
+            if self.stopping() {
                 return Ok(None);
             }
             if !shared.config.background {

@@ -14,8 +14,9 @@
 //!    executors and moves sessions between them.
 //! 4. Partitions whose home has retired get another one, and executors that are new get their
 //!    share, see [`moves`]: each by an action in the partition's own queue, so that work goes
-//!    on. A move that failed (a full disk) is tried again at the next look. What is queued
-//!    meanwhile for a home that has retired is served by others of its island.
+//!    on. A partition has one such move on its way at most; one that failed (a full disk) is
+//!    tried again at the look after its end. What is queued meanwhile for a home that has
+//!    retired is served by others of its island.
 //!
 //! **Why seats.** The executors are a fixed array with room for every core the machine may ever
 //! have, so that the hot path indexes it without a latch; `Shared::executors` is the part in use.
@@ -31,6 +32,7 @@ use parking_lot::Mutex;
 
 use super::{Engine, ExecutorPlace, Shared, SubmitOptions, submit_on};
 use crate::id::{ExecutorId, GroupId, IslandId, PartitionId};
+use crate::submission::Submission;
 use crate::table::REFERENCE_GROUP;
 use crate::topology::mask::{bind_thread, thread_mask};
 use crate::topology::{Machine, Topology, TopologyError};
@@ -53,6 +55,9 @@ pub struct TopologyChange {
 pub trait TopologyListener: Send + Sync {
     /// Called after the executors have their places, before partitions change their homes.
     fn changed(&self, change: &TopologyChange);
+
+    /// Called after every look, changed or not: what failed can be tried again.
+    fn looked(&self) {}
 }
 
 /// The state of the looks.
@@ -69,8 +74,17 @@ struct Last {
     machine: Option<Machine>,
     /// Executors that came and may not have their share of the partitions yet.
     new: Vec<ExecutorId>,
+    /// Moves that have not ended yet.
+    moves: Vec<UnderWay>,
     /// The last look failed, and that was told.
     failed: bool,
+}
+
+/// A move that waits for its turn.
+struct UnderWay {
+    partition: PartitionId,
+    to: ExecutorId,
+    submission: Submission<Repartitioning>,
 }
 
 impl Following {
@@ -123,17 +137,20 @@ fn look(shared: &Arc<Shared>) -> Result<Option<TopologyChange>, TopologyError> {
     };
     last.machine = Some(machine);
     pin(shared, last.machine.as_ref());
+    let listener = following.listener.lock().clone();
     if let Some(change) = &change {
         last.new.retain(|id| !change.retired.contains(id));
         last.new.extend(&change.activated);
         following.changes.fetch_add(1, Ordering::Relaxed);
         tell(change, shared.active_count());
-        let listener = following.listener.lock().clone();
-        if let Some(listener) = listener {
+        if let Some(listener) = &listener {
             listener.changed(change);
         }
     }
-    settle_homes(shared, &mut last.new);
+    if let Some(listener) = &listener {
+        listener.looked();
+    }
+    settle_homes(shared, &mut last);
     Ok(change)
 }
 
@@ -217,14 +234,19 @@ fn pin(shared: &Shared, machine: Option<&Machine>) {
     }
 }
 
-/// Submits the moves that are due.
-fn settle_homes(shared: &Arc<Shared>, new: &mut Vec<ExecutorId>) {
+/// Submits the moves that are due and not on their way.
+fn settle_homes(shared: &Arc<Shared>, Last { new, moves: under_way, .. }: &mut Last) {
+    under_way.retain_mut(|it| it.submission.try_take().is_none());
+    let target = |partition| under_way.iter().find(|it| it.partition == partition).map(|it| it.to);
     let routing = shared.load_routing();
     let mut homes = Vec::new();
     for group in routing.groups() {
         for route in routing.routes(group) {
-            let pinned = route.partition.is_pinned();
-            homes.push(Home { group, partition: route.partition(), executor: route.home(), pinned });
+            // One that is on its way counts where it will be.
+            let target = target(route.partition());
+            let pinned = route.partition.is_pinned() || target.is_some();
+            let executor = target.unwrap_or_else(|| route.home());
+            homes.push(Home { group, partition: route.partition(), executor, pinned });
         }
     }
     let active: BTreeMap<ExecutorId, IslandId> = shared
@@ -235,10 +257,14 @@ fn settle_homes(shared: &Arc<Shared>, new: &mut Vec<ExecutorId>) {
         .collect();
     let island_of = |id: ExecutorId| shared.seats().get(usize::from(id.0)).map(|executor| executor.island());
     let due = moves(&homes, &active, new, &island_of);
-    if due.is_empty() {
+    if due.is_empty() && under_way.is_empty() {
         new.clear();
     }
     for (home, to) in due {
+        if under_way.iter().any(|it| it.partition == home.partition) {
+            // Where it goes has retired meanwhile.
+            continue;
+        }
         if home.group == REFERENCE_GROUP {
             // Nothing is logged of its home, and nothing but the queue's service hangs on it.
             for route in routing.routes(REFERENCE_GROUP) {
@@ -248,8 +274,9 @@ fn settle_homes(shared: &Arc<Shared>, new: &mut Vec<ExecutorId>) {
         }
         let reason = if active.contains_key(&home.executor) { "core gained" } else { "core lost" };
         let change = Repartition::Move { partition: home.partition, to };
-        // It runs when its turn comes; whether it did is seen at the next look.
-        drop(submit_on(shared, Repartitioning::new(change, reason), SubmitOptions::default()));
+        // It runs when its turn comes; whether it did is seen at the look after that.
+        let submission = submit_on(shared, Repartitioning::new(change, reason), SubmitOptions::default());
+        under_way.push(UnderWay { partition: home.partition, to, submission });
     }
 }
 

@@ -164,6 +164,9 @@ pub enum OpenError {
     Thread(#[from] std::io::Error),
     #[error("an engine needs at least one executor")]
     NoExecutors,
+    /// A checkpoint was given up: nothing is lost, and the next start reads more log.
+    #[error("the checkpoint was given up, because the server is being stopped")]
+    Stopping,
 }
 
 /// A shorter replay is no reason to keep somebody waiting at the end.
@@ -223,7 +226,8 @@ impl Engine {
     /// The orderly end: the last commits written, and a checkpoint, so that the next start
     /// replays nothing. Whoever stops a server waits for it: a log that replays in less than
     /// [`REPLAY_WORTH_A_CHECKPOINT`] is left as it is, and a checkpoint that takes longer than
-    /// `limit` is given up, which costs the next start the log and nothing else.
+    /// `limit` is given up ([`OpenError::Stopping`]), which costs the next start the log and
+    /// nothing else.
     pub fn shutdown(&self, limit: Duration) -> Result<(), OpenError> {
         self.flush();
         let log_bytes = self.shared.log.counters().bytes_since_checkpoint;

@@ -1,6 +1,7 @@
 //! From counters to a trace: what the searches work on, and how to get back from it to keys,
 //! partitions and executors.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -66,8 +67,8 @@ pub(crate) fn gather(
         for (at, route) in routes.iter().enumerate() {
             let statistics = take(route, reset);
             let high = routes.get(at + 1).map(|next| &next.low);
-            let slices = gathered.add_slices(table, route, high, &statistics, hot_key_share);
-            places.insert(route.partition.id, slices.clone());
+            let (slices, measured) = gathered.add_slices(table, route, high, &statistics, hot_key_share);
+            places.insert(route.partition.id, measured);
             gathered.add_part(table, route, slices, own_cuts.contains(&(group, route.low.clone())));
             let total = statistics.total();
             gathered.measured.samples += total.samples;
@@ -76,6 +77,17 @@ pub(crate) fn gather(
     }
     gathered.trace.meetings = meetings(shared, &places, reset);
     gathered
+}
+
+/// Forgets what was measured since the last reset.
+pub(crate) fn forget(shared: &Shared) {
+    let routing = shared.load_routing();
+    for route in routing.groups().into_iter().flat_map(|group| routing.routes(group)) {
+        route.partition.statistics.lock().reset();
+    }
+    for thread in shared.monitor.threads() {
+        thread.lock().reset();
+    }
 }
 
 fn take(route: &Route, reset: bool) -> PartitionStatistics {
@@ -103,6 +115,8 @@ impl Gathered {
             .collect();
     }
 
+    /// Adds the slices of a partition; where they are, and the slice of every sub-partition that
+    /// was measured.
     fn add_slices(
         &mut self,
         table: usize,
@@ -110,30 +124,36 @@ impl Gathered {
         high: Option<&KeyBuf>,
         statistics: &PartitionStatistics,
         hot_key_share: f64,
-    ) -> Range<usize> {
+    ) -> (Range<usize>, Vec<usize>) {
         let first = self.starts.len();
         self.starts.push(Cut::At(route.low.clone()));
-        let inside = |cut: &&KeyBuf| **cut > route.low && high.is_none_or(|high| *cut < high);
-        self.starts.extend(statistics.cuts.iter().filter(inside).map(|cut| Cut::At(cut.clone())));
+        // A partition that was cut anew in between may have fewer slices than were measured.
+        let mut places = vec![first];
+        for cut in &statistics.cuts {
+            if *cut > route.low && high.is_none_or(|high| cut < high) {
+                self.starts.push(Cut::At(cut.clone()));
+            }
+            places.push(self.starts.len() - 1);
+        }
         let count = self.starts.len() - first;
         let spread = statistics.spread.nanos as f64 / count as f64;
-        // A partition that was cut anew in between may have fewer slices than were measured.
         let mut loads = vec![spread; count];
-        for (at, measured) in statistics.slices.iter().enumerate() {
-            loads[at.min(count - 1)] += measured.nanos as f64;
+        for (place, measured) in places.iter().zip(&statistics.slices) {
+            loads[place - first] += measured.nanos as f64;
         }
         self.trace.slices.extend(loads.iter().map(|load| Slice { table, load: load * MEASURE_EVERY as f64 }));
         if let Some((key, share)) = statistics.hot.hottest()
             && share >= hot_key_share
             && statistics.total().samples >= HOT_SAMPLES_MIN
         {
-            self.set_apart(first, key.clone(), share);
+            self.set_apart(first, key.clone(), share, &mut places);
         }
-        first..self.starts.len()
+        (first..self.starts.len(), places)
     }
 
-    /// Gives a hot key a slice of its own, so that the searches can give it a partition.
-    fn set_apart(&mut self, first: usize, key: KeyBuf, share: f64) {
+    /// Gives a hot key a slice of its own, so that the searches can give it a partition. `places`
+    /// of what was measured follow; of a slice that is divided, to its heaviest part.
+    fn set_apart(&mut self, first: usize, key: KeyBuf, share: f64, places: &mut [usize]) {
         let slices = first..self.trace.slices.len();
         if slices.len() == 1 && share >= HOT_SHARE_ALL {
             self.hot.push((first, key));
@@ -153,6 +173,15 @@ impl Gathered {
             parts.insert(0, (self.starts[at].clone(), rest));
         }
         self.hot.push((at + usize::from(!begins), key));
+        let loads = parts.iter().map(|(_, load)| *load).enumerate();
+        let heaviest = loads.max_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(part, _)| part);
+        for place in places {
+            match (*place).cmp(&at) {
+                Ordering::Less => {}
+                Ordering::Equal => *place += heaviest,
+                Ordering::Greater => *place += parts.len() - 1,
+            }
+        }
         let table = slice.table;
         self.trace.slices.splice(at..=at, parts.iter().map(|&(_, load)| Slice { table, load }));
         self.starts.splice(at..=at, parts.into_iter().map(|(start, _)| start));
@@ -192,11 +221,12 @@ impl Gathered {
 }
 
 /// Meetings of all threads, by slices of the trace.
-fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Range<usize>>, reset: bool) -> Vec<Meeting> {
+fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Vec<usize>>, reset: bool) -> Vec<Meeting> {
     let mut sums: BTreeMap<(u32, Vec<usize>), (u64, u64)> = BTreeMap::new();
     let slice_of = |&(partition, slice): &SubPartition| {
         let slices = places.get(&partition)?;
-        Some((slices.start + usize::from(slice)).min(slices.end - 1))
+        // Its cuts may have been drawn anew since they met.
+        slices.get(usize::from(slice)).or(slices.last()).copied()
     };
     for thread in shared.monitor.threads() {
         let mut thread = thread.lock();
@@ -219,4 +249,55 @@ fn meetings(shared: &Shared, places: &BTreeMap<PartitionId, Range<usize>>, reset
         bytes: bytes as f64,
     };
     sums.into_iter().map(meeting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> KeyBuf {
+        KeyBuf::from_slice(text.as_bytes())
+    }
+
+    fn gathered(starts: &[&str], load: f64) -> Gathered {
+        let slices = vec![Slice { table: 0, load }; starts.len()];
+        Gathered {
+            starts: starts.iter().map(|start| Cut::At(key(start))).collect(),
+            trace: Trace { slices, meetings: Vec::new() },
+            ..Gathered::default()
+        }
+    }
+
+    #[test]
+    fn what_was_measured_keeps_its_place_when_a_hot_key_is_set_apart() {
+        // Another partition's slice comes first; of the second partition's, the middle is divided.
+        let mut gathered = gathered(&["", "d", "h", "p"], 100.0);
+        let mut places = [1, 2, 3];
+        gathered.set_apart(1, key("k"), 0.3, &mut places);
+        let starts = [
+            Cut::At(key("")),
+            Cut::At(key("d")),
+            Cut::At(key("h")),
+            Cut::At(key("k")),
+            Cut::Behind(key("k")),
+            Cut::At(key("p")),
+        ];
+        assert_eq!(gathered.starts, starts);
+        let loads: Vec<f64> = gathered.trace.slices.iter().map(|slice| slice.load).collect();
+        assert_eq!(loads, [100.0, 100.0, 5.0, 90.0, 5.0, 100.0]);
+        assert_eq!(gathered.hot, [(3, key("k"))]);
+        // What met in the middle met at the hot key, most of it; what met behind, behind it.
+        assert_eq!(places, [1, 3, 5]);
+    }
+
+    #[test]
+    fn a_hot_key_that_begins_a_slice_leaves_one_part_behind_it() {
+        let mut gathered = gathered(&["", "h", "p"], 100.0);
+        let mut places = [0, 1, 2];
+        gathered.set_apart(0, key("h"), 0.1, &mut places);
+        assert_eq!(gathered.starts.len(), 4);
+        assert_eq!(gathered.starts[2], Cut::Behind(key("h")));
+        // The hot key has 30 of the 100 only.
+        assert_eq!(places, [0, 2, 3]);
+    }
 }

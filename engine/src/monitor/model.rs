@@ -220,16 +220,15 @@ const WAIT_OF_A_CONFLICT: f64 = 0.5;
 /// transaction meets its own partition held by another core with probability `(n − 1) · Σ share²`.
 /// 1 is perfect; twice as much takes twice as long.
 pub fn bottleneck(hardware: &Hardware, trace: &Trace, layout: &Layout) -> f64 {
-    let (total, average) = (trace.total(), average(hardware, trace));
+    let total = trace.total();
     if total <= 0.0 {
         return 1.0;
     }
-    let used = utilization(hardware, trace, &layout.assignment());
-    let busiest = used.iter().fold(0.0, |most: f64, used| most.max(*used));
+    let busiest = 1.0 + overload(hardware, trace, &layout.assignment());
     let squares: f64 =
         layout.parts.iter().map(|part| (trace.load(part.slices.clone()) / total).powi(2)).sum();
     let conflicts = ((hardware.cores.len() - 1) as f64 * squares).min(hardware.cores.len() as f64);
-    busiest / average + WAIT_OF_A_CONFLICT * conflicts
+    busiest + WAIT_OF_A_CONFLICT * conflicts
 }
 
 /// Tables and loads of slices that never meet.

@@ -20,7 +20,7 @@ use super::balance::Limits;
 use super::counters::MEASURE_EVERY;
 use super::decide::{Outcome, Terms, costs, decide};
 use super::decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
-use super::gather::{Gathered, gather};
+use super::gather::{Gathered, forget, gather};
 use super::model::{meeting_cost, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
@@ -137,7 +137,7 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
         Phase::Acting(acting) => watch.act(shared, &settings, now, acting),
         Phase::Settling { until, .. } | Phase::Measuring { until, .. } if now < until => phase,
         Phase::Settling { done, .. } => {
-            watch.forget_samples(shared);
+            forget(shared);
             let until = now + 2 * WINDOW_SAMPLES * settings.sample_interval_nanos;
             Phase::Measuring { until, began: (now, actions(shared)), done }
         }
@@ -182,7 +182,7 @@ impl Watch {
                 return self.decide(shared, settings, now, (reason, now, throughput), &gathered);
             }
         }
-        self.forget_samples(shared);
+        forget(shared);
         let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
         Phase::Watching { reason, since: now, until, windows: 0, first: None, throughput }
     }
@@ -218,10 +218,6 @@ impl Watch {
         Sample { at_nanos: now, partitions, cores: self.served.len(), topology: self.topology }
     }
 
-    fn forget_samples(&mut self, shared: &Shared) {
-        drop(gather(shared, &self.own_cuts, 1.0, true));
-    }
-
     /// The end of a window of watching.
     fn window(
         &mut self,
@@ -248,7 +244,7 @@ impl Watch {
         if agree(&first, &gathered, settings) {
             return self.decide(shared, settings, now, trigger, &gathered);
         }
-        self.forget_samples(shared);
+        forget(shared);
         if windows < WINDOWS_MAX {
             return again(windows + 1, None);
         }

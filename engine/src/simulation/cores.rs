@@ -84,6 +84,7 @@ impl Simulation {
         match self.engine().look_at_topology() {
             Ok(None) => {}
             Ok(Some(change)) => {
+                change.activated.iter().for_each(|id| self.begin_thread(*id));
                 let counts = [
                     ("executor retired", change.retired.len()),
                     ("executor activated", change.activated.len()),
@@ -98,19 +99,30 @@ impl Simulation {
         self.looking.replace(false);
     }
 
+    /// Starts an executor's thread if it has none.
+    fn begin_thread(&self, id: ExecutorId) {
+        let at = usize::from(id.0);
+        if self.handles.borrow()[at].is_some() {
+            return;
+        }
+        // Its last slice may still be running, further down the stack.
+        if let Some(handle) = self.engine().attach_executor(id) {
+            self.note("thread began", at as i64, 0);
+            self.handles.borrow_mut()[at] = Some(Rc::new(handle));
+        }
+    }
+
     fn change_threads(&self) {
         let engine = self.engine();
         let driven: Vec<usize> = {
             let handles = self.handles.borrow();
             (0..handles.len()).filter(|&at| handles[at].is_some()).collect()
         };
-        if driven.len() < usize::from(EXECUTORS) {
-            let at = (0..usize::from(EXECUTORS)).find(|at| !driven.contains(at)).unwrap_or(0);
-            // Its last slice may still be running, further down the stack.
-            if let Some(handle) = engine.attach_executor(ExecutorId(at as u16)) {
-                self.note("thread began", at as i64, 0);
-                self.handles.borrow_mut()[at] = Some(Rc::new(handle));
-            }
+        if let Some(at) = (0..engine.executors().len()).find(|at| !driven.contains(at)) {
+            return self.begin_thread(ExecutorId(at as u16));
+        }
+        // One always stays.
+        if driven.len() < 2 {
             return;
         }
         let at = driven[self.below(driven.len() as u64) as usize];

@@ -381,9 +381,11 @@ impl Simulation {
     }
 
     fn attach(&self, engine: &Engine) {
-        *self.handles.borrow_mut() = (0..EXECUTORS)
-            .map(|id| Some(Rc::new(engine.attach_executor(ExecutorId(id)).expect("nobody drives it"))))
-            .collect();
+        let used = engine.executors().len();
+        // Those that never had a core have no thread.
+        let attach = |id| engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
+        *self.handles.borrow_mut() =
+            (0..EXECUTORS).map(|id| (usize::from(id) < used).then(|| Rc::new(attach(id)))).collect();
     }
 
     /// Serves everything that is queued, with nothing in between.
