@@ -157,6 +157,12 @@ async fn serve(
             connection::serve(server, executor, arrival, closing).await;
         });
     }
+    // Who is on the way here meets a closed door; who has come through it already is sent away.
+    arrivals.close();
+    while let Ok(arrival) = arrivals.try_recv() {
+        sessions.fetch_sub(1, Ordering::Relaxed);
+        arrival.turn_away();
+    }
     for closing in open.borrow().iter().filter_map(std::rc::Weak::upgrade) {
         closing.ask();
     }

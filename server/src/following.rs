@@ -6,6 +6,7 @@
 //! each goes when it is between two transactions; until then the thread of an executor without
 //! a core serves it, and what it submits runs on the threads that have one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archipel_engine::id::ExecutorId;
@@ -23,8 +24,10 @@ use crate::server::{Server, StartError};
 pub struct Following {
     server: Arc<Server>,
     stop: watch::Receiver<bool>,
-    /// By executor: who will come through its door, until its thread starts.
-    waiting: Mutex<Vec<Option<UnboundedReceiver<Arrival>>>>,
+    /// By executor: who will come through its door, until its thread takes that.
+    waiting: Vec<Arc<Mutex<Option<UnboundedReceiver<Arrival>>>>>,
+    /// Executors whose threads could not be started: tried again at every look.
+    failed: Mutex<BTreeSet<ExecutorId>>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
@@ -35,17 +38,22 @@ impl Following {
         arrivals: Vec<UnboundedReceiver<Arrival>>,
         stop: watch::Receiver<bool>,
     ) -> Following {
-        let waiting = Mutex::new(arrivals.into_iter().map(Some).collect());
-        Following { server, stop, waiting, threads: Mutex::default() }
+        let waiting = arrivals.into_iter().map(|arrivals| Arc::new(Mutex::new(Some(arrivals)))).collect();
+        Following { server, stop, waiting, failed: Mutex::default(), threads: Mutex::default() }
     }
 
     /// Starts an executor's thread, if it has none, and opens its door.
     pub fn begin(&self, id: ExecutorId) -> Result<(), StartError> {
-        let arrivals = self.waiting.lock().get_mut(usize::from(id.0)).and_then(Option::take);
-        if let Some(arrivals) = arrivals {
+        let Some(waiting) = self.waiting.get(usize::from(id.0)).cloned() else { return Ok(()) };
+        if waiting.lock().is_some() {
             let (server, stop) = (self.server.clone(), self.stop.clone());
             let sessions = self.server.doors.0[usize::from(id.0)].sessions.clone();
-            let body = move |handle| crate::executor::run(server, handle, arrivals, sessions, stop);
+            // Taken by the thread: what cannot start leaves them to the next attempt.
+            let body = move |handle| {
+                if let Some(arrivals) = waiting.lock().take() {
+                    crate::executor::run(server, handle, arrivals, sessions, stop);
+                }
+            };
             let thread = self
                 .server
                 .engine
@@ -88,10 +96,27 @@ impl TopologyListener for Following {
         for id in &change.activated {
             if let Err(error) = self.begin(*id) {
                 // Its partitions are served by the others.
-                tracing::error!("{error}");
+                tracing::error!("{error}; it is tried again every second");
+                self.failed.lock().insert(*id);
             }
         }
+        self.failed.lock().retain(|id| !change.retired.contains(id));
         self.free_threads(&change.machine);
         self.server.sessions.spread(&self.server.doors.open());
+    }
+
+    fn looked(&self) {
+        let mut failed = self.failed.lock();
+        let before = failed.len();
+        failed.retain(|id| match self.begin(*id) {
+            Ok(()) => {
+                tracing::info!("executor {id} has its thread at last");
+                false
+            }
+            Err(_) => true,
+        });
+        if failed.len() < before {
+            self.server.sessions.spread(&self.server.doors.open());
+        }
     }
 }

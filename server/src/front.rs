@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use archipel_sql::error::SqlError;
+use archipel_sql::error::{SqlError, SqlState};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::session::moving::MovingSession;
@@ -25,6 +25,31 @@ pub enum Arrival {
     Client(NewClient),
     /// A session that another executor served until now.
     Session(Box<MovingSession>),
+}
+
+impl Arrival {
+    /// Tells it that the server goes down: nobody will serve it any more.
+    pub fn turn_away(self) {
+        let (socket, error) = match self {
+            Arrival::Client(client) => (client.socket, shutting_down()),
+            Arrival::Session(session) => (
+                session.into_socket(),
+                SqlError::new(
+                    SqlState::ADMIN_SHUTDOWN,
+                    "terminating connection due to administrator command",
+                ),
+            ),
+        };
+        let mut output = Output::new();
+        output.report(Severity::Fatal, &error);
+        // Nobody waits for a client that has left no room for it.
+        let _ = socket.send(output.as_slice());
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+fn shutting_down() -> SqlError {
+    SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down")
 }
 
 /// A client that asked to start a session.
@@ -54,8 +79,9 @@ impl Door {
 
     fn let_in(&self, arrival: Arrival) {
         self.sessions.fetch_add(1, Ordering::Relaxed);
-        if self.arrivals.send(arrival).is_err() {
+        if let Err(refused) = self.arrivals.send(arrival) {
             self.sessions.fetch_sub(1, Ordering::Relaxed);
+            refused.0.turn_away();
         }
     }
 }
@@ -146,7 +172,7 @@ impl Front {
                     if pending.len() > length {
                         // Bytes sent before the answer could have been put there by somebody else.
                         let error = SqlError::new(
-                            archipel_sql::error::SqlState::PROTOCOL_VIOLATION,
+                            SqlState::PROTOCOL_VIOLATION,
                             "received unencrypted data after SSL request",
                         );
                         return refuse(&socket, &error).await;
@@ -160,11 +186,7 @@ impl Front {
                 }
                 Ok(Some((Opening::Startup { minor_version, parameters }, length))) => {
                     if self.closing.load(Ordering::Acquire) {
-                        let error = SqlError::new(
-                            archipel_sql::error::SqlState::CANNOT_CONNECT_NOW,
-                            "the database system is shutting down",
-                        );
-                        return refuse(&socket, &error).await;
+                        return refuse(&socket, &shutting_down()).await;
                     }
                     let rest = pending.split_off(length);
                     let socket = socket.into_inner();
@@ -182,4 +204,28 @@ async fn refuse(socket: &Socket, error: &SqlError) -> std::io::Result<()> {
     output.report(Severity::Fatal, error);
     socket.write_all(output.as_slice()).await?;
     socket.shutdown(std::net::Shutdown::Write)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_client_at_a_door_that_has_closed_is_told() {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let doors = Doors(vec![Door::new(sender)]);
+        doors.set_open(0, true);
+        drop(receiver);
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+        let socket = socket2::Socket::from(std::os::fd::OwnedFd::from(ours));
+        let (parameters, rest) = (Vec::new(), Vec::new());
+        doors.welcome(NewClient { socket, client: None, minor_version: 0, parameters, rest });
+        let mut told = Vec::new();
+        theirs.read_to_end(&mut told).expect("it is told and left");
+        let told = String::from_utf8_lossy(&told);
+        assert!(told.starts_with('E') && told.contains("57P03"), "{told:?}");
+        assert_eq!(doors.0[0].sessions.load(Ordering::Relaxed), 0);
+    }
 }

@@ -27,7 +27,7 @@ use crate::wire::output::Output;
 pub struct MovingSession {
     pub(super) socket: socket2::Socket,
     pub(super) input: Input,
-    pub(super) belongings: Belongings,
+    pub(super) belongings: Box<Belongings>,
 }
 
 /// What it takes along, but for its connection.
@@ -41,6 +41,11 @@ pub(super) struct Belongings {
 }
 
 impl MovingSession {
+    /// Its connection; the session ends.
+    pub fn into_socket(self) -> socket2::Socket {
+        self.socket
+    }
+
     /// The executor it goes to.
     pub fn destination(&self) -> u16 {
         self.belongings.registered.entry.executor()
@@ -61,10 +66,14 @@ impl Session {
     }
 
     /// Gets everything on its way out of the door. The socket for the other thread, or `None` if
-    /// it cannot go along: then the session stays.
+    /// it cannot go along, or shall not any more: then the session stays.
     pub(super) async fn pack(&mut self) -> Option<socket2::Socket> {
         self.flush().await;
         self.replies.drained().await;
+        // The client may take its time to read; the server may go down meanwhile.
+        if !self.may_leave() {
+            return None;
+        }
         // What the outbox knows of this connection must not outlive the move.
         self.executor.outbox.write();
         let socket = if self.replies.is_broken() { None } else { self.replies.socket().second().ok() };
@@ -77,14 +86,14 @@ impl Session {
     /// Ends the session here; the rest of it travels.
     pub(super) fn depart(self, socket: socket2::Socket, input: Input) -> MovingSession {
         self.entry().arrive_at_destination();
-        let belongings = Belongings {
+        let belongings = Box::new(Belongings {
             registered: self.registered,
             settings: self.settings,
             statements: self.statements,
             unnamed_statement: self.unnamed_statement,
             cursors: self.cursors,
             memory: self.memory,
-        };
+        });
         MovingSession { socket, input, belongings }
     }
 
@@ -93,7 +102,7 @@ impl Session {
         server: Arc<Server>,
         executor: Rc<Executor>,
         replies: Rc<Replies<EngineDurability>>,
-        belongings: Belongings,
+        belongings: Box<Belongings>,
     ) -> Session {
         Session {
             server,
