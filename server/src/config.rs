@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::settings::live::AUTO_FILE;
 use crate::settings::session::defaults;
 use crate::settings::table::{Context, SETTINGS, find};
 use crate::settings::value::Value;
@@ -33,6 +34,8 @@ pub struct Config {
     pub sockets_required: bool,
     /// Values of all settings, in the order of [`SETTINGS`].
     pub values: Arc<Vec<Value>>,
+    /// What the command line gave, to read all sources again.
+    given: Given,
 }
 
 /// A configuration that cannot be used.
@@ -169,6 +172,23 @@ impl Config {
         given: &Given,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Config, ConfigError> {
+        let variables: Vec<(String, String)> = variables.collect();
+        // Where the data directory is, only the other sources say.
+        let first = Config::build(given, &variables, None)?;
+        let auto = first.data_directory.join(AUTO_FILE);
+        if auto.exists() { Config::build(given, &variables, Some(&auto)) } else { Ok(first) }
+    }
+
+    /// The same from all sources as they are now.
+    pub fn reload(&self) -> Result<Config, ConfigError> {
+        Config::load(&self.given)
+    }
+
+    fn build(
+        given: &Given,
+        variables: &[(String, String)],
+        auto: Option<&Path>,
+    ) -> Result<Config, ConfigError> {
         let mut builder = Builder { values: defaults(), ..Builder::default() };
         if let Some(id) = find("max_memory") {
             builder.values[id.0] = Value::Integer(memory_bytes() / 4 * 3);
@@ -176,7 +196,10 @@ impl Config {
         if let Some(file) = &given.file {
             builder.file(file)?;
         }
-        builder.environment(variables)?;
+        if let Some(auto) = auto {
+            builder.file(auto)?;
+        }
+        builder.environment(variables.iter().cloned())?;
         let flag = "command line";
         for (name, text) in [("listen", &given.listen), ("http", &given.http)] {
             if let Some(text) = text {
@@ -193,7 +216,7 @@ impl Config {
             })?;
             builder.set(flag, name.trim(), text.trim())?;
         }
-        builder.finish()
+        builder.finish(given)
     }
 
     /// An integer setting, in its unit.
@@ -227,7 +250,7 @@ impl Config {
 }
 
 impl Builder {
-    fn finish(mut self) -> Result<Config, ConfigError> {
+    fn finish(mut self, given: &Given) -> Result<Config, ConfigError> {
         let address = |name: &str, text: &str| -> Result<SocketAddr, ConfigError> {
             let text = text.replacen("localhost:", "127.0.0.1:", 1);
             text.parse().map_err(|_| ConfigError::Invalid {
@@ -265,6 +288,7 @@ impl Builder {
             socket_directories: directories.filter(|name| !name.is_empty()).map(PathBuf::from).collect(),
             sockets_required: self.sockets.is_some(),
             values: Arc::new(self.values),
+            given: given.clone(),
         })
     }
 }

@@ -70,7 +70,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_trigger_depth" => Datum::Int4(0),
-        "pg_reload_conf" => return Err(SqlError::unsupported("reloading the configuration")),
+        "pg_reload_conf" => Datum::Bool(host.server.reload()),
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "sql_2325" => {
             Datum::Int8(crate::system::relation_bytes(host, args))
         }
@@ -142,7 +142,7 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         _ => String::new(),
     };
     // Checked now, on a copy; the session takes it over when the statement has succeeded.
-    let mut scratch = crate::settings::SessionSettings::new(host.server.config.values.clone());
+    let mut scratch = crate::settings::SessionSettings::new(host.server.live.values());
     scratch.set(name, Some(&text), false)?;
     let shown = scratch.effective().show(name).unwrap_or(text.clone());
     host.pending.lock().push(PendingSetting {

@@ -23,6 +23,7 @@ use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError};
 use crate::replies::Durability;
 use crate::sessions::Sessions;
+use crate::settings::live::Live;
 use crate::topology::AskedFor;
 use crate::wire::socket::Socket;
 
@@ -66,7 +67,9 @@ impl From<OpenError> for StartError {
 
 /// What all threads of a server share.
 pub struct Server {
+    /// As of the start; what may change since is in `live`.
     pub config: Config,
+    pub live: Live,
     pub engine: Engine,
     pub catalog: CatalogHandle,
     pub routines: Arc<Registry>,
@@ -102,6 +105,30 @@ impl Server {
 
     pub fn is_database(&self, name: &str) -> bool {
         name == "archipel"
+    }
+
+    /// Reads the configuration again and takes up what does not need a restart. `false`: a source
+    /// cannot be used, and everything stays as it is.
+    pub fn reload(&self) -> bool {
+        let found = self.config.reload().map_err(|error| error.to_string());
+        let found = found.and_then(|config| {
+            let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
+            Ok((config, monitor))
+        });
+        match found {
+            Ok((config, monitor)) => {
+                for name in self.live.take_up(&config.values) {
+                    tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
+                }
+                self.engine.set_monitor(monitor);
+                tracing::info!("the configuration was read again");
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration was not changed");
+                false
+            }
+        }
     }
 
     /// Statements that have ended well, on all executors.
@@ -310,6 +337,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         front: front.handle().clone(),
         analytics,
         analytical_threads: analytical_threads.handle().clone(),
+        live: Live::new(config.values.clone()),
         config,
     });
     let (stop, stopped) = watch::channel(false);
@@ -329,6 +357,14 @@ pub fn run(config: Config) -> Result<(), StartError> {
             let http = tokio::net::TcpListener::from_std(http.into()).map_err(cannot_serve)?;
             tokio::spawn(crate::http::serve(http, Arc::new(crate::system::Facts(server.clone()))));
         }
+        let mut hangup =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map_err(cannot_serve)?;
+        let reloads = server.clone();
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                reloads.reload();
+            }
+        });
         tracing::info!(
             "listening on {}{}{}, {} executors, data in {}",
             server.config.listen,

@@ -183,6 +183,11 @@ impl Server {
         child.wait().expect("a killed child ends");
     }
 
+    /// SIGHUP: it reads its configuration again.
+    pub fn hang_up(&self) {
+        signal(self.child.as_ref().expect("it is running"), libc::SIGHUP);
+    }
+
     /// SIGTERM, and its exit status.
     pub fn stop(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("it is running");

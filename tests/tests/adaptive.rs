@@ -185,6 +185,97 @@ async fn marks_are_kept_by_everybody_and_over_a_crash() {
     assert_eq!(ask(&client, marked).await, [["0"]]);
 }
 
+#[tokio::test]
+async fn settings_change_while_the_server_runs() {
+    let mut server = Server::start(&["archipel.executors=2"]);
+    let client = connect(&server.url()).await;
+    let shown = "SHOW archipel.adaptive";
+    assert_eq!(
+        refused(&client, "SET archipel.adaptive = off").await,
+        "55P02 parameter \"archipel.adaptive\" cannot be changed now"
+    );
+    assert_eq!(
+        refused(&client, "ALTER SYSTEM SET archipel.adaptive_gain_min = 11").await,
+        "22023 11 is outside the valid range for parameter \"archipel.adaptive_gain_min\" (0 .. 10)"
+    );
+    assert_eq!(
+        refused(&client, "ALTER SYSTEM SET archipel.nonsense = 1").await,
+        "42704 unrecognized configuration parameter \"archipel.nonsense\""
+    );
+    assert_eq!(
+        refused(&client, "ALTER SYSTEM SET server_version = '9'").await,
+        "55P02 parameter \"server_version\" cannot be changed"
+    );
+    ask(&client, "BEGIN").await;
+    assert_eq!(
+        refused(&client, "ALTER SYSTEM SET archipel.adaptive = off").await,
+        "25001 ALTER SYSTEM cannot run inside a transaction block"
+    );
+    ask(&client, "ROLLBACK").await;
+
+    ask(&client, "ALTER SYSTEM SET archipel.adaptive = off").await;
+    ask(&client, "ALTER SYSTEM SET work_mem = '8MB'").await;
+    assert_eq!(ask(&client, shown).await, [["on"]], "not before the reload");
+    assert_eq!(ask(&client, "SELECT pg_reload_conf()").await, [["t"]]);
+    assert_eq!(ask(&client, shown).await, [["off"]]);
+    assert_eq!(
+        ask(&client, "SELECT setting, context FROM pg_settings WHERE name = 'archipel.adaptive'").await,
+        [["off", "sighup"]]
+    );
+    assert_eq!(ask(&connect(&server.url()).await, "SHOW work_mem").await, [["8MB"]]);
+    assert_eq!(ask(&client, "SHOW work_mem").await, [["8MB"]], "in sessions that there were, too");
+
+    // A session's own choice stays, and is taken back to the newest value.
+    ask(&client, "SET work_mem = '5MB'").await;
+    ask(&client, "ALTER SYSTEM SET work_mem = '9MB'").await;
+    ask(&client, "SELECT pg_reload_conf()").await;
+    assert_eq!(ask(&client, "SHOW work_mem").await, [["5MB"]]);
+    ask(&client, "RESET work_mem").await;
+    assert_eq!(ask(&client, "SHOW work_mem").await, [["9MB"]]);
+    // A transaction keeps what it began with.
+    ask(&client, "BEGIN").await;
+    assert_eq!(ask(&client, "SHOW work_mem").await, [["9MB"]]);
+    let other = connect(&server.url()).await;
+    ask(&other, "ALTER SYSTEM RESET work_mem").await;
+    ask(&other, "SELECT pg_reload_conf()").await;
+    assert_eq!(ask(&client, "SHOW work_mem").await, [["9MB"]]);
+    ask(&client, "COMMIT").await;
+    assert_eq!(ask(&client, "SHOW work_mem").await, ask(&other, "SELECT '64MB'").await);
+
+    // What needs a restart waits for it, and says so.
+    let pending = "SELECT name FROM pg_settings WHERE pending_restart";
+    ask(&client, "ALTER SYSTEM SET max_connections = 50").await;
+    assert!(ask(&client, pending).await.is_empty());
+    ask(&client, "SELECT pg_reload_conf()").await;
+    assert_eq!(ask(&client, pending).await, [["max_connections"]]);
+    assert_eq!(ask(&client, "SHOW max_connections").await, [["1000"]]);
+    // Intervals that contradict are not taken up.
+    ask(&client, "ALTER SYSTEM SET archipel.adaptive_interval_min = '1h'").await;
+    assert_eq!(ask(&client, "SELECT pg_reload_conf()").await, [["f"]]);
+    assert_eq!(ask(&client, "SHOW archipel.adaptive_interval_min").await, [["1s"]]);
+    ask(&client, "ALTER SYSTEM RESET archipel.adaptive_interval_min").await;
+
+    // SIGHUP is a reload, too.
+    ask(&client, "ALTER SYSTEM SET archipel.adaptive_gain_min = 0.5").await;
+    server.hang_up();
+    let began = std::time::Instant::now();
+    while ask(&client, "SHOW archipel.adaptive_gain_min").await != [["0.5"]] {
+        assert!(began.elapsed() < Duration::from_secs(10), "the server reads its configuration");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    drop(client);
+    server.kill();
+    server.restart();
+    let client = connect(&server.url()).await;
+    assert_eq!(ask(&client, shown).await, [["off"]], "it outlives the process");
+    assert_eq!(ask(&client, "SHOW max_connections").await, [["50"]]);
+    assert!(ask(&client, pending).await.is_empty());
+    ask(&client, "ALTER SYSTEM RESET ALL").await;
+    ask(&client, "SELECT pg_reload_conf()").await;
+    assert_eq!(ask(&client, shown).await, [["on"]]);
+}
+
 #[test]
 fn thresholds_out_of_range_are_named() {
     let start = |setting: &str| {

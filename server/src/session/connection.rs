@@ -109,7 +109,7 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
 /// Who came through the door, its socket aside.
 enum Arrived {
     Client(Input, Option<std::net::SocketAddr>, u16, Vec<(String, String)>),
-    Session(Input, Belongings),
+    Session(Input, Box<Belongings>),
 }
 
 /// How an executor tells a session that the server goes down, or that it shall go elsewhere.
@@ -211,7 +211,9 @@ impl Session {
             secret: fastrand::i32(..),
             engine: &|number| server.engine.client(number),
         })?;
-        let mut settings = SessionSettings::new(server.config.values.clone());
+        // In this order: values newer than their version are looked at once more.
+        let version = server.live.version();
+        let mut settings = SessionSettings::new(server.live.values()).at_version(version);
         settings.set_internal("session_authorization", user);
         let mut refused_options = Vec::new();
         for (name, value) in parameters {
@@ -292,7 +294,9 @@ impl Session {
             {
                 return Done::Leaves(socket);
             }
-            match self.receive(input, closing).await {
+            let received = self.receive(input, closing).await;
+            self.take_up_settings();
+            match received {
                 Ok(Received::Bytes(0)) => break,
                 Ok(Received::Bytes(_) | Received::Request) => {}
                 Err(Some(error)) => {

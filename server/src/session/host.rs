@@ -100,6 +100,7 @@ impl SessionHost for Host {
             .rev()
             .find(|pending| pending.name.eq_ignore_ascii_case(name))
             .map(|pending| pending.value.clone())
+            .or_else(|| self.server.live.show(name))
             .or_else(|| self.settings.show(name))
     }
 

@@ -167,6 +167,19 @@ impl Session {
         result
     }
 
+    /// Takes up the server's settings if they have been read again, between two transactions.
+    fn take_up_settings(&mut self) {
+        let version = self.server.live.version();
+        if version != self.settings.version() && !self.transaction.is_open() {
+            let values = self.server.live.values();
+            let taken = self.change_settings(|settings| {
+                settings.take_up(values, version);
+                Ok(())
+            });
+            debug_assert!(taken.is_ok());
+        }
+    }
+
     /// Begins a statement: what `pg_stat_activity` shows, and a clean cancel flag.
     fn begin_statement(&mut self, text: &Arc<str>) {
         self.timer = None;

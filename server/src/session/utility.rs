@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
 use archipel_sql::ast::{
-    DiscardTarget, Execute, Prepare, Reset, Set, SetTransaction, SetValue, Show, Statement,
+    AlterSystem, DiscardTarget, Execute, Prepare, Reset, Set, SetTransaction, SetValue, Show, Statement,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -153,10 +153,7 @@ impl Session {
             }
             // Nothing is listened to: nothing to stop.
             Statement::Unlisten(None) => {}
-            Statement::AlterSystem(_) => {
-                return Err(SqlError::unsupported("ALTER SYSTEM")
-                    .with_hint("Set it in the configuration file or with --set, and restart the server."));
-            }
+            Statement::AlterSystem(change) => self.alter_system(change)?,
             Statement::CloseCursor(name) => self.close_cursor(name.as_deref())?,
             _ => return Ok(false),
         }
@@ -175,13 +172,13 @@ impl Session {
         let rows: Vec<Vec<Datum>> = match &**statement {
             Statement::Show(Show::Name(name)) => {
                 let name = setting_name(name);
-                let value = self.settings.effective().show(&name).ok_or_else(|| unknown_setting(&name))?;
+                let value = self.shown(&name).ok_or_else(|| unknown_setting(&name))?;
                 vec![vec![Datum::text(&value)]]
             }
             Statement::Show(Show::All) => SETTINGS
                 .iter()
                 .map(|setting| {
-                    let value = self.settings.effective().show(setting.name).unwrap_or_default();
+                    let value = self.shown(setting.name).unwrap_or_default();
                     vec![Datum::text(setting.name), Datum::text(&value), Datum::text(setting.description)]
                 })
                 .collect(),
@@ -210,22 +207,33 @@ impl Session {
         self.output = crate::wire::output::Output::from_messages(out);
     }
 
+    /// What SHOW answers.
+    fn shown(&self, name: &str) -> Option<String> {
+        self.server.live.show(name).or_else(|| self.settings.effective().show(name))
+    }
+
+    /// ALTER SYSTEM: written for the next reload or restart.
+    fn alter_system(&mut self, change: &AlterSystem) -> Result<()> {
+        if self.transaction.is_block() {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                "ALTER SYSTEM cannot run inside a transaction block",
+            ));
+        }
+        let (live, directory) = (&self.server.live, &self.server.config.data_directory);
+        match change {
+            AlterSystem::Set(set) => {
+                let name = setting_name(&set.name);
+                live.alter(directory, &name, setting_text(&name, &set.value)?.as_deref())
+            }
+            AlterSystem::Reset(Reset::Name(name)) => live.alter(directory, &setting_name(name), None),
+            AlterSystem::Reset(Reset::All) => live.reset_all(directory),
+        }
+    }
+
     fn set(&mut self, set: &Set) -> Result<()> {
         let name = setting_name(&set.name);
-        let text = match &set.value {
-            SetValue::Default => None,
-            SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT outside a routine")),
-            SetValue::List(items) if name.eq_ignore_ascii_case("search_path") => {
-                Some(items.iter().map(|item| quoted_if_needed(item)).collect::<Vec<_>>().join(", "))
-            }
-            SetValue::List(items) if items.len() > 1 && !name.eq_ignore_ascii_case("datestyle") => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("SET {name} takes only one argument"),
-                ));
-            }
-            SetValue::List(items) => Some(items.join(", ")),
-        };
+        let text = setting_text(&name, &set.value)?;
         if set.local && !self.transaction.is_block() {
             let warning = SqlError::new(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -404,4 +412,22 @@ impl Prepared {
     pub fn is_utility(&self) -> bool {
         matches!(self.body, Body::Utility(_))
     }
+}
+
+/// The text of a value of SET; `None` is DEFAULT.
+fn setting_text(name: &str, value: &SetValue) -> Result<Option<String>> {
+    Ok(match value {
+        SetValue::Default => None,
+        SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT outside a routine")),
+        SetValue::List(items) if name.eq_ignore_ascii_case("search_path") => {
+            Some(items.iter().map(|item| quoted_if_needed(item)).collect::<Vec<_>>().join(", "))
+        }
+        SetValue::List(items) if items.len() > 1 && !name.eq_ignore_ascii_case("datestyle") => {
+            return Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("SET {name} takes only one argument"),
+            ));
+        }
+        SetValue::List(items) => Some(items.join(", ")),
+    })
 }

@@ -57,6 +57,9 @@ struct Undo {
 /// See the module's head.
 pub struct SessionSettings {
     effective: Arc<Effective>,
+    /// The server's values, as the session knows them, and their version.
+    server: Arc<Vec<Value>>,
+    version: u64,
     /// What RESET goes back to: the server's values, then the startup packet's.
     reset: Arc<Vec<Value>>,
     session: Vec<Value>,
@@ -263,6 +266,7 @@ fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Opti
             if setting.context != Context::User && changes(id) {
                 let message = match setting.context {
                     Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
+                    Context::Reload => format!("parameter \"{}\" cannot be changed now", setting.name),
                     _ => format!(
                         "parameter \"{}\" cannot be changed without restarting the server",
                         setting.name
@@ -282,7 +286,8 @@ fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Opti
     }
 }
 
-fn canonical(id: SettingId, text: &str) -> Result<Value> {
+/// Parses a value as SET does.
+pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
     let setting = id.setting();
     let invalid = || {
         SqlError::new(
@@ -349,6 +354,8 @@ impl SessionSettings {
         let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new(), None));
         let mut settings = SessionSettings {
             effective,
+            server: server.clone(),
+            version: 0,
             reset: server,
             session,
             session_custom: BTreeMap::new(),
@@ -358,6 +365,36 @@ impl SessionSettings {
         };
         settings.refresh();
         settings
+    }
+
+    /// The server's values of this version; which ones the session has seen.
+    pub fn at_version(mut self, version: u64) -> SessionSettings {
+        self.version = version;
+        self
+    }
+
+    /// The newest of the server's values that the session has seen.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Between two transactions: the server's values have changed. What the client has chosen, at
+    /// the startup or since, stays.
+    pub fn take_up(&mut self, server: Arc<Vec<Value>>, version: u64) {
+        let mut reset = (*self.reset).clone();
+        for (at, found) in server.iter().enumerate() {
+            let chosen_at_startup = self.reset[at] != self.server[at];
+            if chosen_at_startup || self.server[at] == *found {
+                continue;
+            }
+            if self.session[at] == reset[at] {
+                self.session[at] = found.clone();
+            }
+            reset[at] = found.clone();
+        }
+        self.reset = Arc::new(reset);
+        (self.server, self.version) = (server, version);
+        self.refresh();
     }
 
     /// The values in force now.

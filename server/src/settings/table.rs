@@ -10,6 +10,8 @@ pub enum Context {
     Internal,
     /// On the command line, in the configuration file or the environment, before the start.
     Server,
+    /// There too, and with ALTER SYSTEM; taken up while the server runs.
+    Reload,
     /// Any session.
     User,
 }
@@ -20,6 +22,7 @@ impl Context {
         match self {
             Context::Internal => "internal",
             Context::Server => "postmaster",
+            Context::Reload => "sighup",
             Context::User => "user",
         }
     }
@@ -79,7 +82,7 @@ const TUNING: &str = "Query Tuning";
 const PRESET: &str = "Preset Options";
 const OURS: &str = "Archipel";
 
-use Context::{Internal, Server, User};
+use Context::{Internal, Reload, Server, User};
 
 /// The version of PostgreSQL whose behaviour this server follows.
 pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");
@@ -88,18 +91,18 @@ pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERS
 #[rustfmt::skip]
 pub static SETTINGS: &[Setting] = &[
     setting("application_name", Kind::Text, User, "", "Reporting and Logging", "Sets the application name to be reported in statistics and logs."),
-    setting("archipel.adaptive", Kind::Bool, Server, "on", OURS, "Splits, merges and moves partitions as the load asks for it; off only tells what it would do."),
-    setting("archipel.adaptive_action_delay", Kind::Integer { min: 0, max: 10_000, unit: Unit::Milliseconds }, Server, "1ms", OURS, "Time between two actions of one repartitioning."),
-    setting("archipel.adaptive_deviation", Kind::Real { min: 0.01, max: 1.0 }, Server, "0.1", OURS, "How far throughput may be from the mean of the last five intervals before the monitor evaluates."),
-    setting("archipel.adaptive_gain_min", Kind::Real { min: 0.0, max: 10.0 }, Server, "0.05", OURS, "Gain of throughput that a repartitioning must promise, as a fraction."),
-    setting("archipel.adaptive_hot_key_share", Kind::Real { min: 0.01, max: 1.0 }, Server, "0.3", OURS, "A key with more than this fraction of its partition's transactions is given a partition of its own if that helps."),
-    setting("archipel.adaptive_imbalance", Kind::Real { min: 0.01, max: 100.0 }, Server, "0.25", OURS, "How much more than the average the busiest executor may have before the monitor evaluates, as a fraction."),
-    setting("archipel.adaptive_interval_max", Kind::Integer { min: 100, max: 3_600_000, unit: Unit::Milliseconds }, Server, "8s", OURS, "Longest time between two evaluations of the throughput; reached while nothing changes."),
-    setting("archipel.adaptive_interval_min", Kind::Integer { min: 100, max: 3_600_000, unit: Unit::Milliseconds }, Server, "1s", OURS, "Shortest time between two evaluations of the throughput."),
-    setting("archipel.adaptive_mix_shift", Kind::Real { min: 0.01, max: 1.0 }, Server, "0.2", OURS, "Fraction of the load that may shift between partitions before the monitor evaluates."),
-    setting("archipel.adaptive_partitions_max", count(4, 1_024), Server, "16", OURS, "Partitions a table may have for each executor before the monitor merges cold ones that it split."),
-    setting("archipel.adaptive_sample_interval", Kind::Integer { min: 10, max: 60_000, unit: Unit::Milliseconds }, Server, "250ms", OURS, "Time between two looks at throughput, mix and balance."),
-    setting("archipel.adaptive_samples_min", count(1, 1_000_000), Server, "100", OURS, "Measured transactions in two windows, below which the monitor decides nothing."),
+    setting("archipel.adaptive", Kind::Bool, Reload, "on", OURS, "Splits, merges and moves partitions as the load asks for it; off only tells what it would do."),
+    setting("archipel.adaptive_action_delay", Kind::Integer { min: 0, max: 10_000, unit: Unit::Milliseconds }, Reload, "1ms", OURS, "Time between two actions of one repartitioning."),
+    setting("archipel.adaptive_deviation", Kind::Real { min: 0.01, max: 1.0 }, Reload, "0.1", OURS, "How far throughput may be from the mean of the last five intervals before the monitor evaluates."),
+    setting("archipel.adaptive_gain_min", Kind::Real { min: 0.0, max: 10.0 }, Reload, "0.05", OURS, "Gain of throughput that a repartitioning must promise, as a fraction."),
+    setting("archipel.adaptive_hot_key_share", Kind::Real { min: 0.01, max: 1.0 }, Reload, "0.3", OURS, "A key with more than this fraction of its partition's transactions is given a partition of its own if that helps."),
+    setting("archipel.adaptive_imbalance", Kind::Real { min: 0.01, max: 100.0 }, Reload, "0.25", OURS, "How much more than the average the busiest executor may have before the monitor evaluates, as a fraction."),
+    setting("archipel.adaptive_interval_max", Kind::Integer { min: 100, max: 3_600_000, unit: Unit::Milliseconds }, Reload, "8s", OURS, "Longest time between two evaluations of the throughput; reached while nothing changes."),
+    setting("archipel.adaptive_interval_min", Kind::Integer { min: 100, max: 3_600_000, unit: Unit::Milliseconds }, Reload, "1s", OURS, "Shortest time between two evaluations of the throughput."),
+    setting("archipel.adaptive_mix_shift", Kind::Real { min: 0.01, max: 1.0 }, Reload, "0.2", OURS, "Fraction of the load that may shift between partitions before the monitor evaluates."),
+    setting("archipel.adaptive_partitions_max", count(4, 1_024), Reload, "16", OURS, "Partitions a table may have for each executor before the monitor merges cold ones that it split."),
+    setting("archipel.adaptive_sample_interval", Kind::Integer { min: 10, max: 60_000, unit: Unit::Milliseconds }, Reload, "250ms", OURS, "Time between two looks at throughput, mix and balance."),
+    setting("archipel.adaptive_samples_min", count(1, 1_000_000), Reload, "100", OURS, "Measured transactions in two windows, below which the monitor decides nothing."),
     setting("archipel.atomic_copy", Kind::Bool, User, "off", OURS, "Makes a COPY of any size outside of a transaction block all or nothing, in memory until its end."),
     setting("archipel.auto_design", OFF_ONLY, User, "off", OURS, "Applies design advice online (not available yet)."),
     setting("archipel.checkpoint_bytes", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "A checkpoint begins when the log has this length, or earlier if archipel.restart_target asks for it; it is paced to end before four times this."),
@@ -107,7 +110,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.island", Kind::Enum(&["auto", "core", "l3", "socket", "machine"]), Server, "auto", OURS, "How large an island of executors is: one core, the cores of a last-level cache, of a socket, or all; auto takes what the hardware suggests."),
     setting("archipel.log_store", Kind::Enum(&["rocksdb", "discard-unsynced"]), Server, "rocksdb", OURS, "Where the log lives; discard-unsynced keeps it in memory until it is synced, so that a crash test loses what a power cut would."),
     setting("archipel.max_version_memory", Kind::Integer { min: 1 << 20, max: i64::MAX, unit: Unit::Bytes }, Server, "1GB", OURS, "Memory for old row versions; beyond it the oldest snapshots are cancelled."),
-    setting("archipel.monitor", Kind::Bool, Server, "on", OURS, "Measures one transaction in thirty-two, for archipel.adaptive and the views."),
+    setting("archipel.monitor", Kind::Bool, Reload, "on", OURS, "Measures one transaction in thirty-two, for archipel.adaptive and the views."),
     setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
     setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),

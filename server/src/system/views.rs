@@ -217,12 +217,16 @@ fn snapshots(host: &Host) -> Vec<Vec<Datum>> {
 }
 
 fn settings(host: &Host) -> Vec<Vec<Datum>> {
+    let live = host.server.live.values();
     let mut rows: Vec<Vec<Datum>> = SETTINGS
         .iter()
         .enumerate()
         .map(|(index, setting)| {
-            let value = host.settings.plain(SettingId(index));
-            let reset = setting.kind.plain(&host.server.config.values[index]);
+            let reset = setting.kind.plain(&live[index]);
+            let value = match setting.context {
+                Context::Reload => reset.clone(),
+                _ => host.settings.plain(SettingId(index)),
+            };
             let (unit, min, max) = match setting.kind {
                 Kind::Integer { min, max, unit } => {
                     (unit.name(), Some(min.to_string()), Some(max.to_string()))
@@ -256,7 +260,7 @@ fn settings(host: &Host) -> Vec<Vec<Datum>> {
                 text(reset),
                 Datum::Null,
                 Datum::Null,
-                Datum::Bool(false),
+                Datum::Bool(host.server.live.is_pending(SettingId(index))),
             ]
         })
         .collect();
