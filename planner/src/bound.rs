@@ -8,8 +8,11 @@
 //! of a Limit) reads an empty row at depth 0, so that depths count nestings alone. No names are
 //! left, and nothing below looks one up.
 
+use std::sync::Arc;
+
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{AggregateFunction, ResolvedFunction, SetFunction};
 use archipel_sql::types::{Oid, Type};
 
@@ -117,7 +120,44 @@ pub enum ExprKind {
         array: Box<BoundExpr>,
         element: Box<BoundExpr>,
     },
+    /// A value that a domain lets through (PostgreSQL's CoerceToDomain).
+    Domain {
+        expr: Box<BoundExpr>,
+        conditions: Arc<DomainConditions>,
+    },
     Subquery(Box<Subquery>),
+}
+
+/// What values of a domain must meet. Its conditions read the value as `Column { depth: 0, index:
+/// 0 }` of a one-column row pushed for it.
+#[derive(Clone, Debug)]
+pub struct DomainConditions {
+    pub schema: String,
+    pub domain: String,
+    pub not_null: bool,
+    pub checks: BoundChecks,
+}
+
+impl DomainConditions {
+    /// 23502.
+    pub fn null_refused(&self) -> SqlError {
+        let message = format!("domain {} does not allow null values", self.domain);
+        self.of_domain(SqlError::new(SqlState::NOT_NULL_VIOLATION, message), None)
+    }
+
+    /// 23514.
+    pub fn violated(&self, check: &str) -> SqlError {
+        let message = format!("value for domain {} violates check constraint \"{check}\"", self.domain);
+        self.of_domain(SqlError::new(SqlState::CHECK_VIOLATION, message), Some(check))
+    }
+
+    fn of_domain(&self, mut error: SqlError, constraint: Option<&str>) -> SqlError {
+        let fields = error.fields_mut();
+        fields.schema = Some(self.schema.clone());
+        fields.data_type = Some(self.domain.clone());
+        fields.constraint = constraint.map(str::to_owned);
+        error
+    }
 }
 
 #[derive(Clone, Debug)]

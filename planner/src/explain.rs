@@ -124,7 +124,7 @@ pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> S
         }
         ExprKind::Field { record, index } => format!("({}).{}", show(record), index + 1),
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => show(inner),
-        ExprKind::ArrayConvert { array, .. } => show(array),
+        ExprKind::ArrayConvert { array: inner, .. } | ExprKind::Domain { expr: inner, .. } => show(inner),
         ExprKind::Subquery(subquery) => match subquery.kind {
             SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
             _ => "(SubPlan)".to_owned(),

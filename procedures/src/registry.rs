@@ -250,6 +250,7 @@ impl Registry {
             language: Language::PlPgSql,
             args: Vec::new(),
             result: Type::VOID,
+            result_domain: None,
             returns_set: false,
             strict: false,
             volatility: 'v',

@@ -87,7 +87,13 @@ impl TriggerUse<'_> {
 
 /// The function with its variables as arguments.
 fn with_variables(function: &Routine, row: Type, result: Type) -> RoutineRef {
-    let arg = |name: &str, ty| RoutineArg { name: Some(name.into()), mode: ArgMode::In, ty, default: None };
+    let arg = |name: &str, ty| RoutineArg {
+        name: Some(name.into()),
+        mode: ArgMode::In,
+        ty,
+        default: None,
+        domain: None,
+    };
     let rows = [arg("old", row), arg("new", row)].into_iter();
     let args = rows.chain(VARIABLES.iter().map(|(name, ty)| arg(name, *ty))).collect();
     Arc::new(Routine { args, result, strict: false, ..function.clone() })
@@ -143,6 +149,7 @@ fn compile_condition(
         mode: ArgMode::In,
         ty: used.row_type(),
         default: None,
+        domain: None,
     };
     let routine = Arc::new(Routine {
         oid: Oid(0),
@@ -152,6 +159,7 @@ fn compile_condition(
         language: Language::PlPgSql,
         args: vec![arg("old"), arg("new")],
         result: Type::BOOL,
+        result_domain: None,
         returns_set: false,
         strict: false,
         volatility: 'v',

@@ -40,6 +40,11 @@ pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
             ExprKind::Subquery(_) => refused = Some("a subquery"),
             ExprKind::Routine { .. } => refused = Some("a routine call"),
             ExprKind::Variable(_) => refused = Some("a variable"),
+            ExprKind::Domain { conditions, .. }
+                if conditions.checks.iter().any(|(_, check)| refusal(check).is_some()) =>
+            {
+                refused = Some("a domain's condition");
+            }
             ExprKind::Column { depth, .. } if *depth > nesting => refused = Some("an outer row"),
             ExprKind::Subscript { subscripts, .. }
                 if subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. })) =>
@@ -255,6 +260,18 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             }
             let dimensions = array.dimensions.clone();
             Datum::Array(Arc::new(Array { element: element.ty.oid, dimensions, values }))
+        }
+        ExprKind::Domain { expr, conditions } => {
+            let value = eval(expr)?;
+            if conditions.not_null && value.is_null() {
+                return Err(conditions.null_refused());
+            }
+            for (name, check) in &conditions.checks {
+                if truth(&evaluate(check, std::slice::from_ref(&value), context)?) == Some(false) {
+                    return Err(conditions.violated(name));
+                }
+            }
+            value
         }
         ExprKind::Variable(_) | ExprKind::Routine { .. } | ExprKind::Subquery(_) => {
             return Err(SqlError::internal("an expression that the row evaluator does not know"));

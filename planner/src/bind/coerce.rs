@@ -250,6 +250,16 @@ impl Binder<'_, '_> {
                 .map_err(|error| error.at(self.literal_position(text)))?;
             return Ok(BoundExpr::constant(Datum::Oid(relation.oid()), ty));
         }
+        if target.oid.is_enum() {
+            let label = self.env.catalog.enum_value(target.oid, text);
+            let label = label.map_err(|error| error.at(self.literal_position(text)))?;
+            return Ok(BoundExpr::constant(Datum::Oid(label), ty));
+        }
+        // The labels in an array's text are looked up where there is a session.
+        if target.oid.is_enum_array() && self.env.late_literals {
+            let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
+            return Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
+        }
         // The other names are looked up when the statement runs, by the session it runs in.
         if matches!(
             target.oid,

@@ -421,6 +421,7 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
         ExprKind::ArrayConvert { array, element } => {
             format!("map({}, {})", expr_text(array), expr_text(element))
         }
+        ExprKind::Domain { expr, conditions } => format!("{}::{}", expr_text(expr), conditions.domain),
         ExprKind::Subquery(subquery) => {
             let mut rel = String::new();
             rel_lines(&mut rel, &subquery.rel, 0);

@@ -51,11 +51,14 @@ impl Binder<'_, '_> {
                 if typed.uses_odbc_syntax {
                     return Err(SqlError::unsupported("an ODBC literal"));
                 }
-                let target = self.data_type(&typed.data_type)?;
+                let (target, domain) = self.declared_type(&typed.data_type)?;
                 let position = self.position(typed.value.span);
                 self.remember_literal(&typed.value);
                 let value = self.value(&typed.value.value)?;
-                self.coerce_or_fail(value, target, CastContext::Explicit).map_err(|error| error.at(position))
+                let value = self
+                    .coerce_or_fail(value, target, CastContext::Explicit)
+                    .map_err(|error| error.at(position))?;
+                self.coerce_domain(value, domain)
             }
             Expr::Interval(interval) => {
                 let position = self.start(&interval.value);
@@ -434,19 +437,22 @@ impl Binder<'_, '_> {
 
     fn cast(&mut self, operand: &Expr, data_type: &ast::DataType, colons: bool) -> Result<BoundExpr> {
         let position = if colons { self.position_after(operand, "::") } else { self.start(operand) };
-        let target = self.data_type(data_type).map_err(|error| error.at(position))?;
+        let (target, domain) = self.declared_type(data_type).map_err(|error| error.at(position))?;
         // An array constructor takes the element type from the cast around it.
         if let (Some(element), Expr::Array(array)) = (element_of(target.oid), unnest(operand)) {
             let array = self.array(&array.elem, Some(Type { oid: element, typmod: target.typmod }))?;
-            return self
+            let cast = self
                 .coerce_or_fail(array, target, CastContext::Explicit)
-                .map_err(|error| error.at(position));
+                .map_err(|error| error.at(position))?;
+            return self.coerce_domain(cast, domain);
         }
         let bound = self.expr(operand)?;
         let from = bound.ty;
-        self.coerce(bound, target, CastContext::Explicit)
+        let cast = self
+            .coerce(bound, target, CastContext::Explicit)
             .map_err(|error| error.at(position))?
-            .ok_or_else(|| cannot_cast(from, target).at(position))
+            .ok_or_else(|| cannot_cast(from, target).at(position))?;
+        self.coerce_domain(cast, domain)
     }
 
     /// `ARRAY[…]`; with `element`, as if cast to an array of it.

@@ -216,7 +216,7 @@ impl Binder<'_, '_> {
             ))
             .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
-        self.assign(value, column.ty, &column.name)
+        self.assign_column(value, column)
     }
 
     fn insert_values(

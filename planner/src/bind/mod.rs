@@ -18,6 +18,7 @@
 //! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
+//! - `domain`      what values of a domain must meet
 //! - [`name`]      identifiers, positions, output column names
 //! - `view`        views in FROM
 //! - `merge`       MERGE
@@ -35,6 +36,7 @@ pub mod column;
 pub mod compare;
 pub(crate) mod cte;
 pub mod display;
+pub(crate) mod domain;
 pub mod expr;
 pub mod forms;
 pub mod from;
@@ -180,7 +182,8 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
     }
 }
 
-/// Binds one expression over variables and parameters; with a target, as by assignment to it.
+/// Binds one expression over variables and parameters; with a target, which may be a domain, as by
+/// assignment to it.
 pub fn bind_expression(
     expr: &sqlparser::ast::Expr,
     env: &mut BindEnv<'_>,
@@ -190,11 +193,13 @@ pub fn bind_expression(
     binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
     let bound = binder.clause_expr(expr, Clause::Expression)?;
     match target {
-        Some(target) => {
+        Some(declared) => {
             let from = bound.ty;
-            binder
+            let (target, domain) = binder.plain_type(declared);
+            let value = binder
                 .coerce(bound, target, archipel_sql::function::CastContext::Assignment)?
-                .ok_or_else(|| coerce::cannot_cast(from, target))
+                .ok_or_else(|| coerce::cannot_cast(from, target))?;
+            binder.coerce_domain(value, domain)
         }
         None => binder.resolve_unknown(bound),
     }
@@ -219,6 +224,7 @@ pub(crate) enum Clause {
     UpdateSet,
     Returning,
     Check,
+    DomainCheck,
     Default,
     Generated,
     CallArgument,
@@ -244,7 +250,7 @@ impl Clause {
             Clause::Values => "VALUES",
             Clause::UpdateSet => "UPDATE",
             Clause::Returning => "RETURNING",
-            Clause::Check => "check constraints",
+            Clause::Check | Clause::DomainCheck => "check constraints",
             Clause::Default => "DEFAULT expressions",
             Clause::Generated => "column generation expressions",
             Clause::CallArgument => "CALL arguments",
@@ -381,7 +387,12 @@ impl<'e, 'a> Binder<'e, 'a> {
 
     /// The type a syntax tree names, row types of tables included.
     pub(crate) fn data_type(&self, data_type: &sqlparser::ast::DataType) -> Result<Type> {
+        self.declared_type(data_type).map(|(ty, _)| ty)
+    }
+
+    /// As [`Self::data_type`], with the domain it may be.
+    pub(crate) fn declared_type(&self, data_type: &sqlparser::ast::DataType) -> Result<(Type, Option<Oid>)> {
         let name = ast::data_type_name(data_type)?;
-        self.env.catalog.resolve_type(&name, self.env.search_path)
+        self.env.catalog.resolve_declared(&name, self.env.search_path)
     }
 }

@@ -66,6 +66,13 @@ pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Resul
     Ok(())
 }
 
+/// Binds a domain's default, for DDL to report what is wrong with it.
+pub fn check_domain_default(default: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
+    let mut binder = Binder::new(env);
+    let bound = binder.catalog_expression(default, Vec::new(), Clause::Default)?;
+    binder.assign(bound, base, "VALUE").map(drop)
+}
+
 /// Whether an expression may change its value by itself.
 fn is_mutable(expr: &BoundExpr) -> bool {
     use archipel_sql::function::Volatility;
@@ -113,7 +120,7 @@ impl Binder<'_, '_> {
             let Some(text) = &column.generated else { continue };
             let relation = self.table_relation(table, None, None)?;
             let bound = self.catalog_expression(text, vec![relation], Clause::Generated)?;
-            found.push((place as u16, self.assign(bound, column.ty, &column.name)?));
+            found.push((place as u16, self.assign_column(bound, column)?));
         }
         Ok(found)
     }
@@ -157,11 +164,12 @@ impl Binder<'_, '_> {
     /// A column's default, converted to its type; NULL if it has none.
     pub(crate) fn default_value(&mut self, table: &TableRef, column: usize) -> Result<BoundExpr> {
         let column = &table.columns[column];
-        let Some(text) = &column.default else {
-            return Ok(BoundExpr::constant(Datum::Null, column.ty));
+        let of_domain = || column.domain.and_then(|domain| self.env.catalog.domain_default(domain));
+        let Some(text) = column.default.clone().or_else(of_domain) else {
+            return self.coerce_domain(BoundExpr::constant(Datum::Null, column.ty), column.domain);
         };
-        let bound = self.catalog_expression(text, Vec::new(), Clause::Default)?;
-        self.assign(bound, column.ty, &column.name)
+        let bound = self.catalog_expression(&text, Vec::new(), Clause::Default)?;
+        self.assign_column(bound, column)
     }
 
     /// CHECK conditions over a new row.
@@ -268,7 +276,7 @@ impl Binder<'_, '_> {
                 column.name
             )));
         }
-        self.assign(value, column.ty, &column.name)
+        self.assign_column(value, column)
     }
 
     /// `SET (a, b) = (x, y)`, `= ROW(x, y)`, `= (SELECT …)`.

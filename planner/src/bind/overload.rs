@@ -430,7 +430,18 @@ impl Binder<'_, '_> {
             Callee::Scalar(ScalarFunction { name, .. })
             | Callee::Set(SetFunction { name, .. })
             | Callee::Aggregate(AggregateFunction { name, .. }) => self.json_arguments(name, filled)?,
-            Callee::Routine(_) | Callee::Ranking(_) => filled,
+            Callee::Routine(routine) => {
+                let procedure = routine.kind == RoutineKind::Procedure;
+                let domains = routine.args.iter().filter(|arg| is_input(arg.mode, procedure));
+                let domains: Vec<Option<Oid>> = domains
+                    .map(|arg| arg.domain.filter(|_| arg.mode != ArgMode::Out))
+                    .chain(std::iter::repeat(None))
+                    .take(filled.len())
+                    .collect();
+                let values = filled.into_iter().zip(domains);
+                values.map(|(value, domain)| self.coerce_domain(value, domain)).collect::<Result<_>>()?
+            }
+            Callee::Ranking(_) => filled,
         };
         Ok(match candidate.callee {
             Callee::Scalar(function) => Resolved::Scalar {

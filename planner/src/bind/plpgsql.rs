@@ -11,10 +11,16 @@ use super::{BindEnv, Binder, Clause, coerce};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Converts a value as PL/pgSQL assigns it to a variable (COERCION_PLPGSQL): by the assignment
-/// cast, else through the text form.
+/// cast, else through the text form. The target may be a domain.
 pub fn coerce_plpgsql(expr: BoundExpr, target: Type, env: &mut BindEnv<'_>) -> Result<BoundExpr> {
     let mut binder = Binder::new(env);
     binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let (target, domain) = binder.plain_type(target);
+    let value = convert(&mut binder, expr, target)?;
+    binder.coerce_domain(value, domain)
+}
+
+fn convert(binder: &mut Binder<'_, '_>, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
     if let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)? {
         return Ok(expr);
     }

@@ -44,7 +44,7 @@ pub(crate) fn bind_reference_change(
             ReferentialAction::SetDefault => binder.default_value(child, usize::from(column))?,
             _ => {
                 let new = ExprKind::Column { depth: 1, index: (types.len() + place) as u16 };
-                binder.assign(BoundExpr::new(new, *ty), target.ty, &target.name)?
+                binder.assign_column(BoundExpr::new(new, *ty), target)?
             }
         };
         set.push((column, value));

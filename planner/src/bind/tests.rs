@@ -64,6 +64,7 @@ fn routine(
         language: Language::Sql,
         args,
         result,
+        result_domain: None,
         returns_set,
         strict: false,
         volatility: 'v',
@@ -75,7 +76,7 @@ fn routine(
 }
 
 fn arg(name: &str, mode: ArgMode, ty: Type, default: Option<&str>) -> RoutineArg {
-    RoutineArg { name: Some(name.to_owned()), mode, ty, default: default.map(str::to_owned) }
+    RoutineArg { name: Some(name.to_owned()), mode, ty, default: default.map(str::to_owned), domain: None }
 }
 
 /// The tables and routines of the tests.

@@ -47,8 +47,9 @@ macro_rules! visitors {
                 | ExprKind::Field { record: inner, .. }
                 | ExprKind::Relabel(inner)
                 | ExprKind::ConvertIo(inner)
-                // The element expression reads nothing but the element.
-                | ExprKind::ArrayConvert { array: inner, .. } => $expr(inner, nesting, visit),
+                // The element expression reads nothing but the element, conditions but the value.
+                | ExprKind::ArrayConvert { array: inner, .. }
+                | ExprKind::Domain { expr: inner, .. } => $expr(inner, nesting, visit),
                 ExprKind::IsDistinctFrom { left, right, .. }
                 | ExprKind::NullIf { left, right, .. }
                 | ExprKind::ArrayOp { left, array: right, .. } => {

@@ -52,6 +52,10 @@ pub(super) fn add_column(
     } else if let Some(request) = &made.sequence {
         let owned = create::make_owned_sequence(&mut table, place, request, work)?;
         computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
+    } else if let Some(domain) = table.columns[usize::from(place)].domain {
+        let default = table.columns[usize::from(place)].default.clone();
+        shown = default.or_else(|| work.catalog.domain_default(domain)).unwrap_or(shown);
+        computed = Some(ComputedValue::of_row(&work.catalog, &before, &shown, Type::of(domain)));
     } else if let Some(text) = &table.columns[usize::from(place)].default {
         shown = text.clone();
         match expression::constant(text, ty) {
@@ -185,8 +189,11 @@ pub(super) fn set_type(
     let place = column_place(&table, column)?;
     let at = usize::from(place);
     let old = table.columns[at].ty;
-    let new = create::named_type(column, ty, work)?;
-    if old == new && using.is_none() {
+    let (new, domain) = create::named_type(column, ty, work)?;
+    let old_domain = std::mem::replace(&mut table.columns[at].domain, domain);
+    // A value that keeps its type meets the conditions of a new domain all the same.
+    let guarded = domain.is_some_and(|domain| old_domain != Some(domain));
+    if old == new && using.is_none() && domain == old_domain {
         return Ok(());
     }
     if let Some(user) = view::users_of_column(&table, place, work).first() {
@@ -209,7 +216,7 @@ pub(super) fn set_type(
     let text = |ty: Type| matches!(ty.oid, Oid::TEXT | Oid::VARCHAR);
     let widens =
         text(old) && text(new) && (new.typmod == -1 || (old.typmod != -1 && old.typmod <= new.typmod));
-    if widens && using.is_none() && Codec::of(old) == Codec::of(new) {
+    if (widens || old == new) && using.is_none() && !guarded && Codec::of(old) == Codec::of(new) {
         table.columns[at].ty = new;
         finish(table, work);
         return Ok(());
@@ -231,9 +238,9 @@ pub(super) fn set_type(
         table: table.oid,
         column: column.to_owned(),
         value: expression.clone(),
-        ty: new,
+        ty: domain.map_or(new, Type::of),
     });
-    let value = ComputedValue::of_row(&work.catalog, &table, &expression, new);
+    let value = ComputedValue::of_row(&work.catalog, &table, &expression, domain.map_or(new, Type::of));
     let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
     table.columns[at].ty = new;
     let key_columns: Vec<u16> = table

@@ -45,7 +45,7 @@ impl ComputedValue {
                 "{}.{}{}",
                 quote_identifier(&user.schema),
                 quote_identifier(&user.name),
-                if ty.oid.is_enum_array() { "[]" } else { "" }
+                if ty.oid == user.array_type() { "[]" } else { "" }
             ),
             None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
         };

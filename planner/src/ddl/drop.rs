@@ -15,7 +15,7 @@ use super::work::{Work, is_system_schema};
 use super::{alter, index, routine, sequence, user_type};
 
 pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
-    if drop.kind == ObjectWord::Type {
+    if matches!(drop.kind, ObjectWord::Type | ObjectWord::Domain) {
         return user_type::drop_types(drop, work);
     }
     if drop.kind == ObjectWord::Schema {

@@ -63,6 +63,17 @@ pub(super) fn check_condition(expression: &Expression, table: &str, columns: &[C
     columns_used(expression, table, columns)
 }
 
+/// A domain's CHECK: no subqueries.
+pub(super) fn check_domain_condition(expression: &Expression) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in check constraint",
+        ));
+    }
+    Ok(())
+}
+
 /// Generation expressions: no subqueries, only columns of the table that are not generated
 /// themselves.
 pub(super) fn check_generated(table: &Table) -> Result<()> {

@@ -10,7 +10,7 @@
 //! - [`table`]        CREATE TABLE
 //! - [`table_like`]   LIKE
 //! - [`view`]         views
-//! - [`user_type`]    types
+//! - [`user_type`]    types; [`domain`] domains
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`index`]        CREATE and DROP INDEX, local and global
@@ -28,6 +28,7 @@ mod alter_column;
 pub mod computed;
 mod constraint;
 pub mod distribution;
+mod domain;
 mod drop;
 mod expression;
 mod index;
@@ -141,6 +142,8 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateTable(create) => table::create_table(create, work)?,
         Statement::CreateType(create) => user_type::create_type(create, work)?,
         Statement::AlterType(alter) => user_type::alter_type(alter, work)?,
+        Statement::CreateDomain(create) => domain::create_domain(create, work)?,
+        Statement::AlterDomain(alter) => domain::alter_domain(alter, work)?,
         Statement::CreateView(create) => view::create_view(create, work)?,
         Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
         Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
@@ -172,6 +175,8 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::DropTrigger(_)
             | Statement::CreateType(_)
             | Statement::AlterType(_)
+            | Statement::CreateDomain(_)
+            | Statement::AlterDomain(_)
             | Statement::AlterTable(_)
             | Statement::CreateIndex(_)
             | Statement::CreateSequence(_)

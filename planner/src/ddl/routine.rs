@@ -35,7 +35,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         return Err(SqlError::unsupported("a WINDOW function"));
     }
     let args = arguments(&create.args, kind, work)?;
-    let (result, returns_set) = result_type(create, kind, &args, work)?;
+    let (result, result_domain, returns_set) = result_type(create, kind, &args, work)?;
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
         RoutineBody::Inline(text) if language == Language::Sql => text.clone(),
@@ -55,6 +55,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         language,
         args,
         result,
+        result_domain,
         returns_set,
         strict: false,
         volatility: 'v',
@@ -171,7 +172,8 @@ fn arguments(
         if definition.ty.setof {
             return Err(invalid("functions cannot accept set arguments"));
         }
-        let ty = work.catalog.resolve_type(&definition.ty, work.search_path()).map_err(|error| {
+        let declared = work.catalog.resolve_declared(&definition.ty, work.search_path());
+        let (ty, domain) = declared.map_err(|error| {
             if error.state() == SqlState::UNDEFINED_OBJECT && !definition.ty.percent_type {
                 SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type {} does not exist", definition.ty))
                     .at(error.fields().position)
@@ -234,6 +236,7 @@ fn arguments(
             mode: definition.mode,
             ty,
             default: definition.default.as_ref().map(|default| default.text.clone()),
+            domain,
         });
     }
     if args.len() > MAX_ARGUMENTS {
@@ -251,26 +254,27 @@ fn result_type(
     kind: RoutineKind,
     args: &[RoutineArg],
     work: &Work<'_>,
-) -> Result<(Type, bool)> {
+) -> Result<(Type, Option<Oid>, bool)> {
     let outputs: Vec<&RoutineArg> = args
         .iter()
         .filter(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
         .collect();
     if kind == RoutineKind::Procedure {
-        return Ok((if outputs.is_empty() { Type::VOID } else { Type::RECORD }, false));
+        return Ok((if outputs.is_empty() { Type::VOID } else { Type::RECORD }, None, false));
     }
-    let implied = match outputs[..] {
-        [] => None,
-        [only] => Some(only.ty),
-        _ => Some(Type::RECORD),
+    let (implied, implied_domain) = match outputs[..] {
+        [] => (None, None),
+        [only] => (Some(only.ty), only.domain),
+        _ => (Some(Type::RECORD), None),
     };
     match &create.returns {
-        Some(Returns::Table) => Ok((implied.unwrap_or(Type::RECORD), true)),
-        None => {
-            implied.map(|ty| (ty, false)).ok_or_else(|| invalid("function result type must be specified"))
-        }
+        Some(Returns::Table) => Ok((implied.unwrap_or(Type::RECORD), implied_domain, true)),
+        None => implied
+            .map(|ty| (ty, implied_domain, false))
+            .ok_or_else(|| invalid("function result type must be specified")),
         Some(Returns::Type(name)) => {
-            let ty = Type::of(work.catalog.resolve_type(name, work.search_path())?.oid);
+            let (ty, domain) = work.catalog.resolve_declared(name, work.search_path())?;
+            let ty = Type::of(ty.oid);
             if let Some(implied) = implied
                 && implied != ty
             {
@@ -282,7 +286,7 @@ fn result_type(
             if ty.oid == Oid::TRIGGER {
                 check_trigger_function(create, args, name.setof)?;
             }
-            Ok((ty, name.setof))
+            Ok((ty, domain, name.setof))
         }
     }
 }

@@ -162,12 +162,12 @@ pub(super) fn make_column(
     }
     check_collation(definition)?;
     let serial = definition.ty.serial();
-    let ty = match serial {
-        Some(ty) => ty,
-        None => column_type(definition, work)?,
+    let (ty, domain) = match serial {
+        Some(ty) => (ty, None),
+        None => named_type(name, &definition.ty, work)?,
     };
     let mut made = MadeColumn {
-        column: Column::new(name.clone(), ty),
+        column: Column { domain, ..Column::new(name.clone(), ty) },
         constraints: Vec::new(),
         sequence: serial.map(|ty| SequenceRequest { options: Vec::new(), ty }),
     };
@@ -297,19 +297,15 @@ pub(super) fn make_owned_sequence(
     Ok(owned)
 }
 
-/// A column's type; pseudo-types, sets and composites cannot be stored.
-pub(super) fn column_type(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Type> {
-    named_type(&definition.name, &definition.ty, work)
-}
-
-/// The type a column is given by name.
-pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Result<Type> {
+/// The type a column is given by name, and the domain that it is; pseudo-types, sets and composites
+/// cannot be stored.
+pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Result<(Type, Option<Oid>)> {
     let at = written.name.at();
     let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(at);
     if written.setof {
         return Err(invalid(format!("column \"{name}\" cannot be declared SETOF")));
     }
-    let ty = work.catalog.resolve_type(written, work.search_path())?;
+    let (ty, domain) = work.catalog.resolve_declared(written, work.search_path())?;
     let pseudo = matches!(
         ty.oid,
         Oid::RECORD
@@ -332,7 +328,7 @@ pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     if composite {
         return Err(SqlError::unsupported(format_args!("a column of composite type {written}")));
     }
-    Ok(ty)
+    Ok((ty, domain))
 }
 
 fn check_collation(definition: &ColumnDefinition) -> Result<()> {

@@ -1,8 +1,8 @@
 //! CREATE, ALTER and DROP TYPE.
 
-use archipel_sql::ast::{AlterType, CreateType, Drop, TypeAction};
+use archipel_sql::ast::{AlterType, CreateType, Drop, ObjectWord, TypeAction};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
-use archipel_sql::catalog::user_type::{EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
+use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{Object, ObjectKind, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -25,11 +25,17 @@ pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()
         labels.push(EnumLabel { oid: label_oid(work.oids(1)), name: label.clone() });
     }
     let oid = enum_oid(work.oids(1));
-    work.put(Object::Type(UserTypeRef::new(UserType { oid, schema, name: name.clone(), labels })));
+    work.put(Object::Type(UserTypeRef::new(UserType {
+        oid,
+        schema,
+        name: name.clone(),
+        labels,
+        domain: None,
+    })));
     Ok(())
 }
 
-fn check_free(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
+pub(super) fn check_free(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
     let table = work.catalog.relation_in(schema, name);
     let row_type = matches!(table, Some(archipel_sql::catalog::Relation::Table(_)));
     if row_type || work.catalog.user_type_in(schema, name).is_some() {
@@ -47,7 +53,7 @@ fn check_label(label: &str) -> Result<()> {
 }
 
 /// Refuses to rename what a default, a condition or a view says: they are kept as text.
-fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result<()> {
+pub(super) fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result<()> {
     let says = |text: &str| text.contains(word);
     for table in work.catalog.tables() {
         let texts = table
@@ -70,6 +76,12 @@ fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result<()> {
 pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     let known = work.catalog.require_user_type(&alter.name, work.search_path())?;
     let mut changed = (*known).clone();
+    if known.domain.is_some()
+        && matches!(alter.action, TypeAction::AddValue { .. } | TypeAction::RenameValue { .. })
+    {
+        let message = format!("{} is not an enum", known.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
     match &alter.action {
         TypeAction::AddValue { label, if_not_exists, place } => {
             check_label(label)?;
@@ -147,6 +159,10 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
             }
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         };
+        if statement.kind == ObjectWord::Domain && known.domain.is_none() {
+            let message = format!("\"{}\" is not a domain", known.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
         drop_type(&known, statement.cascade, work)?;
     }
     Ok(())
@@ -158,7 +174,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     let mut lines = Vec::new();
     let mut columns = Vec::new();
     for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
-        for column in table.columns.iter().filter(|column| uses(column.ty.oid)) {
+        for column in table.columns.iter().filter(|column| uses(column.declared().oid)) {
             if table.kind == TableKind::View {
                 lines.push(format!("view {}", table.name));
                 break;
@@ -170,13 +186,25 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     let routines: Vec<_> = work
         .catalog
         .routines_all()
-        .filter(|routine| uses(routine.result.oid) || routine.args.iter().any(|arg| uses(arg.ty.oid)))
+        .filter(|routine| {
+            uses(routine.declared_result().oid) || routine.args.iter().any(|arg| uses(arg.declared().oid))
+        })
         .cloned()
         .collect();
     for routine in &routines {
         let dependent = archipel_sql::catalog::dependency::Dependent::Routine(routine.clone());
         lines.push(dependent.describe());
     }
+    let domains: Vec<UserTypeRef> = work
+        .catalog
+        .user_types()
+        .filter(|ty| {
+            let based = |domain: &Domain| uses(domain.base.oid) || domain.parent.is_some_and(uses);
+            ty.domain.as_ref().is_some_and(based)
+        })
+        .cloned()
+        .collect();
+    lines.extend(domains.iter().map(|domain| format!("type {}", domain.name)));
     if !lines.is_empty() {
         let name = quote_identifier(&known.name);
         if !cascade {
@@ -214,12 +242,17 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .catalog
         .tables()
         .filter(|table| table.kind == TableKind::View)
-        .filter(|table| table.columns.iter().any(|column| uses(column.ty.oid)))
+        .filter(|table| table.columns.iter().any(|column| uses(column.declared().oid)))
         .cloned()
         .collect();
     drop::drop_tables(&views, true, work)?;
     for routine in routines {
         work.drop(ObjectKind::Routine, routine.oid);
+    }
+    for domain in domains {
+        if work.catalog.user_type_by_oid(domain.oid).is_some() {
+            drop_type(&domain, true, work)?;
+        }
     }
     work.drop(ObjectKind::Type, known.oid);
     Ok(())

@@ -303,7 +303,7 @@ pub(super) fn has_constraint(table: &Table, name: &str) -> bool {
 }
 
 /// ChooseRelationName: `a_b_label`, then `a_b_label1`, `a_b_label2`, …
-fn free_name(parts: [&str; 3], taken: impl Fn(&str) -> bool) -> String {
+pub(super) fn free_name(parts: [&str; 3], taken: impl Fn(&str) -> bool) -> String {
     let [first, second, label] = parts;
     let mut candidate = object_name(first, second, label);
     let mut attempt = 0;

@@ -274,6 +274,31 @@ impl Compiler<'_> {
                     })))
                 })
             }
+            ExprKind::Domain { expr, conditions } => {
+                let value = self.source(expr)?;
+                let slot = self.slot();
+                let checks = conditions
+                    .checks
+                    .iter()
+                    .map(|(_, check)| self.scoped(&[slot], |c| c.predicate(check)))
+                    .collect::<Result<Vec<_>>>()?;
+                let conditions = conditions.clone();
+                Box::new(move |ctx| {
+                    let value = value.eval(ctx)?;
+                    if conditions.not_null && value.is_null() {
+                        return Err(conditions.null_refused().into());
+                    }
+                    if !checks.is_empty() {
+                        ctx.frame.slots[slot as usize] = value.clone();
+                    }
+                    for (check, (name, _)) in checks.iter().zip(&conditions.checks) {
+                        if check(ctx)? == Some(false) {
+                            return Err(conditions.violated(name).into());
+                        }
+                    }
+                    Ok(value)
+                })
+            }
             ExprKind::Subquery(subquery) => return self.subquery(subquery),
         };
         Ok(Source::Code(code))

@@ -32,6 +32,12 @@ pub(crate) fn visit_expr(expr: &BoundExpr, nesting: u16, visit: &mut Visitor<'_>
             visit_expr(array, nesting, visit);
             visit_expr(element, nesting + 1, visit);
         }
+        ExprKind::Domain { expr, conditions } => {
+            visit_expr(expr, nesting, visit);
+            for (_, check) in &conditions.checks {
+                visit_expr(check, nesting + 1, visit);
+            }
+        }
         ExprKind::IsDistinctFrom { left, right, .. } | ExprKind::NullIf { left, right, .. } => {
             visit_expr(left, nesting, visit);
             visit_expr(right, nesting, visit);

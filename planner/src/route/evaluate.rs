@@ -27,6 +27,8 @@ pub fn is_row_free(expr: &BoundExpr) -> bool {
             function.function.volatility != Volatility::Volatile && args.iter().all(is_row_free)
         }
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => is_row_free(inner),
+        // Where it leads tells nothing of its conditions; the statement itself looks at them.
+        ExprKind::Domain { expr, .. } => is_row_free(expr),
         ExprKind::Array { items, .. } => items.iter().all(is_row_free),
         ExprKind::Coalesce(args) => args.iter().all(is_row_free),
         ExprKind::Subscript { array, subscripts } => {
@@ -81,7 +83,7 @@ pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
         ExprKind::Const(value) => Some(value.clone()),
         ExprKind::Param(index) => inputs.params.get(usize::from(*index)).cloned(),
         ExprKind::Variable(index) => inputs.variables.get(*index as usize).cloned(),
-        ExprKind::Relabel(inner) => evaluate(inner, inputs),
+        ExprKind::Relabel(inner) | ExprKind::Domain { expr: inner, .. } => evaluate(inner, inputs),
         ExprKind::Call { function, args } => {
             if function.function.volatility == Volatility::Volatile {
                 return None;
@@ -209,7 +211,7 @@ fn substitute(expr: &BoundExpr, args: &[Option<BoundExpr>]) -> Option<BoundExpr>
         ExprKind::Const(_) => return Some(expr.clone()),
         ExprKind::Param(index) => return args.get(usize::from(*index))?.clone(),
         ExprKind::Call { function, args: inner } => ExprKind::Call { function: *function, args: all(inner)? },
-        ExprKind::Relabel(inner) => ExprKind::Relabel(one(inner)?),
+        ExprKind::Relabel(inner) | ExprKind::Domain { expr: inner, .. } => ExprKind::Relabel(one(inner)?),
         ExprKind::ConvertIo(inner) => ExprKind::ConvertIo(one(inner)?),
         ExprKind::Coalesce(inner) => ExprKind::Coalesce(all(inner)?),
         ExprKind::Array { element, items } => ExprKind::Array { element: *element, items: all(items)? },

@@ -66,7 +66,7 @@ impl Compiler<'_> {
             };
             let target = self.out_target(&given.value.text, text, arg.name.as_deref(), position)?;
             let (register, ty) = self.scalar_target(&target)?;
-            if ty.oid != arg.ty.oid {
+            if ty.oid != arg.ty.oid && ty.oid != arg.declared().oid {
                 return Err(SqlError::unsupported(format_args!(
                     "an OUT argument of another type than its variable \"{}\"",
                     target.text

@@ -38,7 +38,7 @@ use archipel_planner::route::Access;
 use archipel_sql::catalog::{ArgMode, Catalog, Language, RoutineRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession};
-use archipel_sql::type_table::format_type;
+use archipel_sql::system::type_as_written;
 use archipel_sql::types::Type;
 
 use crate::plpgsql::ast::*;
@@ -140,7 +140,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let arguments = compiler.argument_places();
     Ok(Program {
         routine: routine.clone(),
-        signature: signature_text(&compiler.environment.declared(routine)),
+        signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
         registers: compiler.registers,
         plain_arguments: is_plain(&arguments),
         arguments,
@@ -166,7 +166,7 @@ fn is_plain(arguments: &[Place]) -> bool {
 }
 
 /// `f(integer,text)`, as format_procedure prints it.
-pub fn signature_text(routine: &archipel_sql::catalog::Routine) -> String {
+pub fn signature_text(routine: &archipel_sql::catalog::Routine, environment: &Environment) -> String {
     if routine.name.is_empty() {
         return "inline_code_block".to_string();
     }
@@ -174,7 +174,7 @@ pub fn signature_text(routine: &archipel_sql::catalog::Routine) -> String {
         .args
         .iter()
         .filter(|arg| is_input(arg.mode))
-        .map(|arg| format_type(Type::of(arg.ty.oid)))
+        .map(|arg| type_as_written(&environment.catalog, Type::of(arg.declared().oid)))
         .collect();
     format!("{}({})", routine.name, args.join(","))
 }

@@ -120,7 +120,11 @@ impl Compiler<'_> {
                 let bound = self.bind(value, None)?;
                 Ok(RowValue::Values(vec![self.plan_expression(&bound)?]))
             }
-            Columns::Scalar { ty, .. } => Ok(RowValue::Values(vec![self.expression(value, Some(ty))?])),
+            Columns::Scalar { ty, .. } => {
+                let ty =
+                    if self.routine.result_domain.is_some() { self.routine.declared_result() } else { ty };
+                Ok(RowValue::Values(vec![self.expression(value, Some(ty))?]))
+            }
             Columns::Row(columns) => {
                 let bound = self.bind(value, None)?;
                 self.composite(bound, Some(&columns))

@@ -62,7 +62,7 @@ impl VariableScope for Scope<'_, '_> {
         }
         let (id, used) = self.find(parts)?;
         let storage = &self.compiler.storage[id as usize];
-        if let Storage::Scalar { register, ty } = storage {
+        if let Storage::Scalar { register, ty, .. } = storage {
             return (used == parts.len())
                 .then_some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty });
         }
@@ -111,7 +111,7 @@ impl VariableScope for Scope<'_, '_> {
     fn parameter(&self, number: u16) -> Option<BoundExpr> {
         let id = *self.compiler.body.parameters.get(usize::from(number))?;
         match &self.compiler.storage[id as usize] {
-            Storage::Scalar { register, ty } => {
+            Storage::Scalar { register, ty, .. } => {
                 Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
             }
             _ => self.resolve(&[&format!("${}", number + 1)]),

@@ -68,7 +68,7 @@ pub fn compile(
     let site = Compiler::site(1, "statement");
     Ok(Program {
         routine: routine.clone(),
-        signature: signature_text(&environment.declared(routine)),
+        signature: signature_text(&environment.declared(routine), environment),
         registers: compiler.registers,
         plain_arguments: super::is_plain(&arguments),
         arguments,
@@ -129,7 +129,7 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
             Some(name) if super::is_input(arg.mode) => name.clone(),
             _ => format!("${}", index + 1),
         };
-        parameters.push(add(name, Type::of(arg.ty.oid), &mut head, &mut names));
+        parameters.push(add(name, Type::of(arg.declared().oid), &mut head, &mut names));
     }
     // A name no SQL can spell.
     let found = add("\0found".to_string(), Type::BOOL, &mut head, &mut names);
@@ -164,6 +164,7 @@ fn fit_result(
     }
     let wanted: Vec<Type> = match &compiler.columns {
         Columns::Record => return Ok(()),
+        Columns::Scalar { .. } if routine.result_domain.is_some() => vec![routine.declared_result()],
         columns => columns.named().iter().map(|(_, ty)| *ty).collect(),
     };
     if columns.len() != wanted.len() {

@@ -140,8 +140,8 @@ impl Compiler<'_> {
     fn assign(&mut self, target: &Target, value: &Fragment) -> Result<OperationKind> {
         let storage = self.storage[target.variable as usize].clone();
         match (&storage, &target.path[..]) {
-            (Storage::Scalar { register, ty }, []) => {
-                let bound = self.bind(value, Some(*ty))?;
+            (Storage::Scalar { register, declared, .. }, []) => {
+                let bound = self.bind(value, Some(*declared))?;
                 let symbol = self.trace.symbol(&bound);
                 let value = self.plan_expression(&bound)?;
                 self.trace.set(*register, symbol);
@@ -150,7 +150,7 @@ impl Compiler<'_> {
                     Some(name) => OperationKind::AssignChecked { register: *register, value, name },
                 })
             }
-            (Storage::Scalar { register, ty }, path) => self.assign_element(*register, *ty, path, value),
+            (Storage::Scalar { register, ty, .. }, path) => self.assign_element(*register, *ty, path, value),
             (record, [Step::Field(name), path @ ..]) => {
                 let field = record.fields().and_then(|fields| fields.iter().find(|f| f.name == *name));
                 let Some(field) = field.cloned() else {
@@ -506,10 +506,10 @@ impl Compiler<'_> {
         Ok(OperationKind::GetDiagnostics { items: plans, stacked })
     }
 
-    /// A target that is a scalar variable or a field.
+    /// A target that is a scalar variable or a field: its register, and what it was declared to be.
     pub(super) fn scalar_target(&self, target: &Target) -> Result<(u32, Type)> {
         match (&self.storage[target.variable as usize], &target.path[..]) {
-            (Storage::Scalar { register, ty }, []) => Ok((*register, *ty)),
+            (Storage::Scalar { register, declared, .. }, []) => Ok((*register, *declared)),
             (record, [Step::Field(name)]) => record
                 .fields()
                 .and_then(|fields| fields.iter().find(|f| f.name == *name))

@@ -23,17 +23,13 @@ pub(crate) enum Storage {
     Scalar {
         register: u32,
         ty: Type,
+        /// What is assigned to it becomes this: `ty`, or a domain over it.
+        declared: Type,
     },
     /// `table%ROWTYPE`, or a variable of a named composite type.
-    Row {
-        fields: Vec<Field>,
-        ty: Type,
-    },
+    Row { fields: Vec<Field>, ty: Type },
     /// `record`: takes the structure of what is assigned, each with registers of its own.
-    Record {
-        shapes: Vec<Vec<Field>>,
-        state: RecordState,
-    },
+    Record { shapes: Vec<Vec<Field>>, state: RecordState },
 }
 
 /// What structure a `record` variable has at the place being compiled.
@@ -80,7 +76,10 @@ impl Compiler<'_> {
         let inputs = self.routine.args.iter().filter(|a| super::is_input(a.mode)).count();
         for (position, id) in order.into_iter().enumerate() {
             self.storage[id] = match &types[id] {
-                VariableType::Scalar(ty) => Storage::Scalar { register: self.scratch(), ty: *ty },
+                VariableType::Scalar(declared) => {
+                    let (ty, _) = self.environment.catalog.plain_type(*declared);
+                    Storage::Scalar { register: self.scratch(), ty, declared: *declared }
+                }
                 VariableType::Row(ty, columns) => Storage::Row { fields: self.fields(columns), ty: *ty },
                 VariableType::Record => {
                     Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned }
@@ -95,7 +94,7 @@ impl Compiler<'_> {
 
     /// An argument's value is the argument.
     fn trace_argument(&mut self, position: usize, id: usize) {
-        if let Storage::Scalar { register, ty } = self.storage[id] {
+        if let Storage::Scalar { register, ty, .. } = self.storage[id] {
             self.trace.set_argument(register, position as u16, ty);
         }
     }
@@ -191,6 +190,7 @@ impl Compiler<'_> {
 /// A resolved type of a variable.
 #[derive(Clone, Debug)]
 enum VariableType {
+    /// As it was declared.
     Scalar(Type),
     Row(Type, Vec<(String, Type)>),
     Record,
@@ -233,9 +233,16 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
         }
         return Ok(VariableType::Scalar(ty));
     }
-    let table =
-        environment.catalog.table(name.name.schema.as_deref(), &name.name.name, &environment.search_path);
-    match table {
+    let catalog = &environment.catalog;
+    let (schema, path) = (name.name.schema.as_deref(), &environment.search_path);
+    if let Some(ty) = catalog.user_type(schema, &name.name.name, path) {
+        return Ok(VariableType::Scalar(Type::of(if name.dimensions > 0 {
+            ty.array_type()
+        } else {
+            ty.oid
+        })));
+    }
+    match catalog.table(schema, &name.name.name, path) {
         Some(table) if name.dimensions == 0 => Ok(row_of(&table)),
         _ => Err(archipel_sql::ast::undefined_type(&name.to_string(), None)),
     }
@@ -259,7 +266,7 @@ fn column_type(parts: &[String], environment: &Environment) -> Result<VariableTy
     };
     let table = find_table(table, environment)?;
     match table.columns.iter().find(|c| c.name == *column) {
-        Some(column) => Ok(of_type(column.ty, environment)),
+        Some(column) => Ok(of_type(column.declared(), environment)),
         None => Err(SqlError::new(
             SqlState::UNDEFINED_COLUMN,
             format!("column \"{column}\" of relation \"{}\" does not exist", table.name),

@@ -115,6 +115,34 @@ pub enum TypeAction {
     OwnerTo(String),
 }
 
+/// CREATE DOMAIN.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateDomain {
+    pub name: QualifiedName,
+    pub ty: TypeName,
+    /// NULL, NOT NULL, DEFAULT and CHECK, as of a column.
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterDomain {
+    pub name: QualifiedName,
+    pub action: DomainAction,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum DomainAction {
+    SetDefault(Option<Expression>),
+    SetNotNull(bool),
+    AddCheck { name: Option<String>, condition: Expression, not_valid: bool },
+    DropConstraint { name: String, if_exists: bool },
+    RenameConstraint { from: String, to: String },
+    ValidateConstraint(String),
+    RenameTo(String),
+    SetSchema(String),
+    OwnerTo(String),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDefinition {
     pub name: String,
@@ -520,6 +548,7 @@ pub enum ObjectWord {
     Sequence,
     View,
     Type,
+    Domain,
     Schema,
 }
 
@@ -532,6 +561,7 @@ impl ObjectWord {
             ObjectWord::Sequence => "sequence",
             ObjectWord::View => "view",
             ObjectWord::Type => "type",
+            ObjectWord::Domain => "domain",
             ObjectWord::Schema => "schema",
         }
     }

@@ -54,6 +54,8 @@ pub enum Statement {
     DropTrigger(DropTrigger),
     CreateType(CreateType),
     AlterType(AlterType),
+    CreateDomain(Box<CreateDomain>),
+    AlterDomain(Box<AlterDomain>),
     AlterTable(Box<AlterTable>),
     CreateIndex(Box<CreateIndex>),
     CreateSequence(CreateSequence),
@@ -141,6 +143,8 @@ impl Statement {
             Statement::DropTrigger(_) => "DROP TRIGGER",
             Statement::CreateType(_) => "CREATE TYPE",
             Statement::AlterType(_) => "ALTER TYPE",
+            Statement::CreateDomain(_) => "CREATE DOMAIN",
+            Statement::AlterDomain(_) => "ALTER DOMAIN",
             Statement::AlterTable(alter) => match alter.object {
                 AlteredObject::Table => "ALTER TABLE",
                 AlteredObject::Index => "ALTER INDEX",
@@ -161,6 +165,7 @@ impl Statement {
                 ObjectWord::Sequence => "DROP SEQUENCE",
                 ObjectWord::View => "DROP VIEW",
                 ObjectWord::Type => "DROP TYPE",
+                ObjectWord::Domain => "DROP DOMAIN",
                 ObjectWord::Schema => "DROP SCHEMA",
             },
             Statement::DropRoutine(drop) => match drop.kind {

@@ -7,7 +7,7 @@
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
-//! - [`user_type`] enums
+//! - [`user_type`] enums and domains
 //!
 //! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
 //! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
@@ -141,12 +141,28 @@ pub struct Column {
     /// GENERATED ALWAYS AS (…) STORED: SQL text of the expression, over the row's other columns.
     #[serde(default)]
     pub generated: Option<String>,
+    /// The domain, or the array of one, that `ty` is the plain form of.
+    #[serde(default)]
+    pub domain: Option<Oid>,
 }
 
 impl Column {
     /// A column without default that may be NULL.
     pub fn new(name: impl Into<String>, ty: Type) -> Column {
-        Column { name: name.into(), ty, not_null: false, default: None, identity: None, generated: None }
+        Column {
+            name: name.into(),
+            ty,
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+            domain: None,
+        }
+    }
+
+    /// The type as it was declared (pg_attribute.atttypid).
+    pub fn declared(&self) -> Type {
+        self.domain.map_or(self.ty, Type::of)
     }
 }
 
@@ -225,6 +241,11 @@ impl Index {
 }
 
 impl Routine {
+    /// The result as it was declared.
+    pub fn declared_result(&self) -> Type {
+        self.result_domain.map_or(self.result, Type::of)
+    }
+
     /// Types of the arguments a call passes: IN, INOUT and VARIADIC, in order. They and the name
     /// identify the routine.
     pub fn input_types(&self) -> Vec<Oid> {
@@ -346,6 +367,16 @@ pub struct RoutineArg {
     pub ty: Type,
     /// SQL text of the default expression.
     pub default: Option<String>,
+    /// As [`Column::domain`].
+    #[serde(default)]
+    pub domain: Option<Oid>,
+}
+
+impl RoutineArg {
+    /// The type as it was declared.
+    pub fn declared(&self) -> Type {
+        self.domain.map_or(self.ty, Type::of)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -371,6 +402,9 @@ pub struct Routine {
     pub args: Vec<RoutineArg>,
     /// Functions: the declared result (RECORD where OUT or TABLE columns give several).
     pub result: Type,
+    /// As [`Column::domain`], of the result.
+    #[serde(default)]
+    pub result_domain: Option<Oid>,
     pub returns_set: bool,
     pub strict: bool,
     /// 'i', 's' or 'v'.

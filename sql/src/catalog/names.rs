@@ -156,8 +156,18 @@ impl Catalog {
         self.relation(None, relation.name(), search_path).is_some_and(|found| found.oid() == relation.oid())
     }
 
-    /// A type's oid and typmod from its written name: built-in types and tables' row types.
+    /// A type's oid and typmod from its written name: built-in types, users' and tables' row types.
+    /// A domain is the type it is over.
     pub fn resolve_type(&self, ty: &crate::ast::TypeName, search_path: &[String]) -> Result<Type> {
+        self.resolve_declared(ty, search_path).map(|(ty, _)| ty)
+    }
+
+    /// As [`Catalog::resolve_type`], with the domain (or the array of one) that was named.
+    pub fn resolve_declared(
+        &self,
+        ty: &crate::ast::TypeName,
+        search_path: &[String],
+    ) -> Result<(Type, Option<Oid>)> {
         if ty.percent_type {
             // `table.column%TYPE`: the column is `name`, its table is `schema`.
             let Some(table) = &ty.name.schema else {
@@ -181,18 +191,26 @@ impl Catalog {
                 )
                 .at(ty.name.at())
             })?;
-            return Ok(table.columns[column as usize].ty);
+            let column = &table.columns[column as usize];
+            return Ok((column.ty, column.domain));
         }
         if let Some(builtin) = ty.builtin()? {
-            return Ok(builtin);
+            return Ok((builtin, None));
         }
         if let Some(known) = self.user_type(ty.name.schema.as_deref(), &ty.name.name, search_path) {
-            return Ok(Type::of(if ty.dimensions > 0 { known.array_type() } else { known.oid }));
+            let own = if ty.dimensions > 0 { known.array_type() } else { known.oid };
+            let Some(domain) = &known.domain else { return Ok((Type::of(own), None)) };
+            if ty.dimensions == 0 {
+                return Ok((domain.base, Some(own)));
+            }
+            let array = crate::type_table::array_of(domain.base.oid)
+                .ok_or_else(|| SqlError::unsupported(format_args!("an array of domain {}", known.name)))?;
+            return Ok((Type { oid: array, typmod: domain.base.typmod }, Some(own)));
         }
         let table = self.table(ty.name.schema.as_deref(), &ty.name.name, search_path);
         match (table, ty.dimensions) {
-            (Some(table), 0) => Ok(Type::of(table.row_type())),
-            (Some(table), _) => Ok(Type::of(table.row_array_type())),
+            (Some(table), 0) => Ok((Type::of(table.row_type()), None)),
+            (Some(table), _) => Ok((Type::of(table.row_array_type()), None)),
             (None, _) => Err(crate::ast::undefined_type(&ty.to_string(), ty.name.at())),
         }
     }

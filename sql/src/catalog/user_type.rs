@@ -1,4 +1,8 @@
-//! Types that CREATE TYPE makes: enums.
+//! Types that users make: enums and domains.
+//!
+//! A domain is no type of its own for values: a column, a parameter or a variable of a domain has
+//! the type the domain is over, and remembers whose conditions its values must meet
+//! ([`Column::domain`](super::Column::domain)).
 //!
 //! What kind of type a number stands for must be plain from the number alone, for values are
 //! stored and compared where no catalog is at hand. Numbers of enums, of their arrays and of their
@@ -12,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Oid;
+use crate::types::{Oid, Type};
 
-use super::Catalog;
+use super::{Catalog, Check};
 
 /// A type with a name of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +26,25 @@ pub struct UserType {
     pub oid: Oid,
     pub schema: String,
     pub name: String,
-    /// In their order.
+    /// An enum's, in their order.
     pub labels: Vec<EnumLabel>,
+    /// What makes it a domain.
+    #[serde(default)]
+    pub domain: Option<Domain>,
+}
+
+/// What a domain says of its values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Domain {
+    /// The type of its values, found through all the domains it is over.
+    pub base: Type,
+    /// The domain it is over, whose conditions come first.
+    pub parent: Option<Oid>,
+    pub not_null: bool,
+    /// SQL text.
+    pub default: Option<String>,
+    /// By name.
+    pub checks: Vec<Check>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,10 +103,39 @@ impl Catalog {
         })
     }
 
-    /// The type an enum's or its array's oid stands for.
+    /// The type an oid stands for, its own or its array's.
     pub fn user_type_of(&self, oid: Oid) -> Option<UserTypeRef> {
-        let own = if oid.is_enum_array() { Oid(oid.0 - 1) } else { oid };
-        self.user_type_by_oid(own)
+        let element = || self.user_type_by_oid(Oid(oid.0.wrapping_sub(1)));
+        self.user_type_by_oid(oid).or_else(|| element().filter(|ty| ty.array_type() == oid))
+    }
+
+    /// The domains whose conditions a value of this domain meets, the innermost first.
+    pub fn domains_of(&self, domain: Oid) -> Vec<UserTypeRef> {
+        let mut found = Vec::new();
+        let mut next = Some(domain);
+        while let Some(ty) = next.and_then(|oid| self.user_type_of(oid)) {
+            next = ty.domain.as_ref().and_then(|domain| domain.parent);
+            found.push(ty);
+        }
+        found.reverse();
+        found
+    }
+
+    /// The plain type of a declared one, and the domain (or the array of one) that it may be.
+    pub fn plain_type(&self, declared: Type) -> (Type, Option<Oid>) {
+        let Some(ty) = self.user_type_of(declared.oid) else { return (declared, None) };
+        let Some(domain) = &ty.domain else { return (declared, None) };
+        if declared.oid == ty.oid {
+            return (domain.base, Some(ty.oid));
+        }
+        let array = crate::type_table::array_of(domain.base.oid).unwrap_or(domain.base.oid);
+        (Type { oid: array, typmod: domain.base.typmod }, Some(declared.oid))
+    }
+
+    /// The default that a domain gives its columns.
+    pub fn domain_default(&self, domain: Oid) -> Option<String> {
+        let domains = self.domains_of(domain);
+        domains.iter().rev().find_map(|ty| ty.domain.as_ref()?.default.clone())
     }
 
     /// Reads a label.

@@ -21,7 +21,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["conversion"],
     &["database"],
     &["default", "privileges"],
-    &["domain"],
     &["event", "trigger"],
     &["extension"],
     &["foreign", "data", "wrapper"],
@@ -80,6 +79,7 @@ impl Cursor<'_> {
             }
             "view" => return self.create_view(or_replace, false),
             "type" if !or_replace => return self.create_type(),
+            "domain" if !or_replace => return self.create_domain(),
             _ if or_replace => {}
             "default" => return Ok(self.refuse("CREATE CONVERSION")),
             "table" => {
@@ -151,6 +151,7 @@ impl Cursor<'_> {
                 self.alter_table(AlteredObject::View)
             }
             "type" => self.alter_type(),
+            "domain" => self.alter_domain(),
             "system" => {
                 self.skip(1);
                 self.alter_system()
@@ -198,6 +199,7 @@ impl Cursor<'_> {
             "sequence" => ObjectWord::Sequence,
             "view" => ObjectWord::View,
             "type" => ObjectWord::Type,
+            "domain" => ObjectWord::Domain,
             "schema" => ObjectWord::Schema,
             "trigger" => return self.drop_trigger(),
             _ => return self.foreign_object("DROP"),
@@ -245,7 +247,7 @@ impl Cursor<'_> {
                 self.skip(1);
                 CommentObject::View(self.name()?)
             }
-            "type" => {
+            "type" | "domain" => {
                 self.skip(1);
                 CommentObject::Type(self.name()?)
             }

@@ -7,6 +7,7 @@
 //! - [`keywords`]    which words are reserved
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
+//! - [`domain`]      CREATE and ALTER DOMAIN
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
@@ -27,6 +28,7 @@ mod copy;
 mod cursor;
 mod definition;
 mod dialect;
+mod domain;
 mod index;
 mod keywords;
 mod refuse;

@@ -116,7 +116,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
+    pub(super) fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let kind = match self.word_at(0).as_str() {
             // NOT DEFERRABLE belongs to the constraint before.

@@ -3,7 +3,7 @@
 use super::SystemSource;
 use super::relations::IndexView;
 use crate::catalog::names::{quote_identifier, quote_qualified};
-use crate::catalog::{ArgMode, Catalog, Language, Routine, RoutineArg, RoutineKind, Table};
+use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
 use crate::type_table::{format_type, type_info};
 use crate::types::{Oid, Type};
 
@@ -14,7 +14,7 @@ pub fn type_text(catalog: &Catalog, ty: Type) -> String {
     }
     if let Some(known) = catalog.user_type_of(ty.oid) {
         let name = quote_identifier(&known.name);
-        return if ty.oid.is_enum_array() { format!("{name}[]") } else { name };
+        return if ty.oid == known.array_type() { format!("{name}[]") } else { name };
     }
     if let Some(table) = catalog.table_of_row_type(ty.oid) {
         return quote_identifier(&table.name);
@@ -76,6 +76,13 @@ fn include_text(table: &Table, columns: &[u16]) -> String {
     if columns.is_empty() { String::new() } else { format!(" INCLUDE ({})", column_names(table, columns)) }
 }
 
+/// Pretty-printed, the condition does without the parentheses of its own.
+fn check_definition(check: &Check, pretty: bool) -> String {
+    let valid = if check.not_valid { " NOT VALID" } else { "" };
+    let condition = &check.condition;
+    if pretty { format!("CHECK ({condition}){valid}") } else { format!("CHECK (({condition})){valid}") }
+}
+
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
 pub fn constraint_definition(
     catalog: &Catalog,
@@ -83,6 +90,10 @@ pub fn constraint_definition(
     oid: Oid,
     pretty: bool,
 ) -> Option<String> {
+    let domains = catalog.user_types().filter_map(|ty| ty.domain.as_ref());
+    if let Some(check) = domains.flat_map(|domain| &domain.checks).find(|check| check.oid == oid) {
+        return Some(check_definition(check, pretty));
+    }
     for table in catalog.tables() {
         if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
             return Some(format!(
@@ -100,13 +111,7 @@ pub fn constraint_definition(
             ));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-            // Pretty-printed, the condition does without the parentheses of its own.
-            let valid = if check.not_valid { " NOT VALID" } else { "" };
-            return Some(if pretty {
-                format!("CHECK ({}){valid}", check.condition)
-            } else {
-                format!("CHECK (({})){valid}", check.condition)
-            });
+            return Some(check_definition(check, pretty));
         }
         if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
             let target = catalog.table_by_oid(key.references)?;
@@ -157,7 +162,7 @@ fn argument(catalog: &Catalog, routine: &Routine, arg: &RoutineArg, with_default
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
     };
-    format!("{mode}{name}{}{default}", type_text(catalog, Type::of(arg.ty.oid)))
+    format!("{mode}{name}{}{default}", type_text(catalog, Type::of(arg.declared().oid)))
 }
 
 /// pg_get_function_arguments: all but the columns of RETURNS TABLE, with defaults.
@@ -199,7 +204,7 @@ pub fn function_result(catalog: &Catalog, routine: &Routine) -> Option<String> {
             .collect();
         return Some(format!("TABLE({})", columns.join(", ")));
     }
-    let result = type_text(catalog, Type::of(routine.result.oid));
+    let result = type_text(catalog, Type::of(routine.declared_result().oid));
     Some(if routine.returns_set { format!("SETOF {result}") } else { result })
 }
 

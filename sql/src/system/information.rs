@@ -50,7 +50,10 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
         "table_privileges" => table_privileges(source, sheet),
         "column_privileges" => column_privileges(source, sheet),
         "triggers" => super::triggers::information(source, sheet),
-        // Domains and grants of roles do not exist.
+        "domains" => domains(source, sheet),
+        "domain_constraints" => domain_constraints(source, sheet),
+        "column_domain_usage" => column_domain_usage(source, sheet),
+        // Grants of roles do not exist.
         _ => {}
     }
 }
@@ -182,7 +185,72 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
             }
             cells.extend(type_cells(source, column.ty));
             cells.extend(size_cells(column.ty));
+            if let Some(ty) = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid)) {
+                cells.extend([
+                    ("domain_catalog", text(source.database())),
+                    ("domain_schema", text(&ty.schema)),
+                    ("domain_name", text(&ty.name)),
+                ]);
+            }
             sheet.add(&cells);
+        }
+    }
+}
+
+fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        let mut cells = vec![
+            ("domain_catalog", text(source.database())),
+            ("domain_schema", text(&ty.schema)),
+            ("domain_name", text(&ty.name)),
+            ("dtd_identifier", text("1")),
+        ];
+        if let Some(default) = &domain.default {
+            let column = crate::catalog::Column::new("value", domain.base);
+            cells.push(("domain_default", text(super::relations::default_text(source, &column, default))));
+        }
+        cells.extend(type_cells(source, domain.base));
+        cells.extend(size_cells(domain.base));
+        sheet.add(&cells);
+    }
+}
+
+fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        let schema = source.catalog().schema(&ty.schema).map_or(0, |schema| schema.oid.0);
+        let not_null = domain.not_null.then(|| format!("{schema}_{}_not_null", ty.oid));
+        for name in domain.checks.iter().map(|check| check.name.clone()).chain(not_null) {
+            sheet.add(&[
+                ("constraint_catalog", text(source.database())),
+                ("constraint_schema", text(&ty.schema)),
+                ("constraint_name", text(name)),
+                ("domain_catalog", text(source.database())),
+                ("domain_schema", text(&ty.schema)),
+                ("domain_name", text(&ty.name)),
+                ("is_deferrable", text("NO")),
+                ("initially_deferred", text("NO")),
+            ]);
+        }
+    }
+}
+
+fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for table in source.catalog().tables() {
+        for column in &table.columns {
+            let Some(ty) = column.domain.and_then(|oid| source.catalog().user_type_by_oid(oid)) else {
+                continue;
+            };
+            sheet.add(&[
+                ("domain_catalog", text(source.database())),
+                ("domain_schema", text(&ty.schema)),
+                ("domain_name", text(&ty.name)),
+                ("table_catalog", text(source.database())),
+                ("table_schema", text(&table.schema)),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&column.name)),
+            ]);
         }
     }
 }

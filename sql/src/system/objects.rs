@@ -3,10 +3,12 @@
 use super::SystemSource;
 use super::relations::{DEFAULT_COLLATION, schema_oid};
 use super::shape::{Sheet, array, letter, text, vector};
-use crate::catalog::{ArgMode, DATABASE, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER, TableKind};
+use crate::catalog::{
+    ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER, TableKind,
+};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod, Volatility};
-use crate::type_table::all_types;
+use crate::type_table::{all_types, type_info};
 use crate::types::Oid;
 
 /// Languages: internal, c, sql, and plpgsql under a number of our own.
@@ -99,7 +101,7 @@ fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+    for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none()) {
         let namespace = schema_oid(source, &ty.schema);
         let mut add = |oid: Oid, name: String, kind: &str, category: &str, more: (&'static str, Oid)| {
             sheet.add(&[
@@ -124,8 +126,56 @@ fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        let info = type_info(domain.base.oid);
+        let base = domain.parent.unwrap_or(domain.base.oid);
+        let common = |oid: Oid, name: String| {
+            vec![
+                ("oid", Datum::Oid(oid)),
+                ("typname", text(name)),
+                ("typnamespace", schema_oid(source, &ty.schema)),
+                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typisdefined", Datum::Bool(true)),
+                ("typdelim", text(",")),
+                ("typalign", letter(info.map_or(b'i', |i| i.align))),
+            ]
+        };
+        let mut own = common(ty.oid, ty.name.clone());
+        own.extend([
+            ("typlen", Datum::Int2(info.map_or(-1, |i| i.length))),
+            ("typbyval", Datum::Bool(info.is_some_and(|i| i.by_value))),
+            ("typtype", text("d")),
+            ("typcategory", letter(info.map_or(b'E', |i| i.category))),
+            ("typstorage", letter(info.map_or(b'p', |i| i.storage))),
+            ("typcollation", Datum::Oid(info.map_or(Oid(0), |i| i.collation))),
+            ("typbasetype", Datum::Oid(base)),
+            ("typtypmod", Datum::Int4(if domain.parent.is_some() { -1 } else { domain.base.typmod })),
+            ("typnotnull", Datum::Bool(domain.not_null)),
+            ("typarray", Datum::Oid(ty.array_type())),
+        ]);
+        if let Some(default) = &domain.default {
+            let column = Column::new("value", domain.base);
+            own.push(("typdefault", text(super::relations::default_text(source, &column, default))));
+        }
+        sheet.add(&own);
+        let mut array = common(ty.array_type(), format!("_{}", ty.name));
+        array.extend([
+            ("typlen", Datum::Int2(-1)),
+            ("typtype", text("b")),
+            ("typcategory", text("A")),
+            ("typstorage", text("x")),
+            ("typtypmod", Datum::Int4(-1)),
+            ("typelem", Datum::Oid(ty.oid)),
+        ]);
+        sheet.add(&array);
+    }
+}
+
 fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
     enum_types(source, sheet);
+    domain_types(source, sheet);
     for info in all_types() {
         sheet.add(&[
             ("oid", Datum::Oid(info.oid)),
@@ -308,9 +358,9 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
             "pronargdefaults",
             Datum::Int2(routine.args.iter().filter(|arg| arg.default.is_some()).count() as i16),
         ),
-        ("prorettype", Datum::Oid(routine.result.oid)),
+        ("prorettype", Datum::Oid(routine.declared_result().oid)),
         ("proargtypes", vector(Oid::OID, inputs)),
-        ("proallargtypes", per_argument(Oid::OID, &|arg| Datum::Oid(arg.ty.oid))),
+        ("proallargtypes", per_argument(Oid::OID, &|arg| Datum::Oid(arg.declared().oid))),
         ("proargmodes", per_argument(Oid::CHAR, &|arg| text(mode(arg.mode)))),
         ("proargnames", names),
         ("prosrc", text(&routine.source)),

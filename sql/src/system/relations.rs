@@ -196,6 +196,9 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = attribute(table.oid, &column.name, column.ty, i + 1);
+            if let Some(domain) = column.domain {
+                cells.extend([("atttypid", Datum::Oid(domain)), ("atttypmod", Datum::Int4(-1))]);
+            }
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
             let has_default = column.default.is_some() && column.identity.is_none();
             cells.push(("atthasdef", Datum::Bool(has_default || column.generated.is_some())));
@@ -336,6 +339,7 @@ fn numbers(columns: &[u16]) -> Datum {
 }
 
 fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    domain_constraints(source, sheet);
     for table in source.catalog().tables() {
         let common = |oid: Oid, name: &str, kind: &str| {
             vec![
@@ -394,6 +398,26 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("confkey", numbers(&key.referenced_columns)),
             ]);
             sheet.add(&cells);
+        }
+    }
+}
+
+fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for ty in source.catalog().user_types() {
+        for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
+            sheet.add(&[
+                ("oid", Datum::Oid(check.oid)),
+                ("conname", text(&check.name)),
+                ("connamespace", schema_oid(source, &ty.schema)),
+                ("contype", text("c")),
+                ("convalidated", Datum::Bool(!check.not_valid)),
+                ("contypid", Datum::Oid(ty.oid)),
+                ("conislocal", Datum::Bool(true)),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+                ("conbin", text(&check.condition)),
+            ]);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Signature {
         Signature {
             name: routine.name.clone(),
             // Arguments and results carry no type modifiers.
-            args: routine.args.iter().map(|a| (a.name.clone(), a.mode, Type::of(a.ty.oid))).collect(),
+            args: routine.args.iter().map(|a| (a.name.clone(), a.mode, Type::of(a.declared().oid))).collect(),
             procedure: routine.kind == RoutineKind::Procedure,
             result: Type::of(routine.result.oid),
             returns_set: routine.returns_set,

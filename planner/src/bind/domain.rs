@@ -1,0 +1,82 @@
+//! Domains: their conditions around the values that become theirs.
+
+use std::sync::Arc;
+
+use archipel_sql::catalog::{Column, UserTypeRef};
+use archipel_sql::error::Result;
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::{Oid, Type};
+
+use super::scope::{Relation, ScopeColumn};
+use super::{Binder, Clause};
+use crate::bound::{BoundExpr, DomainConditions, ExprKind};
+
+impl Binder<'_, '_> {
+    /// A value of the plain type of a domain (or of an array of one) as a value of that: with the
+    /// conditions to be met.
+    pub(crate) fn coerce_domain(&mut self, value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
+        let Some(oid) = domain else { return Ok(value) };
+        let domains = self.env.catalog.domains_of(oid);
+        let of_array = domains.last().is_some_and(|own| own.array_type() == oid);
+        if !of_array {
+            return self.guarded(value, &domains);
+        }
+        let Some(element) = element_of(value.ty.oid) else { return Ok(value) };
+        let item = BoundExpr::column(0, Type { oid: element, typmod: value.ty.typmod });
+        let element = self.guarded(item, &domains)?;
+        if matches!(element.kind, ExprKind::Column { .. }) {
+            return Ok(value);
+        }
+        let ty = value.ty;
+        let kind = ExprKind::ArrayConvert { array: Box::new(value), element: Box::new(element) };
+        Ok(BoundExpr::new(kind, ty))
+    }
+
+    /// The plain type of a declared one, and the domain that it may be.
+    pub(crate) fn plain_type(&self, declared: Type) -> (Type, Option<Oid>) {
+        self.env.catalog.plain_type(declared)
+    }
+
+    /// The value under the conditions of these domains, each over the one before it.
+    fn guarded(&mut self, value: BoundExpr, domains: &[UserTypeRef]) -> Result<BoundExpr> {
+        let Some(named) = domains.last() else { return Ok(value) };
+        let (mut not_null, mut checks) = (false, Vec::new());
+        for domain in domains.iter().filter_map(|ty| ty.domain.as_ref()) {
+            not_null |= domain.not_null;
+            for check in &domain.checks {
+                checks.push((check.name.clone(), self.domain_condition(&check.condition, domain.base)?));
+            }
+        }
+        if !not_null && checks.is_empty() {
+            return Ok(value);
+        }
+        let (schema, domain) = (named.schema.clone(), named.name.clone());
+        let conditions = Arc::new(DomainConditions { schema, domain, not_null, checks });
+        let ty = value.ty;
+        Ok(BoundExpr::new(ExprKind::Domain { expr: Box::new(value), conditions }, ty))
+    }
+
+    /// A domain's CHECK over VALUE.
+    pub(crate) fn domain_condition(&mut self, condition: &str, base: Type) -> Result<BoundExpr> {
+        let value = ScopeColumn {
+            name: "value".to_owned(),
+            expr: BoundExpr::column(0, base),
+            source: None,
+            hidden: false,
+        };
+        let bound =
+            self.catalog_expression(condition, vec![Relation::new(None, vec![value])], Clause::DomainCheck)?;
+        self.boolean(bound, "CHECK")
+    }
+
+    /// A value for a column, converted as by assignment.
+    pub(crate) fn assign_column(&mut self, value: BoundExpr, column: &Column) -> Result<BoundExpr> {
+        let value = self.assign(value, column.ty, &column.name)?;
+        self.coerce_domain(value, column.domain)
+    }
+}
+
+/// Binds a domain's condition as its values will meet it, for DDL to report what is wrong with it.
+pub fn check_domain_condition(condition: &str, base: Type, env: &mut super::BindEnv<'_>) -> Result<()> {
+    Binder::new(env).domain_condition(condition, base).map(drop)
+}
