@@ -1,4 +1,4 @@
-//! TPC-C and TATP end to end: load, run, check; and the same files on PostgreSQL 15.
+//! The workloads end to end: load, run, check; and the same files on PostgreSQL 15.
 
 use archipel_tests::postgres::Postgres;
 use archipel_tests::server::{Server, workload};
@@ -32,8 +32,31 @@ fn tatp_runs_and_stays_consistent() {
 }
 
 #[test]
+fn smallbank_loses_no_money() {
+    end_to_end(&Server::start(&[]).url(), "smallbank", &["--pipeline", "4"]);
+}
+
+#[test]
+fn voter_counts_what_may_count() {
+    end_to_end(&Server::start(&[]).url(), "voter", &["--pipeline", "4"]);
+}
+
+#[test]
+fn ycsb_runs_and_keeps_its_records() {
+    end_to_end(&Server::start(&[]).url(), "ycsb", &[]);
+}
+
+#[test]
+fn no_seat_is_given_twice() {
+    end_to_end(&Server::start(&[]).url(), "reservation", &["--pipeline", "4"]);
+}
+
+#[test]
 fn the_same_files_and_driver_serve_postgresql() {
     let postgres = Postgres::start();
     end_to_end(&postgres.url(), "tpcc", &[]);
     end_to_end(&postgres.url(), "tatp", &["--pipeline", "8"]);
+    for name in ["smallbank", "voter", "ycsb", "reservation"] {
+        end_to_end(&postgres.url(), name, &[]);
+    }
 }

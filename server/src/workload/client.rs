@@ -41,6 +41,11 @@ impl Parameters {
         self.end(1);
     }
 
+    pub fn int8(&mut self, value: i64) {
+        self.values.extend_from_slice(&value.to_be_bytes());
+        self.end(1);
+    }
+
     pub fn int2(&mut self, value: i16) {
         self.values.extend_from_slice(&value.to_be_bytes());
         self.end(1);

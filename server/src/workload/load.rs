@@ -31,7 +31,10 @@ pub fn load(args: &LoadArgs) -> Result<()> {
         let workload = args.target.name.workload(args.target.scale);
         let client = connect(&args.target.url).await?;
         if args.replace {
-            let drop = format!("DROP TABLE IF EXISTS {}", workload.tables().join(", "));
+            let mut drop = format!("DROP TABLE IF EXISTS {}", workload.tables().join(", "));
+            if !workload.views().is_empty() {
+                drop = format!("DROP VIEW IF EXISTS {}; {drop}", workload.views().join(", "));
+            }
             client.batch_execute(&drop).await.map_err(WorkloadError::sql("dropping the old tables"))?;
         }
         let execute = |what: &'static str, sql: &'static str| {

@@ -1,5 +1,5 @@
-//! `archipel workload`: loads, drives and checks TPC-C and TATP over plain PostgreSQL protocol,
-//! so that the same program measures Archipel and PostgreSQL.
+//! `archipel workload`: loads, drives and checks workloads of transactions over plain PostgreSQL
+//! protocol, so that the same program measures Archipel and PostgreSQL.
 //!
 //! - [`client`]  a lean pipelined client: on a shared machine the driver's own cost is part of
 //!   the measurement, so it encodes and skips bytes instead of building rows
@@ -7,16 +7,55 @@
 //! - [`run`]     the drivers' loop, closed or open, and live figures; [`alarm`] keeps its time
 //! - [`canned`]  a server of canned answers: the ceiling of what the wire allows
 //! - [`report`]  latency histograms, the final table and its JSON
-//! - [`tpcc`], [`tatp`]  the two workloads
+//! - [`tpcc`], [`tatp`], [`smallbank`], [`voter`], [`ycsb`], [`reservation`]  the workloads; their
+//!   schemas and procedures are those of `tests/workloads`
+
+/// Appends formatted text to a COPY stream.
+macro_rules! put {
+    ($out:expr, $($argument:tt)*) => {
+        std::io::Write::write_fmt($out, format_args!($($argument)*)).expect("writing to memory cannot fail")
+    };
+}
+
+/// A workload's schema, distribution and procedures, from its folder.
+macro_rules! scripts {
+    ($folder:literal) => {
+        fn schema(&self) -> &'static str {
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/", $folder, "/schema.sql"))
+        }
+
+        fn distribution(&self) -> &'static str {
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../tests/workloads/",
+                $folder,
+                "/distribution.sql"
+            ))
+        }
+
+        fn procedures(&self) -> &'static str {
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../tests/workloads/",
+                $folder,
+                "/procedures.sql"
+            ))
+        }
+    };
+}
 
 mod alarm;
 mod canned;
 mod client;
 mod load;
 mod report;
+mod reservation;
 mod run;
+mod smallbank;
 mod tatp;
 mod tpcc;
+mod voter;
+mod ycsb;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +120,10 @@ enum Action {
 enum Name {
     Tpcc,
     Tatp,
+    Smallbank,
+    Voter,
+    Ycsb,
+    Reservation,
 }
 
 impl Name {
@@ -88,6 +131,10 @@ impl Name {
         match self {
             Name::Tpcc => Arc::new(tpcc::Tpcc::new(scale)),
             Name::Tatp => Arc::new(tatp::Tatp::new(scale)),
+            Name::Smallbank => Arc::new(smallbank::SmallBank::new(scale)),
+            Name::Voter => Arc::new(voter::Voter::new(scale)),
+            Name::Ycsb => Arc::new(ycsb::Ycsb::new(scale)),
+            Name::Reservation => Arc::new(reservation::Reservation::new(scale)),
         }
     }
 }
@@ -100,7 +147,9 @@ struct Target {
     /// A PostgreSQL connection URL.
     #[arg(long, default_value = "postgresql://archipel@127.0.0.1:5432/archipel")]
     url: String,
-    /// Warehouses (TPC-C), or hundreds of thousands of subscribers (TATP).
+    /// Warehouses (TPC-C), hundreds of thousands of subscribers (TATP) or of customers (SmallBank),
+    /// millions of lines (Voter), tens of thousands of records (YCSB), thousands of flights
+    /// (reservation).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     scale: u32,
 }
@@ -207,6 +256,10 @@ struct Condition {
 /// What the generic loader, driver and checker need to know of a workload.
 trait Workload: Send + Sync {
     fn tables(&self) -> &'static [&'static str];
+    /// Views over the tables.
+    fn views(&self) -> &'static [&'static str] {
+        &[]
+    }
     fn schema(&self) -> &'static str;
     fn distribution(&self) -> &'static str;
     fn procedures(&self) -> &'static str;

@@ -105,20 +105,10 @@ static CONDITIONS: [Condition; 5] = [
 ];
 
 impl Workload for Tatp {
+    scripts!("tatp");
+
     fn tables(&self) -> &'static [&'static str] {
         &["subscriber", "access_info", "special_facility", "call_forwarding"]
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tatp/schema.sql")
-    }
-
-    fn distribution(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tatp/distribution.sql")
-    }
-
-    fn procedures(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tatp/procedures.sql")
     }
 
     fn copy_jobs(&self) -> Vec<Vec<CopyJob>> {

@@ -1,17 +1,9 @@
 //! TATP's initial population (section 2.2), as COPY streams over ranges of subscribers.
 
-use std::io::Write;
-
 use super::super::CopyJob;
 
 /// Subscribers per COPY stream.
 const SLICE: i32 = 25_000;
-
-macro_rules! put {
-    ($out:expr, $($argument:tt)*) => {
-        write!($out, $($argument)*).expect("writing to memory cannot fail")
-    };
-}
 
 /// Parents before children, so that foreign keys hold at every moment.
 pub fn jobs(subscribers: i32) -> Vec<Vec<CopyJob>> {

@@ -45,6 +45,8 @@ static CALLS: [Call; 5] = [
 ];
 
 impl Workload for Tpcc {
+    scripts!("tpcc");
+
     fn tables(&self) -> &'static [&'static str] {
         &[
             "warehouse",
@@ -57,18 +59,6 @@ impl Workload for Tpcc {
             "item",
             "stock",
         ]
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tpcc/schema.sql")
-    }
-
-    fn distribution(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tpcc/distribution.sql")
-    }
-
-    fn procedures(&self) -> &'static str {
-        include_str!("../../../../tests/workloads/tpcc/procedures.sql")
     }
 
     fn copy_jobs(&self) -> Vec<Vec<CopyJob>> {

@@ -1,8 +1,6 @@
 //! The initial population (clause 4.3.3.1), as COPY streams: one warehouse's tables are
 //! independent of another's.
 
-use std::io::Write;
-
 use super::super::CopyJob;
 use super::random::Random;
 use super::{CUSTOMERS, DISTRICTS, ITEMS};
@@ -16,13 +14,6 @@ const SINCE: &str = "2026-01-01 00:00:00+00";
 /// lines, written by different streams, agree.
 fn seed(table: u64, warehouse: i32) -> u64 {
     0x7470_6363 ^ (table << 32) ^ (warehouse as u64) << 8
-}
-
-/// Writes to a Vec cannot fail.
-macro_rules! put {
-    ($out:expr, $($argument:tt)*) => {
-        write!($out, $($argument)*).expect("writing to memory cannot fail")
-    };
 }
 
 pub fn jobs(warehouses: i32) -> Vec<Vec<CopyJob>> {

@@ -1,0 +1,2 @@
+-- Archipel only: by key, as the primary key alone would have it.
+SELECT create_distributed_table('usertable', 'ycsb_key');
