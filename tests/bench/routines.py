@@ -1,0 +1,144 @@
+"""Routines on PostgreSQL 15 and Archipel in turns: loops, the CPU of new_order, compilation."""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+from side_by_side import Archipel, PostgreSql, Transport, archipel_binary, settle
+
+ROOT = pathlib.Path(__file__).parent
+LOOPS = ["arithmetic", "strings", "arrays"]
+ROUNDS_OF_A_LOOP = 1_000_000
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+CALL = "CALL new_order(1, 1, 1, '{1,2}', '{1,1}', '{1,1}')"
+
+
+def psql(server, *words, text=None):
+    command = ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", server.url, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=text).stdout
+
+
+def timed_ms(server, statements):
+    """Milliseconds of each statement, all in one session."""
+    text = "\\timing on\n" + "".join(f"{statement};\n" for statement in statements)
+    lines = psql(server, text=text).splitlines()
+    return [float(line.split()[1]) for line in lines if line.startswith("Time: ")]
+
+
+def loops(servers, rounds):
+    """Milliseconds of a call, its answers alike on both servers."""
+    result = {}
+    for name in LOOPS:
+        call = f"SELECT {name}({ROUNDS_OF_A_LOOP})"
+        answers = {psql(server, "-c", call) for server in servers}
+        if len(answers) != 1:
+            raise SystemExit(f"{name} answers differently: {answers}")
+        times = {server.name: [] for server in servers}
+        for number in range(rounds):
+            # The order alternates, so that a drifting machine favours nobody.
+            for server in servers if number % 2 == 0 else reversed(servers):
+                times[server.name] += timed_ms(server, [call])
+        medians = {server: statistics.median(values) for server, values in times.items()}
+        result[name] = {"ms": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": times}
+    return result
+
+
+def cpu_s(server):
+    """CPU seconds of a server's processes up to now, those that have ended included."""
+    if server.name == "archipel":
+        processes = [server.process.pid]
+    else:
+        postmaster = int((server.data / "postmaster.pid").read_text(encoding="ascii").split()[0])
+        children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text(encoding="ascii")
+        processes = [postmaster, *map(int, children.split())]
+    ticks = 0
+    for process in processes:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        # utime, stime, and those of children that were waited for.
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS_A_SECOND
+
+
+def new_order(servers, rounds, duration, directory):
+    """CPU microseconds of the server a committed new_order."""
+    for server in servers:
+        load = [archipel_binary(), "workload", "load", "tpcc", "--url", server.url]
+        subprocess.run(load, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        settle(server)
+    runs = {server.name: [] for server in servers}
+    figures = directory / "figures.json"
+    for number in range(rounds):
+        for server in servers if number % 2 == 0 else reversed(servers):
+            drive = [
+                archipel_binary(), "workload", "run", "tpcc", "--url", server.url, "--connections", "1", "--only", "new_order",
+                "--duration", str(duration), "--set", "synchronous_commit=off", "--quiet", "--json", str(figures),
+            ]
+            before = cpu_s(server)
+            subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
+            used = cpu_s(server) - before
+            call = json.loads(figures.read_text(encoding="utf-8"))["transactions"]["new_order"]
+            runs[server.name].append(used * 1e6 / (call["count"] + call.get("rejected", 0)))
+    medians = {server: statistics.median(values) for server, values in runs.items()}
+    return {"cpu_us": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": runs}
+
+
+def compilation(server, rounds):
+    """Milliseconds to compile new_order, binding its CALL and the answer taken off."""
+    source = (ROOT.parent / "workloads" / "tpcc" / "procedures.sql").read_text(encoding="utf-8")
+    start = source.index("CREATE OR REPLACE PROCEDURE new_order")
+    end = source.index("$$;", source.index("$$", start) + 2) + 3
+    create = source[start:end].rstrip(";")
+    times = []
+    for _ in range(max(rounds, 10)):
+        _, first, second = timed_ms(server, [create, f"EXPLAIN {CALL}", f"EXPLAIN {CALL}"])
+        times.append(first - second)
+    return {"ms": statistics.median(times), "runs": times}
+
+
+def report(result):
+    print(f"{'a million rounds':<18} {'PostgreSQL 15':>14} {'Archipel':>10} {'ratio':>7}")
+    for name, loop in result["loops"].items():
+        ms = loop["ms"]
+        print(f"{name:<18} {ms['postgresql']:>11.0f} ms {ms['archipel']:>7.0f} ms {loop['ratio']:>6.1f}x")
+    cpu = result["new_order"]["cpu_us"]
+    ratio = result["new_order"]["ratio"]
+    print(f"{'new_order, CPU':<18} {cpu['postgresql']:>11.0f} µs {cpu['archipel']:>7.0f} µs {ratio:>6.1f}x")
+    print(f"new_order is compiled in {result['compile']['ms']:.1f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="routines")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--duration", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.rounds < 1 or arguments.duration < 1:
+        parser.error("rounds and duration are at least 1")
+    with tempfile.TemporaryDirectory(prefix="archipel-bench-") as name:
+        directory = pathlib.Path(name)
+        directory.chmod(0o755)
+        transport = Transport(directory, tcp=False)
+        servers = [PostgreSql(directory, transport)]
+        try:
+            servers.append(Archipel(directory, transport))
+            for server in servers:
+                psql(server, "-f", str(ROOT / "routines.sql"))
+            result = {
+                "loops": loops(servers, arguments.rounds),
+                "new_order": new_order(servers, arguments.rounds, arguments.duration, directory),
+                "compile": compilation(servers[1], arguments.rounds),
+            }
+        finally:
+            for server in servers:
+                server.stop()
+    report(result)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
