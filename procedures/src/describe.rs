@@ -59,7 +59,8 @@ pub fn classify(program: &Program) -> Classification {
             tables.push(access.table.clone());
         }
         let Some(group) = access.group else {
-            if let RouteKey::Unknown(reason) = &access.key {
+            // Reading a reference table needs no route.
+            if let (RouteKey::Unknown(reason), true) = (&access.key, access.write) {
                 class = class.max_with(Class::MultiPartition);
                 push_new(&mut reasons, reason.clone());
             }
@@ -106,7 +107,9 @@ pub fn classify(program: &Program) -> Classification {
 /// Why a call would not be routed by its arguments: what `archipel.require_route` refuses.
 pub fn unrouted(program: &Program) -> Option<String> {
     program.accesses.iter().find_map(|access| match &access.key {
-        RouteKey::Unknown(reason) => Some(format!("{}: {reason}", access.table)),
+        RouteKey::Unknown(reason) if access.group.is_some() || access.write => {
+            Some(format!("{}: {reason}", access.table))
+        }
         RouteKey::All if access.group.is_some() => Some(format!("{}: all rows", access.table)),
         _ => None,
     })
@@ -133,7 +136,7 @@ fn access_text(access: &Access, names: &[String]) -> String {
     let operation = if access.write { "Write" } else { "Read" };
     let table = &access.table;
     match (&access.group, &access.key) {
-        (None, RouteKey::Unknown(reason)) => format!("{operation} {table}  ({reason})"),
+        (None, RouteKey::Unknown(reason)) if access.write => format!("{operation} {table}  ({reason})"),
         (None, _) => format!("{operation} {table}  (reference table)"),
         (Some(_), RouteKey::All) => format!("{operation} {table}  (all partitions)"),
         (Some(_), RouteKey::Unknown(reason)) => {
@@ -162,7 +165,7 @@ fn push_new(list: &mut Vec<String>, text: String) {
 
 /// What keys are spelled with: names of the input arguments, `$n` for those without, then the
 /// queries on reference tables.
-fn key_names(program: &Program) -> Vec<String> {
+pub(crate) fn key_names(program: &Program) -> Vec<String> {
     let arguments = program.routine.input_args().enumerate().map(|(index, arg): (usize, &RoutineArg)| {
         arg.name.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| format!("${}", index + 1))
     });
@@ -258,6 +261,8 @@ fn call_text(
     };
     if args.len() == 1 && format_type(expr.ty).replace(' ', "_") == function.name
         || matches!((args.len(), function.name), (1, "int2" | "int4" | "int8" | "numeric" | "float8"))
+        // To a length.
+        || matches!((args.len(), function.name), (3, "varchar" | "bpchar"))
     {
         return expression_text(&args[0], names);
     }

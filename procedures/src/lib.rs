@@ -9,6 +9,7 @@
 //! - [`registry`] compiled routines by the catalog they were compiled against
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
+//! - [`flow`]     flow graphs: actions, dependencies, synchronization points
 //!
 //! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
 //! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
@@ -22,6 +23,7 @@
 pub mod call;
 pub mod compile;
 pub mod describe;
+pub mod flow;
 pub mod plpgsql;
 pub mod registry;
 pub mod run;

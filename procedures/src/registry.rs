@@ -6,6 +6,7 @@
 //! when it is called.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use archipel_planner::bind::coerce;
@@ -279,7 +280,12 @@ impl Registry {
         environment: &Environment,
         compiling: Vec<UnderWay>,
     ) -> Arc<dyn RoutineLinker + Send + Sync> {
-        Arc::new(Linker { registry: Arc::downgrade(self), environment: environment.clone(), compiling })
+        Arc::new(Linker {
+            registry: Arc::downgrade(self),
+            environment: environment.clone(),
+            compiling,
+            asked: Arc::default(),
+        })
     }
 }
 
@@ -290,6 +296,17 @@ struct Linker {
     environment: Environment,
     /// What is being compiled, outermost first.
     compiling: Vec<UnderWay>,
+    /// Whether something that was linked asks where its callers are.
+    asked: Arc<AtomicBool>,
+}
+
+impl Linker {
+    fn linked(&self, routine: Arc<dyn CompiledRoutine>) -> Arc<dyn CompiledRoutine> {
+        if routine.asks_callers() {
+            self.asked.store(true, Ordering::Relaxed);
+        }
+        routine
+    }
 }
 
 impl RoutineLinker for Linker {
@@ -302,9 +319,9 @@ impl RoutineLinker for Linker {
                 called: Called::Routine(routine.clone()),
                 accesses: [compile::unknown_access(&routine.name, RECURSION)],
             };
-            return Ok(Arc::new(late));
+            return Ok(self.linked(Arc::new(late)));
         }
-        Ok(registry.program_within(routine, &self.environment, &self.compiling)?)
+        Ok(self.linked(registry.program_within(routine, &self.environment, &self.compiling)?))
     }
 
     fn link_trigger(
@@ -322,10 +339,14 @@ impl RoutineLinker for Linker {
                 called: Called::Trigger(table.clone(), Box::new(trigger.clone()), event, part),
                 accesses: [compile::unknown_access(&table.name, RECURSION)],
             };
-            return Ok(Arc::new(late));
+            return Ok(self.linked(Arc::new(late)));
         }
         let used = TriggerUse { table, trigger, event };
-        Ok(registry.trigger_within(&used, part, &self.environment, &self.compiling)?)
+        Ok(self.linked(registry.trigger_within(&used, part, &self.environment, &self.compiling)?))
+    }
+
+    fn asked_below(&self) -> Arc<AtomicBool> {
+        self.asked.clone()
     }
 }
 
@@ -375,6 +396,19 @@ impl CompiledRoutine for Late {
         &self.accesses
     }
 
+    /// What it is compiled to shows later; what it says is there to read.
+    fn asks_callers(&self) -> bool {
+        let function = match &self.called {
+            Called::Routine(routine) => Some(routine.clone()),
+            Called::Trigger(_, trigger, ..) => self.environment.catalog.routine_by_oid(trigger.function),
+        };
+        let words = ["pg_context", "pg_exception_context"];
+        function.is_some_and(|function| {
+            let source = function.source.to_ascii_lowercase();
+            words.iter().any(|word| source.contains(word))
+        })
+    }
+
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
@@ -388,6 +422,11 @@ impl CompiledRoutine for Program {
     fn accesses(&self) -> &[Access] {
         &self.accesses
     }
+
+    fn asks_callers(&self) -> bool {
+        self.asks || self.tells()
+    }
+
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }

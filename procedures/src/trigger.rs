@@ -189,6 +189,13 @@ impl CompiledRoutine for TriggerProgram {
         }
     }
 
+    fn asks_callers(&self) -> bool {
+        match self {
+            TriggerProgram::Function(program, _) => program.asks_callers(),
+            TriggerProgram::Condition(_) => false,
+        }
+    }
+
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }

@@ -165,6 +165,8 @@ pub struct ErrorFields {
     pub hint: Option<String>,
     /// One-based character position in the query text.
     pub position: Option<u32>,
+    /// A query a routine ran, and the position in it: not the client's own.
+    pub internal: Option<(u32, String)>,
     /// Call context, innermost line first (PL/pgSQL).
     pub context: Option<String>,
     pub schema: Option<String>,
@@ -183,6 +185,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            internal: None,
             context: None,
             schema: None,
             table: None,

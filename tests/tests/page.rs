@@ -135,7 +135,7 @@ fn a_thousand_partitions_are_readable_and_their_changes_marked() {
 fn a_lost_core_shows_as_a_retired_executor() {
     let cores = mine();
     if cores.len() < 2 {
-        eprintln!("SKIPPED: with one core there is none to take away");
+        archipel_tests::skipped("with one core there is none to take away");
         return;
     }
     let server = Server::start_with_page(&[]);

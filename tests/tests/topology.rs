@@ -12,15 +12,18 @@ use tokio_postgres::Client;
 /// A change is to be noticed within two seconds; the machine may be busy.
 const NOTICED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Two cores, if there are: what the tests take from and give to.
-fn two_cores() -> Option<(BTreeSet<usize>, BTreeSet<usize>)> {
+/// Two cores, what the tests take from and give to; and the first of them.
+///
+/// # Panics
+/// On one core: a machine where there is none to take away proves nothing about these tests.
+fn two_cores() -> (BTreeSet<usize>, BTreeSet<usize>) {
     let both: BTreeSet<usize> = mine().into_iter().take(2).collect();
-    if both.len() < 2 {
-        eprintln!("SKIPPED: with one core there is none to take away");
-        return None;
-    }
+    assert!(
+        both.len() == 2,
+        "this test takes cores away and gives them back: it needs two, and has {both:?}"
+    );
     let first = both.iter().take(1).copied().collect();
-    Some((both, first))
+    (both, first)
 }
 
 async fn number(client: &Client, query: &str) -> i64 {
@@ -79,7 +82,7 @@ async fn load_goes_on(client: &Client, load: &mut Child) {
 
 #[tokio::test]
 async fn tpcc_goes_on_while_cores_are_taken_and_given_back() {
-    let Some((both, first)) = two_cores() else { return };
+    let (both, first) = two_cores();
     let second: BTreeSet<usize> = both.difference(&first).copied().collect();
     let server = Server::start(&[]);
     let process = server.process_id();
@@ -118,7 +121,7 @@ async fn tpcc_goes_on_while_cores_are_taken_and_given_back() {
 
 #[tokio::test]
 async fn a_server_killed_between_cores_recovers_all_it_acknowledged() {
-    let Some((both, first)) = two_cores() else { return };
+    let (both, first) = two_cores();
     let mut server = Server::start(&[]);
     workload(&["load", "tpcc", "--scale", "2", "--url", &server.url()], false);
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
@@ -146,7 +149,7 @@ async fn a_server_killed_between_cores_recovers_all_it_acknowledged() {
 
 #[tokio::test]
 async fn a_session_keeps_what_it_has_when_its_executor_loses_its_core() {
-    let Some((both, first)) = two_cores() else { return };
+    let (both, first) = two_cores();
     let server = Server::start(&[]);
     let process = server.process_id();
     taskset_all(process, &both);
@@ -201,7 +204,7 @@ async fn a_session_keeps_what_it_has_when_its_executor_loses_its_core() {
 
 #[tokio::test]
 async fn a_server_that_began_on_one_core_uses_another_one_that_comes() {
-    let Some((both, first)) = two_cores() else { return };
+    let (both, first) = two_cores();
     let server = {
         let mut server = Server::start(&[]);
         taskset_all(server.process_id(), &first);
@@ -233,7 +236,7 @@ async fn a_server_that_began_on_one_core_uses_another_one_that_comes() {
 
 #[tokio::test]
 async fn control_groups_are_followed() {
-    let Some((both, first)) = two_cores() else { return };
+    let (both, first) = two_cores();
     let server = Server::start(&[]);
     let group = ControlGroup::new(&format!("archipel-test-{}", server.process_id()));
     let ready = group.and_then(|group| {
@@ -244,7 +247,7 @@ async fn control_groups_are_followed() {
     let group = match ready {
         Ok(group) => group,
         Err(reason) => {
-            eprintln!("SKIPPED: no control group can be made here: {reason}");
+            archipel_tests::skipped(&format!("no control group can be made here: {reason}"));
             return;
         }
     };

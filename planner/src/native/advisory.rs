@@ -10,7 +10,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
 
 use super::CompiledExpr;
-use super::context::{ExecContext, ExecResult, Notice};
+use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 
 /// What one of the functions does.
@@ -70,7 +70,7 @@ pub(crate) fn compile(
                 if !held {
                     let message = format!("you don't own a lock of type {}", mode.name());
                     let error = SqlError::new(SqlState::WARNING, message);
-                    ctx.notices.push(Notice { severity: "WARNING", error });
+                    ctx.notice("WARNING", error, ctx.depth);
                 }
                 Datum::Bool(held)
             }

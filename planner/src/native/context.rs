@@ -73,6 +73,18 @@ pub struct Notice {
     /// `NOTICE`, `WARNING`, `INFO`, `LOG`, `DEBUG`.
     pub severity: &'static str,
     pub error: SqlError,
+    /// The depth of the routine that is to add the next line to its context; zero for none.
+    pub awaits: u32,
+}
+
+/// A line of context that a routine shows to those it calls.
+#[derive(Clone, Debug)]
+pub struct CallerLine {
+    /// Of the routine.
+    pub depth: u32,
+    /// The routine's own line, not that of a query or expression of its.
+    pub whole: bool,
+    pub text: String,
 }
 
 /// What running code reads and writes: the claimed transaction, arguments, registers.
@@ -88,6 +100,11 @@ pub struct ExecContext<'a, 'e> {
     pub variables: Vec<Datum>,
     /// What RAISE and functions said on the way; sent to the client after commit.
     pub notices: Vec<Notice>,
+    /// The deepest routine whose line a notice waits for.
+    pub awaited: u32,
+    /// Where the routines around this one stand, as far as they tell
+    /// ([`super::RoutineLinker::asked_below`]).
+    pub callers: Vec<CallerLine>,
     /// What `nextval` gave in this statement or routine, in order; the session keeps the last
     /// of each for `currval`.
     pub sequences: Vec<(Oid, i64)>,
@@ -161,6 +178,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             params: Vec::new(),
             variables: Vec::new(),
             notices: Vec::new(),
+            awaited: 0,
+            callers: Vec::new(),
             sequences: Vec::new(),
             cursors: Cursors::default(),
             depth: 0,
@@ -178,6 +197,12 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             may_end: false,
             subtransactions: 0,
         }
+    }
+
+    /// Says something to the client; the routines around add where they are, outermost last.
+    pub fn notice(&mut self, severity: &'static str, error: SqlError, awaits: u32) {
+        self.notices.push(Notice { severity, error, awaits });
+        self.awaited = self.awaited.max(awaits);
     }
 
     /// An empty batch; [`ExecContext::give_batch`] takes it back.

@@ -28,6 +28,11 @@ impl CursorRows {
     pub fn row(&self, at: usize) -> &[Datum] {
         &self.values[at * self.width..(at + 1) * self.width]
     }
+
+    /// The same, to take values out of it.
+    pub fn row_mut(&mut self, at: usize) -> &mut [Datum] {
+        &mut self.values[at * self.width..(at + 1) * self.width]
+    }
 }
 
 /// An open cursor.

@@ -71,6 +71,7 @@ mod write;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use archipel_engine::TableMeta;
 use archipel_engine::id::TreeId;
@@ -78,7 +79,7 @@ use archipel_sql::catalog::{Catalog, RoutineRef, TableRef, Trigger, TriggerEvent
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
-pub use context::{ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
+pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
 pub use deferral::{ConstraintModes, DeferredCheck};
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of, convert_io};
@@ -152,6 +153,12 @@ pub trait RoutineLinker {
             trigger.name, table.name
         )))
     }
+
+    /// Set once what was linked here may ask where its callers are
+    /// ([`CompiledRoutine::asks_callers`]): the routine it is linked into has to tell then.
+    fn asked_below(&self) -> Arc<AtomicBool> {
+        Arc::default()
+    }
 }
 
 /// What of a trigger is called.
@@ -179,6 +186,10 @@ pub trait CompiledRoutine: Send + Sync {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()>;
     /// What it will touch, over its arguments as `Param(n)`.
     fn accesses(&self) -> &[Access];
+    /// Whether it, or something that it calls, asks where its callers are (`PG_CONTEXT`).
+    fn asks_callers(&self) -> bool {
+        false
+    }
     /// The routine itself: CALL needs more of a procedure than an expression of a function.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

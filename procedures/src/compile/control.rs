@@ -4,6 +4,7 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 
+use super::spoken::expression_line;
 use super::statement::FallsThrough;
 use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
@@ -182,7 +183,7 @@ impl Compiler<'_> {
         if let Some(operand) = operand {
             match self.bind(operand, None).and_then(|bound| {
                 let ty = bound.ty;
-                Ok((self.plan_expression(&bound)?, ty))
+                Ok((self.plan_spoken(&bound, expression_line(operand))?, ty))
             }) {
                 Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
                 Ok((value, ty)) => {

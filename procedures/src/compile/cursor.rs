@@ -66,8 +66,14 @@ impl BoundCursor {
         Ok(BoundCursor { bound, columns, keyed_by: None, locks })
     }
 
-    pub fn compiled(self, compiled: native::CompiledStatement) -> CursorQuery {
-        CursorQuery { compiled, columns: self.columns, keyed_by: self.keyed_by, locks: self.locks }
+    pub fn compiled(self, compiled: native::CompiledStatement, text: &str) -> CursorQuery {
+        CursorQuery {
+            compiled,
+            text: text.trim().into(),
+            columns: self.columns,
+            keyed_by: self.keyed_by,
+            locks: self.locks,
+        }
     }
 
     fn named(&self) -> Vec<(String, Type)> {
@@ -178,7 +184,7 @@ impl Compiler<'_> {
         let plan = OpenPlan {
             cursor: self.cursor_place(cursor),
             arguments,
-            query: OpenedQuery::Static(Box::new(bound.compiled(compiled))),
+            query: OpenedQuery::Static(Box::new(bound.compiled(compiled, &declared.query.text))),
             scroll: declared.scroll,
         };
         Ok((plan, columns))
@@ -202,7 +208,7 @@ impl Compiler<'_> {
             (Some(query), _) => {
                 let bound = self.bind_cursor(query)?;
                 let compiled = self.plan(&bound.bound)?;
-                OpenedQuery::Static(Box::new(bound.compiled(compiled)))
+                OpenedQuery::Static(Box::new(bound.compiled(compiled, &query.text)))
             }
             (None, Some(dynamic)) => OpenedQuery::Dynamic(Box::new(self.dynamic_plan(dynamic, None, false)?)),
         };

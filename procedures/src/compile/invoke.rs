@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::cursor::BoundCursor;
 use super::into::{cast_columns, output_columns};
+use super::spoken::expression_line;
 use super::storage::Storage;
 use super::{Columns, Compiler, Environment, bind_env, no_session, shape, trace};
 use crate::plpgsql::ast::*;
@@ -138,7 +139,7 @@ impl Compiler<'_> {
         for value in &query.using {
             let bound = self.bind(value, None)?;
             types.push(bound.ty);
-            using.push(self.plan_expression(&bound)?);
+            using.push(self.plan_spoken(&bound, expression_line(value))?);
         }
         let mut wanted = None;
         let mut found = None;
@@ -175,7 +176,8 @@ impl Compiler<'_> {
             wanted,
             result,
             found,
-            kept: Mutex::new(FxHashMap::default()),
+            kept: Default::default(),
+            cursors: Default::default(),
         });
         Ok(DynamicPlan { text, using, into, returns, binder })
     }
@@ -256,13 +258,40 @@ struct TextBinder {
     result: Option<Columns>,
     /// Where the structure of the rows shows at run time: the place, and what was compiled for.
     found: Option<(shape::Place, Option<shape::Columns>)>,
-    kept: Mutex<FxHashMap<String, Arc<CompiledStatement>>>,
+    kept: Kept<CompiledStatement>,
+    cursors: Kept<CursorQuery>,
+}
+
+/// What texts were bound to.
+struct Kept<T>(Mutex<FxHashMap<String, Arc<T>>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept(Mutex::default())
+    }
+}
+
+impl<T> Kept<T> {
+    fn get(&self, text: &str) -> Option<Arc<T>> {
+        self.0.lock().get(text).cloned()
+    }
+
+    /// Keeps one; beyond the limit, all are bound again.
+    fn keep(&self, text: &str, bound: T) -> Arc<T> {
+        let bound = Arc::new(bound);
+        let mut kept = self.0.lock();
+        if kept.len() >= DYNAMIC_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(text.to_string(), bound.clone());
+        bound
+    }
 }
 
 impl DynamicBinder for TextBinder {
     fn bind(&self, text: &str) -> ExecResult<Arc<CompiledStatement>> {
-        if let Some(known) = self.kept.lock().get(text) {
-            return Ok(known.clone());
+        if let Some(known) = self.kept.get(text) {
+            return Ok(known);
         }
         let mut bound = bind_text(&self.environment, text, &self.types)?;
         if let Some((place, compiled)) = &self.found
@@ -292,16 +321,13 @@ impl DynamicBinder for TextBinder {
             catalog: &self.environment.catalog,
             routines: self.linker.as_ref(),
         };
-        let compiled = Arc::new(native::compile_statement(&bound, &env)?);
-        let mut kept = self.kept.lock();
-        if kept.len() >= DYNAMIC_KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(text.to_string(), compiled.clone());
-        Ok(compiled)
+        Ok(self.kept.keep(text, native::compile_statement(&bound, &env)?))
     }
 
     fn bind_cursor(&self, text: &str) -> Result<Arc<CursorQuery>> {
+        if let Some(known) = self.cursors.get(text) {
+            return Ok(known);
+        }
         let statement = parse_text(text)?;
         let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
             bind_parsed(&self.environment, statement, text, &self.types)
@@ -312,7 +338,7 @@ impl DynamicBinder for TextBinder {
             routines: self.linker.as_ref(),
         };
         let compiled = native::compile_statement(&bound.bound, &env)?;
-        Ok(Arc::new(bound.compiled(compiled)))
+        Ok(self.cursors.keep(text, bound.compiled(compiled, text)))
     }
 }
 

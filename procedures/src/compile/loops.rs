@@ -8,6 +8,7 @@ use archipel_sql::types::Type;
 
 use super::Compiler;
 use super::control::{Path, assigned_in, walk};
+use super::spoken::expression_line;
 use super::storage::RecordState;
 use super::trace::Symbol;
 use crate::plpgsql::ast::*;
@@ -27,6 +28,8 @@ impl Compiler<'_> {
         let accesses = self.accesses.len();
         let failures = self.failures.len();
         let number = self.open(label.clone(), true);
+        let actions = self.flow.get_mut().actions();
+        let round = self.flow.get_mut().enter_loop(&assigned);
         enter(self)?;
         let (mut operations, _) = self.statements(body)?;
         let end = self.record_states();
@@ -40,6 +43,7 @@ impl Compiler<'_> {
             // it is assigned again.
             self.accesses.truncate(accesses);
             self.failures.truncate(failures);
+            self.flow.get_mut().truncate(actions);
             let states: Vec<RecordState> = entry
                 .iter()
                 .zip(&changed)
@@ -51,6 +55,7 @@ impl Compiler<'_> {
             operations = self.statements(body)?.0;
         }
         self.labels.pop();
+        self.flow.get_mut().leave_loop(round, &assigned, actions);
         self.forget_all(&assigned, "assigned in a loop");
         self.found_unknown();
         Ok((number, operations))
@@ -105,7 +110,8 @@ impl Compiler<'_> {
             let low = self.bind(lower, Some(Type::INT4))?;
             let high = self.bind(upper, Some(Type::INT4))?;
             let step = step.as_ref().map(|step| self.expression(step, Some(Type::INT4))).transpose()?;
-            Ok((self.plan_expression(&low)?, self.plan_expression(&high)?, step, low, high))
+            let from = self.plan_spoken(&low, expression_line(lower))?;
+            Ok((from, self.plan_spoken(&high, expression_line(upper))?, step, low, high))
         })();
         let (lower, upper, step, low, high) = match bounds {
             Ok(bounds) => bounds,

@@ -6,7 +6,9 @@
 //! - [`statement`] statements; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]
 //! - [`shape`]     structures of rows that show only at run time
+//! - [`spoken`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing
+//! - [`flow`]      what depends on what: the flow graph
 //! - [`sql`]       LANGUAGE sql
 //! - [`trigger`]   functions of triggers, and their conditions
 //!
@@ -17,18 +19,21 @@
 
 mod control;
 mod cursor;
+mod flow;
 mod into;
 mod invoke;
 mod loops;
 mod result;
 mod scope;
 pub(crate) mod shape;
+mod spoken;
 mod sql;
 mod statement;
 mod storage;
 mod trace;
 mod trigger;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use archipel_planner::bind::BindEnv;
@@ -44,6 +49,7 @@ use archipel_sql::types::Type;
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
 use crate::run::operation::*;
+use flow::Flow;
 pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};
 pub(crate) use sql::statements_text;
@@ -113,13 +119,12 @@ fn plpgsql(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
-    let compiler = Compiler::new(routine, body, environment, linker)?;
-    finish(compiler)
+    finish(Compiler::new(routine, body, environment, linker)?)
 }
 
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
-    let (routine, body) = (compiler.routine, compiler.body);
+    let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let block = compiler.block(&body.block)?;
     let columns = compiler.out_registers();
     let width = compiler.columns.width();
@@ -138,6 +143,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     };
     let found = compiler.register_of(body.found);
     let arguments = compiler.argument_places();
+    let homes = compiler.homes();
     Ok(Program {
         routine: routine.clone(),
         signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
@@ -153,7 +159,11 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: compiler.failures,
+        flow: compiler.flow.into_inner().graph(),
+        homes,
         language: ContextLanguage::PlPgSql,
+        asks: compiler.asks,
+        asked_below: linker.asked_below(),
     })
 }
 
@@ -202,6 +212,10 @@ pub(crate) struct Compiler<'a> {
     pub numbers: u32,
     /// Set for the function of a trigger.
     pub trigger: Option<trigger::Rows>,
+    /// Told by name look-ups, too.
+    pub flow: RefCell<Flow>,
+    /// Whether GET DIAGNOSTICS asks for callers.
+    pub asks: bool,
     /// Values under names no SQL can spell.
     pub hidden: Vec<BoundExpr>,
 }
@@ -235,6 +249,8 @@ impl<'a> Compiler<'a> {
             labels: Vec::new(),
             numbers: 0,
             trigger: None,
+            flow: RefCell::default(),
+            asks: false,
             hidden: Vec::new(),
         };
         compiler.allocate()?;
@@ -325,6 +341,7 @@ impl<'a> Compiler<'a> {
 
     /// Adds an access unless an equal one is there.
     pub fn note(&mut self, access: Access) {
+        self.flow.get_mut().add(&access);
         let known = self.accesses.iter_mut().find(|known| {
             known.group == access.group
                 && known.table == access.table

@@ -10,6 +10,7 @@ use archipel_sql::parser;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
+use super::spoken::{about_fragment, expression_line};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, Environment, bind_env, no_session};
 use crate::plpgsql::ast::*;
@@ -26,7 +27,9 @@ pub(super) struct Scope<'c, 'a> {
 impl Scope<'_, '_> {
     fn find(&self, parts: &[&str]) -> Option<(VariableId, usize)> {
         let is_record = |id: VariableId| self.compiler.storage[id as usize].is_record();
-        self.compiler.body.names.find(self.names, parts, &is_record)
+        let found = self.compiler.body.names.find(self.names, parts, &is_record)?;
+        self.compiler.flow.borrow_mut().read(found.0);
+        Some(found)
     }
 
     fn refuse(&self, error: SqlError) {
@@ -110,6 +113,7 @@ impl VariableScope for Scope<'_, '_> {
 
     fn parameter(&self, number: u16) -> Option<BoundExpr> {
         let id = *self.compiler.body.parameters.get(usize::from(number))?;
+        self.compiler.flow.borrow_mut().read(id);
         match &self.compiler.storage[id as usize] {
             Storage::Scalar { register, ty, .. } => {
                 Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
@@ -154,11 +158,13 @@ impl Compiler<'_> {
         let scope = Scope { compiler: self, names: fragment.names, error: RefCell::new(None) };
         let context = no_session();
         let result = {
-            let mut env = bind_env(self.environment, &context, "");
+            let mut env = bind_env(self.environment, &context, &fragment.text);
             env.variables = Some(&scope);
             work(&mut env)
         };
-        result.map_err(|error| scope.error.into_inner().unwrap_or(error))
+        let error = |error| scope.error.into_inner().unwrap_or(error);
+        let plpgsql = self.routine.language == archipel_sql::catalog::Language::PlPgSql;
+        result.map_err(error).map_err(|e| if plpgsql { about_fragment(e, fragment) } else { e })
     }
 
     /// Binds an expression; with a target, as PL/pgSQL assigns to it.
@@ -201,7 +207,7 @@ impl Compiler<'_> {
     /// Binds and compiles an expression.
     pub(super) fn expression(&mut self, fragment: &Fragment, target: Option<Type>) -> Result<Compiled> {
         let bound = self.bind(fragment, target)?;
-        self.plan_expression(&bound)
+        self.plan_spoken(&bound, expression_line(fragment))
     }
 
     /// Binds and compiles a condition.

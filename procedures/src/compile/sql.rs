@@ -27,8 +27,10 @@ pub fn compile(
     let parsed = parser::parse(&source)?;
     let last = parsed.len().wrapping_sub(1);
     let mut operations = Vec::new();
+    let mut inlined = false;
     for (index, statement) in parsed.iter().enumerate() {
         let site = Compiler::site(index as u32 + 1, "statement");
+        compiler.flow.get_mut().begin(site.line, None);
         let text = source[statement.range.clone()].to_string();
         let fragment = Fragment { text, start: statement.range.start, line: 1, names: body.block.line };
         let mut bound = compiler.bind_ast(&fragment, &statement.statement).map_err(|error| {
@@ -36,6 +38,7 @@ pub fn compile(
             error.fields_mut().context = Some(format!("SQL function \"{}\"", routine.name));
             error
         })?;
+        inlined = parsed.len() == 1 && dissolves(routine, &bound);
         let is_result = index == last && compiler.columns != Columns::None;
         if is_result {
             fit_result(&compiler, &mut bound, environment)?;
@@ -48,6 +51,7 @@ pub fn compile(
             (false, _) => OperationKind::Perform { statement },
         };
         operations.push(Operation { site, kind });
+        compiler.flow.get_mut().end(&[]);
     }
     if parsed.is_empty() && compiler.columns != Columns::None {
         return Err(mismatch(
@@ -81,8 +85,31 @@ pub fn compile(
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: Vec::new(),
-        language: ContextLanguage::Sql,
+        flow: compiler.flow.into_inner().graph(),
+        homes: Vec::new(),
+        language: if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql },
+        asks: false,
+        asked_below: linker.asked_below(),
     })
+}
+
+/// Whether PostgreSQL puts the function's expression in the place of its calls.
+fn dissolves(routine: &RoutineRef, bound: &archipel_planner::bound::BoundStatement) -> bool {
+    use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+    let BoundStatement::Query(query) = bound else { return false };
+    let Rel::Project { input, exprs } = &query.rel else { return false };
+    let ([expr], Rel::Unit) = (&exprs[..], &**input) else { return false };
+    let mut simple = !routine.returns_set
+        && !routine.strict
+        && routine.volatility == 'v'
+        && !routine.traits.security_definer
+        && routine.traits.settings.is_empty()
+        && routine.kind == archipel_sql::catalog::RoutineKind::Function;
+    archipel_planner::bind::visit::visit_expr(expr, 0, &mut |part, _| {
+        simple &= !matches!(part.kind, ExprKind::Subquery(_));
+        simple
+    });
+    simple
 }
 
 /// The text of the statements: `RETURN expression` and `BEGIN ATOMIC … END` included.

@@ -10,9 +10,10 @@ use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Type;
 
+use super::spoken::{about_assignment, about_value, expression_line};
 use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
-use super::{Compiler, unsupported};
+use super::{Compiler, flow, unsupported};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::{current_of, whole_row};
 use crate::run::operation::*;
@@ -33,13 +34,27 @@ impl Compiler<'_> {
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<(Operation, FallsThrough)> {
+        let kind = &statement.kind;
+        self.flow.get_mut().begin(statement.line, flow::loop_targets(kind));
+        let compiled = self.statement_inside(statement);
+        let mut assigned = Vec::new();
+        if !flow::is_compound(kind) {
+            assigned = super::control::assigned_in(self, std::slice::from_ref(statement));
+            assigned.retain(|variable| *variable != self.body.found || flow::sets_found(kind));
+        }
+        self.flow.get_mut().end(&assigned);
+        compiled
+    }
+
+    fn statement_inside(&mut self, statement: &Statement) -> Result<(Operation, FallsThrough)> {
         let line = statement.line;
         let site = |what| Self::site(line, what);
         let plain = |operation: Operation| Ok((operation, true));
         match &statement.kind {
             StatementKind::Block(block) => self.inner_block(block),
             StatementKind::Assign { target, value } => {
-                let kind = self.assign(target, value);
+                let line = self.assignment_line(target, value);
+                let kind = self.assign(target, value, &line).map_err(|e| about_assignment(e, value, &line));
                 plain(self.or_fail(site("assignment"), kind))
             }
             StatementKind::If { arms, otherwise } => self.if_statement(site("IF"), arms, otherwise),
@@ -137,13 +152,14 @@ impl Compiler<'_> {
         variable.not_null.then(|| variable.name.as_str().into())
     }
 
-    fn assign(&mut self, target: &Target, value: &Fragment) -> Result<OperationKind> {
+    /// An assignment; CONTEXT lines may name it as `line`.
+    fn assign(&mut self, target: &Target, value: &Fragment, line: &str) -> Result<OperationKind> {
         let storage = self.storage[target.variable as usize].clone();
         match (&storage, &target.path[..]) {
             (Storage::Scalar { register, declared, .. }, []) => {
                 let bound = self.bind(value, Some(*declared))?;
                 let symbol = self.trace.symbol(&bound);
-                let value = self.plan_expression(&bound)?;
+                let value = self.plan_spoken(&bound, line.to_string())?;
                 self.trace.set(*register, symbol);
                 Ok(match self.not_null(target.variable) {
                     None => OperationKind::Assign { register: *register, value },
@@ -167,7 +183,7 @@ impl Compiler<'_> {
                 };
                 let bound = self.bind(value, Some(field.ty))?;
                 let symbol = self.trace.symbol(&bound);
-                let value = self.plan_expression(&bound)?;
+                let value = self.plan_spoken(&bound, line.to_string())?;
                 self.trace.set(field.register, symbol);
                 Ok(OperationKind::Assign { register: field.register, value })
             }
@@ -373,7 +389,7 @@ impl Compiler<'_> {
             // The output function, not the cast: a boolean prints as t.
             BoundExpr { kind: ExprKind::ConvertIo(Box::new(bound)), ty: Type::TEXT }
         };
-        self.plan_expression(&bound)
+        self.plan_spoken(&bound, expression_line(fragment))
     }
 
     fn assert(&mut self, condition: &Fragment, message: Option<&Fragment>) -> Result<OperationKind> {
@@ -494,6 +510,7 @@ impl Compiler<'_> {
     fn get_diagnostics(&mut self, stacked: bool, items: &[(Target, Diagnostic)]) -> Result<OperationKind> {
         let mut plans = Vec::new();
         for (target, item) in items {
+            self.asks |= matches!(item, Diagnostic::Context | Diagnostic::ErrorContext);
             let (register, ty) = self.scalar_target(target)?;
             let scratch = self.scratch();
             let from = if *item == Diagnostic::RowCount { Type::INT8 } else { Type::TEXT };
@@ -537,7 +554,11 @@ impl Compiler<'_> {
                 continue;
             };
             let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
-            let kind = self.assign(&target, default);
+            self.flow.get_mut().begin(variable.line, None);
+            let kind = self.assign(&target, default, &expression_line(default));
+            // The value is converted when it is there, by no query.
+            let kind = kind.map_err(about_value);
+            self.flow.get_mut().end(&[*id]);
             operations.push(self.or_fail(site, kind));
         }
         Ok(operations)

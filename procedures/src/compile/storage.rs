@@ -8,6 +8,7 @@ use archipel_sql::types::Type;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
+use crate::run::renewed::Home;
 
 /// A field of a record: one register.
 #[derive(Clone, Debug)]
@@ -135,6 +136,31 @@ impl Compiler<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Where all variables live, for a call that goes on in another form of its routine.
+    pub(super) fn homes(&self) -> Vec<Home> {
+        let mut homes = Vec::new();
+        for (variable, storage) in self.storage.iter().enumerate() {
+            let home = |shape: usize, field: &str, ty: Type, register| Home {
+                variable: variable as u32,
+                shape: shape as u32,
+                field: field.into(),
+                ty: ty.oid,
+                register,
+            };
+            let mut add = |shape, fields: &[Field]| {
+                homes.extend(fields.iter().map(|f| home(shape, &f.name, f.ty, f.register)));
+            };
+            match storage {
+                Storage::Scalar { register, ty, .. } => homes.push(home(0, "", *ty, *register)),
+                Storage::Row { fields, .. } => add(0, fields),
+                Storage::Record { shapes, .. } => {
+                    shapes.iter().enumerate().for_each(|(shape, fields)| add(shape, fields));
+                }
+            }
+        }
+        homes
     }
 
     /// The structures of all record variables, to compare paths.

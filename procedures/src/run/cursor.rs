@@ -1,6 +1,6 @@
 //! Cursors at run time: see [`archipel_planner::native::cursor`] for what they are.
 
-use archipel_planner::native::cursor::{CursorRows, OpenCursor};
+use archipel_planner::native::cursor::OpenCursor;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
@@ -45,23 +45,24 @@ impl Invocation<'_, '_> {
         let dynamic;
         let query = match &plan.query {
             OpenedQuery::Static(query) => {
-                query.compiled.run(ctx, &mut rows).map_err(|e| self.at(e, site))?;
+                self.query(ctx, Some(&query.text), site, |ctx| query.compiled.run(ctx, &mut rows))?;
                 &**query
             }
             OpenedQuery::Dynamic(plan) => {
                 let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-                dynamic = plan.binder.bind_cursor(&text).map_err(|e| self.at(e.into(), site))?;
+                let bound = plan.binder.bind_cursor(&text);
+                dynamic = bound.map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
+                self.tell_from_now_on(ctx, site);
                 let outer = std::mem::replace(&mut ctx.params, params);
-                let result = dynamic.compiled.run(ctx, &mut rows);
+                let result = self.query(ctx, Some(&text), site, |ctx| dynamic.compiled.run(ctx, &mut rows));
                 ctx.params = outer;
-                result.map_err(|e| self.at(e, site))?;
+                result?;
                 &*dynamic
             }
         };
         let width = query.compiled.columns.len();
-        let rows = CursorRows { values: rows.values, width, count: rows.rows };
         let backward = plan.scroll.unwrap_or(!query.locks);
-        let mut cursor = OpenCursor::new(query.columns.clone(), rows, backward);
+        let mut cursor = OpenCursor::new(query.columns.clone(), rows.rows(width), backward);
         cursor.keyed_by = query.keyed_by;
         let name = given.unwrap_or_else(|| {
             let name = ctx.cursors.invent_name();
@@ -158,9 +159,7 @@ impl Invocation<'_, '_> {
                 Flow::Continue(target) if target == looping.number => {}
                 Flow::Exit(target) if target == looping.number => break,
                 Flow::Pause(_) => {
-                    let values = rows.values.clone();
-                    let left = RowsLeft { values, width: rows.width, count: rows.count, at };
-                    self.places.push(Resume::Rows(Box::new(left)));
+                    self.places.push(Resume::Rows(RowsLeft { rows, at }));
                     return Ok(flow);
                 }
                 other => {

@@ -10,8 +10,8 @@ use archipel_sql::error::{SqlError, SqlState};
 
 use super::operation::*;
 use super::pause::{Resume, RowsLeft};
-use super::rows::{Gathered, store_row};
-use super::{Flow, Invocation, is_true};
+use super::rows::{Gathered, Row, store_row};
+use super::{Flow, Invocation};
 
 /// How often a loop comes round between two looks at the clock.
 const ROUNDS_PER_CHECK: u32 = 64;
@@ -69,7 +69,7 @@ impl Invocation<'_, '_> {
             },
             LoopKind::While { condition } => {
                 // Back in the round that was left, the condition has been seen.
-                while self.resuming || is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                while self.resuming || self.holds(ctx, condition, site)? {
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                         return Ok(flow);
                     }
@@ -127,7 +127,7 @@ impl Invocation<'_, '_> {
                     None => {
                         let mut rows = Gathered::default();
                         self.run_statement(ctx, statement, &mut rows, site)?;
-                        RowsLeft::of(rows, statement.compiled.columns.len())
+                        RowsLeft { rows: Arc::new(rows.rows(statement.compiled.columns.len())), at: 0 }
                     }
                 };
                 self.over_rows(ctx, looping, rows, targets, site)
@@ -139,7 +139,7 @@ impl Invocation<'_, '_> {
                     None => {
                         let mut rows = Gathered::default();
                         let (_, width) = self.run_dynamic(ctx, plan, &mut rows, site)?;
-                        RowsLeft::of(rows, width)
+                        RowsLeft { rows: Arc::new(rows.rows(width)), at: 0 }
                     }
                 };
                 let targets = plan.into.as_ref().map(|into| &into.targets);
@@ -153,6 +153,7 @@ impl Invocation<'_, '_> {
                     return self.over_array(ctx, looping, (&array, round), *slice, targets, site);
                 }
                 let value = array(ctx).map_err(|e| self.at(e, site))?;
+                self.settled(ctx, site);
                 let Datum::Array(array) = value else {
                     let error = SqlError::new(
                         SqlState::NULL_VALUE_NOT_ALLOWED,
@@ -172,7 +173,9 @@ impl Invocation<'_, '_> {
         name: &str,
         site: Site,
     ) -> ExecResult<i32> {
-        match bound(ctx).map_err(|e| self.at(e, site))? {
+        let value = bound(ctx).map_err(|e| self.at(e, site))?;
+        self.settled(ctx, site);
+        match value {
             Datum::Int4(value) => Ok(value),
             _ => {
                 let error = SqlError::new(
@@ -194,23 +197,29 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         looping: &Looping,
-        mut rows: RowsLeft,
+        mut left: RowsLeft,
         targets: &Targets,
         site: Site,
     ) -> ExecResult<Flow> {
         let mut budget = Budget(0);
-        let count = rows.count as u64;
-        let width = rows.width;
+        let count = left.rows.count;
         let mut end = Flow::Next;
-        for at in rows.at..rows.count {
+        for at in left.at..count {
             if !self.resuming {
-                let row = &mut rows.values[at * width..(at + 1) * width];
-                store_row(ctx, targets, row).map_err(|e| self.at(e, site))?;
+                // A run that may have to begin again from a place in the loop shares the rows.
+                match Arc::get_mut(&mut left.rows) {
+                    Some(rows) => store_row(ctx, targets, rows.row_mut(at)),
+                    None => {
+                        let mut row: Row = left.rows.row(at).iter().cloned().collect();
+                        store_row(ctx, targets, &mut row)
+                    }
+                }
+                .map_err(|e| self.at(e, site))?;
             }
             if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                 if matches!(flow, Flow::Pause(_)) {
-                    rows.at = at;
-                    self.places.push(Resume::Rows(Box::new(rows)));
+                    left.at = at;
+                    self.places.push(Resume::Rows(left));
                     return Ok(flow);
                 }
                 end = flow;
@@ -223,7 +232,7 @@ impl Invocation<'_, '_> {
                 ctx.variables[*register as usize] = Datum::Null;
             }
         }
-        self.loop_found(ctx, count);
+        self.loop_found(ctx, count as u64);
         Ok(end)
     }
 

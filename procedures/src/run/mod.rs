@@ -8,7 +8,8 @@
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
 //! - [`element`]   assignment to elements and slices of arrays
 //! - [`raise`]     RAISE, ASSERT, diagnostics
-//! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on
+//! - [`context`]   CONTEXT lines
+//! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; [`renewed`] in another form
 //!
 //! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
 //! out, at the statement where they arose: the good path pays nothing for them.
@@ -16,12 +17,14 @@
 //! Invariant: `ExecError::Stop` passes through every block untouched. Only SQL conditions are
 //! caught, and what a block did before its handler runs is rolled back to its savepoint.
 
+pub(crate) mod context;
 mod cursor;
 mod element;
 mod loops;
 pub mod operation;
 pub mod pause;
 mod raise;
+pub mod renewed;
 mod rows;
 
 use std::ops::ControlFlow;
@@ -70,6 +73,10 @@ pub(crate) struct Invocation<'p, 's> {
     pub places: Vec<Resume>,
     /// Whether it is on its way back to where it stopped.
     pub resuming: bool,
+    /// Where it has ended its transaction.
+    pub ended_at: Site,
+    /// Whether it tells where it is.
+    pub telling: bool,
 }
 
 impl Program {
@@ -118,6 +125,8 @@ impl Program {
             buffer: Vec::new(),
             places: Vec::new(),
             resuming: false,
+            ended_at: self.body.site,
+            telling: self.tells(),
         };
         let frame = match paused {
             Some(paused) => invocation.go_on(paused),
@@ -138,9 +147,11 @@ impl Program {
         // Settings of a call, and another's rights, hold for one transaction only.
         ctx.may_end &= self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
         let outer = std::mem::replace(&mut ctx.variables, frame);
+        let told = ctx.callers.len();
         ctx.depth += 1;
         let result = invocation.routine(ctx);
         ctx.depth -= 1;
+        ctx.callers.truncate(told);
         ctx.functions = functions;
         ctx.may_end = may_end;
         let frame = std::mem::replace(&mut ctx.variables, outer);
@@ -172,7 +183,9 @@ impl Invocation<'_, '_> {
     /// Runs the body; answers whether it stopped to end the transaction, and with COMMIT.
     fn routine(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<bool>> {
         let program = self.program;
-        let flow = self.operation(ctx, &program.body)?;
+        let flow = self.operation(ctx, &program.body);
+        self.settled(ctx, program.body.site);
+        let flow = flow?;
         if let Flow::Pause(commit) = flow {
             return Ok(Some(commit));
         }
@@ -217,7 +230,18 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<Flow> {
         let from = if self.resuming { self.place_in_list() } else { 0 };
         for (at, operation) in operations.iter().enumerate().skip(from) {
-            let flow = self.operation(ctx, operation)?;
+            let told = ctx.callers.len();
+            if self.telling {
+                self.tell_place(ctx, operation);
+            }
+            let flow = self.operation(ctx, operation);
+            if context::notices_wait(ctx) {
+                self.settle(ctx, operation.site);
+            }
+            if self.telling {
+                ctx.callers.truncate(told);
+            }
+            let flow = flow?;
             if flow != Flow::Next {
                 if matches!(flow, Flow::Pause(_)) {
                     self.places.push(Resume::At(at));
@@ -266,7 +290,7 @@ impl Invocation<'_, '_> {
             OperationKind::If { arms, otherwise } => {
                 let from = if self.resuming { self.place_in_list() } else { 0 };
                 for (arm, (condition, body)) in arms.iter().enumerate().skip(from) {
-                    if self.resuming || is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+                    if self.resuming || self.holds(ctx, condition, site)? {
                         return self.arm(ctx, arm, body);
                     }
                 }
@@ -350,6 +374,18 @@ impl Invocation<'_, '_> {
             ExecError::Sql(error) => ExecError::Sql(self.program.add_context(error, Some(site))),
             stop @ ExecError::Stop(_) => stop,
         }
+    }
+
+    /// Evaluates a condition; NULL does not hold.
+    pub(crate) fn holds(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        condition: &Compiled,
+        site: Site,
+    ) -> ExecResult<bool> {
+        let value = condition(ctx).map_err(|e| self.at(e, site))?;
+        self.settled(ctx, site);
+        Ok(is_true(&value))
     }
 
     fn send_values(

@@ -1,6 +1,7 @@
 //! The compiled form of a routine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
@@ -10,6 +11,9 @@ use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
+use super::context;
+use super::renewed::Home;
+use crate::flow::Graph;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
 
 /// A compiled expression over the routine's registers.
@@ -42,8 +46,16 @@ pub struct Program {
     /// Statements that could not be bound, by line, and why: they fail when they are reached, and
     /// the routine is compiled anew when the catalog changes.
     pub failures: Vec<(u32, String)>,
+    /// What depends on what.
+    pub flow: Graph,
+    /// Where its variables live.
+    pub homes: Vec<Home>,
     /// How CONTEXT lines name it.
     pub language: ContextLanguage,
+    /// Whether it asks where its callers are.
+    pub asks: bool,
+    /// Whether something that it calls may ask; EXECUTE finds that out as it runs.
+    pub asked_below: Arc<AtomicBool>,
 }
 
 /// A value of a reference table that a key depends on: read before the call is routed.
@@ -57,12 +69,24 @@ pub struct ReferenceRead {
 pub enum ContextLanguage {
     PlPgSql,
     Sql,
+    /// A SQL function of one expression.
+    Inlined,
 }
 
 impl Program {
     /// Appends this routine's line to an error's context.
-    pub fn add_context(&self, mut error: SqlError, site: Option<Site>) -> SqlError {
+    pub fn add_context(&self, error: SqlError, site: Option<Site>) -> SqlError {
+        match self.context_line(site) {
+            Some(line) => context::add_line(error, &line),
+            None => error,
+        }
+    }
+
+    /// This routine's line of a context; none for one that PostgreSQL would have dissolved in the
+    /// query that calls it.
+    pub fn context_line(&self, site: Option<Site>) -> Option<String> {
         let line = match (self.language, site) {
+            (ContextLanguage::Inlined, _) => return None,
             (ContextLanguage::Sql, Some(site)) => {
                 format!("SQL function \"{}\" statement {}", self.routine.name, site.line)
             }
@@ -78,15 +102,12 @@ impl Program {
             }
             (ContextLanguage::PlPgSql, _) => format!("PL/pgSQL function {}", self.signature),
         };
-        let context = &mut error.fields_mut().context;
-        match context {
-            Some(text) => {
-                text.push('\n');
-                text.push_str(&line);
-            }
-            None => *context = Some(line),
-        }
-        error
+        Some(line)
+    }
+
+    /// Whether it has to tell where it is: something that it calls may ask.
+    pub fn tells(&self) -> bool {
+        self.asked_below.load(Ordering::Relaxed)
     }
 }
 
@@ -329,6 +350,8 @@ pub struct CursorPlace {
 /// The query of a cursor.
 pub struct CursorQuery {
     pub compiled: CompiledStatement,
+    /// As written, for CONTEXT lines.
+    pub text: Box<str>,
     /// Those that FETCH answers; what stands behind them is the key of a row.
     pub columns: Arc<[OutputColumn]>,
     pub keyed_by: Option<Oid>,

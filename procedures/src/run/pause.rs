@@ -15,13 +15,13 @@
 
 use std::sync::Arc;
 
+use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::operation::{Handlers, Operation, Site};
-use super::rows::Gathered;
-use super::{Flow, Invocation};
+use super::{Flow, Invocation, context, rows};
 use crate::Program;
 
 /// A call that has ended its transaction and wants to go on.
@@ -29,7 +29,9 @@ use crate::Program;
 pub struct Paused {
     /// COMMIT, or else ROLLBACK.
     pub commit: bool,
-    frame: Vec<Datum>,
+    /// COMMIT, ROLLBACK, or the CALL of who has said that.
+    site: Site,
+    pub(super) frame: Vec<Datum>,
     places: Vec<Resume>,
     errors: Vec<SqlError>,
     row_count: u64,
@@ -46,25 +48,37 @@ pub(crate) enum Resume {
     /// The round of a FOR loop over integers.
     Counter { at: i32, upper: i32, step: i32 },
     /// Of a loop over rows.
-    Rows(Box<RowsLeft>),
+    Rows(RowsLeft),
     /// Of a loop over an array.
     Array(Arc<Array>, usize),
-    /// Another procedure, in the form it began with: meanwhile it may have been compiled anew.
-    Call(Arc<Program>, Box<Paused>),
+    /// Another procedure, and the form it has run in: meanwhile it may have been compiled anew. The
+    /// CALL as written.
+    Call(Arc<Program>, Box<Paused>, Box<str>),
 }
 
-/// The rows of a loop, and which one it is at.
+/// The rows of a loop, and which one it is at: shared, so that ending a transaction in each round
+/// copies none of them.
 #[derive(Clone)]
 pub(crate) struct RowsLeft {
-    pub values: Vec<Datum>,
-    pub width: usize,
-    pub count: usize,
+    pub rows: Arc<CursorRows>,
     pub at: usize,
 }
 
-impl RowsLeft {
-    pub(super) fn of(rows: Gathered, width: usize) -> RowsLeft {
-        RowsLeft { values: rows.values, width, count: rows.rows, at: 0 }
+impl Paused {
+    /// The context of an error at the end of the transaction; `program` is what has run.
+    pub fn add_context(&self, program: &Program, error: SqlError) -> SqlError {
+        let inner = self.places.iter().find_map(|place| match place {
+            Resume::Call(program, paused, text) => Some((program, paused, text)),
+            _ => None,
+        });
+        let error = match inner {
+            Some((inner, paused, text)) => {
+                let error = paused.add_context(inner, error);
+                context::add_line(error, &rows::statement_line(text))
+            }
+            None => error,
+        };
+        program.add_context(error, Some(self.site))
     }
 }
 
@@ -77,6 +91,7 @@ impl Invocation<'_, '_> {
     pub(super) fn stop(self, commit: bool, frame: Vec<Datum>) -> Paused {
         Paused {
             commit,
+            site: self.ended_at,
             frame,
             places: self.places,
             errors: self.errors,
@@ -109,6 +124,7 @@ impl Invocation<'_, '_> {
         let problem = if !ctx.may_end {
             "invalid transaction termination"
         } else if ctx.subtransactions == 0 {
+            self.ended_at = site;
             return Ok(Flow::Pause(commit));
         } else if commit {
             "cannot commit while a subtransaction is active"
@@ -180,7 +196,7 @@ impl Invocation<'_, '_> {
 
     pub(super) fn resumed_rows(&mut self) -> Option<RowsLeft> {
         match self.resuming.then(|| self.places.pop())?? {
-            Resume::Rows(rows) => Some(*rows),
+            Resume::Rows(rows) => Some(rows),
             _ => None,
         }
     }
@@ -195,7 +211,7 @@ impl Invocation<'_, '_> {
     /// The procedure to go back into. Whoever is inside of it has come back to its COMMIT.
     pub(super) fn resumed_call(&mut self) -> Option<(Arc<Program>, Paused)> {
         match self.resuming.then(|| self.places.pop())?? {
-            Resume::Call(program, paused) => {
+            Resume::Call(program, paused, _) => {
                 self.resuming = false;
                 Some((program, *paused))
             }

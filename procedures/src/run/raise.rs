@@ -1,6 +1,6 @@
 //! RAISE, ASSERT and GET DIAGNOSTICS.
 
-use archipel_planner::native::{ExecContext, ExecError, ExecResult, Notice};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
@@ -49,7 +49,7 @@ impl Invocation<'_, '_> {
             Level::Notice => "NOTICE",
             Level::Warning => "WARNING",
         };
-        ctx.notices.push(Notice { severity, error });
+        ctx.notice(severity, error, ctx.depth - 1);
         Ok(())
     }
 
@@ -160,14 +160,19 @@ impl Invocation<'_, '_> {
             let value = match item {
                 Diagnostic::RowCount => Datum::Int8(self.row_count as i64),
                 Diagnostic::Context => {
-                    let error = self.program.add_context(SqlError::internal(""), Some(site));
-                    Datum::text(error.fields().context.as_deref().unwrap_or_default())
+                    let own = self.program.context_line(Some(site)).unwrap_or_default();
+                    Datum::text(&format!("{own}{}", self.callers_context(ctx)))
                 }
                 other => {
                     let Some(error) = self.errors.last() else { continue };
                     let fields = error.fields();
+                    let whole;
                     let text = match other {
-                        Diagnostic::ErrorContext => fields.context.as_deref(),
+                        Diagnostic::ErrorContext => {
+                            let own = fields.context.as_deref().unwrap_or_default();
+                            whole = format!("{own}{}", self.callers_context(ctx));
+                            Some(whole.as_str())
+                        }
                         Diagnostic::ErrorDetail => fields.detail.as_deref(),
                         Diagnostic::ErrorHint => fields.hint.as_deref(),
                         Diagnostic::ReturnedSqlstate => Some(fields.state.as_str()),

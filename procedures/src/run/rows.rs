@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::operation::*;
 use super::pause::Resume;
-use super::{Flow, Invocation, null_refused};
+use super::{Flow, Invocation, context, null_refused};
 use crate::registry::program_of;
 
 /// A row on its way between a statement and registers.
@@ -68,6 +69,13 @@ pub(super) struct Gathered {
     pub rows: usize,
 }
 
+impl Gathered {
+    /// The rows, of so many columns.
+    pub fn rows(self, width: usize) -> CursorRows {
+        CursorRows { values: self.values, width, count: self.rows }
+    }
+}
+
 impl RowSink for Gathered {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
         self.values.extend_from_slice(row);
@@ -112,6 +120,10 @@ pub(super) fn store_row(
     Ok(())
 }
 
+pub(super) fn statement_line(text: &str) -> String {
+    format!("SQL statement \"{text}\"")
+}
+
 impl Invocation<'_, '_> {
     /// Runs a statement; an error gets the statement's text and this routine's line.
     pub(super) fn run_statement(
@@ -121,25 +133,58 @@ impl Invocation<'_, '_> {
         sink: &mut dyn RowSink,
         site: Site,
     ) -> ExecResult<u64> {
-        statement
-            .compiled
-            .run(ctx, sink)
-            .map_err(|error| self.in_statement(error, statement.text.as_deref(), site))
+        let text = statement.text.as_deref();
+        self.query(ctx, text, site, |ctx| statement.compiled.run(ctx, sink))
+    }
+
+    /// Runs what CONTEXT lines name by the text of a statement.
+    pub(super) fn query<T>(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        text: Option<&str>,
+        site: Site,
+        run: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
+    ) -> ExecResult<T> {
+        let told = match text {
+            Some(text) if self.telling => context::enter(ctx, &statement_line(text)),
+            _ => None,
+        };
+        let result = run(ctx);
+        self.queried(ctx, result, told, text, site)
+    }
+
+    /// What follows a query: its line, to the error or to the notices.
+    fn queried<T>(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        result: ExecResult<T>,
+        told: Option<usize>,
+        text: Option<&str>,
+        site: Site,
+    ) -> ExecResult<T> {
+        context::leave(ctx, told);
+        if context::notices_wait(ctx) {
+            if let Some(text) = text {
+                context::notices_in(ctx, &statement_line(text));
+            }
+            self.settle(ctx, site);
+        }
+        result.map_err(|error| self.in_statement(error, text, site))
     }
 
     #[cold]
     pub(super) fn in_statement(&self, error: ExecError, text: Option<&str>, site: Site) -> ExecError {
         let error = match (error, text) {
             (ExecError::Sql(mut error), Some(text)) => {
-                let line = format!("SQL statement \"{text}\"");
                 let fields = error.fields_mut();
                 // A position in the statement means nothing to the client's own query.
-                fields.position = None;
-                fields.context = Some(match fields.context.take() {
-                    Some(inner) => format!("{inner}\n{line}"),
-                    None => line,
-                });
-                ExecError::Sql(error)
+                ExecError::Sql(match fields.position.take() {
+                    Some(position) if fields.internal.is_none() => {
+                        fields.internal = Some((position, text.to_string()));
+                        error
+                    }
+                    _ => context::add_line(error, &statement_line(text)),
+                })
             }
             (error, _) => error,
         };
@@ -153,11 +198,16 @@ impl Invocation<'_, '_> {
         statement: &SqlStatement,
         site: Site,
     ) -> ExecResult<u64> {
+        let text = statement.text.as_deref();
+        let told = match text {
+            Some(text) if self.telling => context::enter(ctx, &statement_line(text)),
+            _ => None,
+        };
         let mut through = Through { sink: self.sink, rows: 0 };
         let result = statement.compiled.run(ctx, &mut through);
         let rows = through.rows;
         self.sent += rows;
-        result.map_err(|error| self.in_statement(error, statement.text.as_deref(), site))?;
+        self.queried(ctx, result, told, text, site)?;
         Ok(rows)
     }
 
@@ -219,7 +269,14 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<Flow> {
         let mut values = Row::new();
         let (program, paused) = match self.resumed_call() {
-            Some((program, paused)) => (program, Some(paused)),
+            Some((before, paused)) => {
+                // In the form this routine was compiled with, if there the call is at the same place.
+                let now = program_of(routine).map_err(|e| self.at(e.into(), site))?;
+                match (!Arc::ptr_eq(&now, &before)).then(|| paused.renewed(&before, &now)).flatten() {
+                    Some(renewed) => (now, Some(renewed)),
+                    None => (before, Some(paused)),
+                }
+            }
             None => {
                 for arg in args {
                     values.push(arg(ctx).map_err(|e| self.at(e, site))?);
@@ -228,12 +285,13 @@ impl Invocation<'_, '_> {
             }
         };
         let mut first = FirstRow::new(u64::MAX, Vec::new());
-        let paused = program
-            .invoke_until_pause(ctx, &values, &mut first, paused)
-            .map_err(|e| self.in_statement(e, Some(text), site))?;
+        let paused = self.query(ctx, Some(text), site, |ctx| {
+            program.invoke_until_pause(ctx, &values, &mut first, paused)
+        })?;
         if let Some(paused) = paused {
             let commit = paused.commit;
-            self.places.push(Resume::Call(program, Box::new(paused)));
+            self.ended_at = site;
+            self.places.push(Resume::Call(program, Box::new(paused), text.into()));
             return Ok(Flow::Pause(commit));
         }
         if let Some(targets) = targets {
@@ -308,10 +366,10 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<(u64, usize)> {
         let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
         let statement = plan.binder.bind(&text).map_err(|e| self.in_statement(e, Some(&text), site))?;
+        self.tell_from_now_on(ctx, site);
         let outer = std::mem::replace(&mut ctx.params, params);
-        let result = statement.run(ctx, sink);
+        let result = self.query(ctx, Some(&text), site, |ctx| statement.run(ctx, sink));
         ctx.params = outer;
-        let rows = result.map_err(|e| self.in_statement(e, Some(&text), site))?;
-        Ok((rows, statement.columns.len()))
+        Ok((result?, statement.columns.len()))
     }
 }

@@ -50,6 +50,8 @@ pub struct StatementRun {
     pub cursors: Cursors,
     /// And after it, if routines changed them.
     pub cursors_changed: Option<Cursors>,
+    /// Whether the run is a transaction of the engine, and so there is no COMMIT to come.
+    pub one_shot: bool,
     /// Whether a procedure may end the transaction.
     pub may_end: bool,
     /// Where the procedure goes on after it ended its last transaction.
@@ -59,6 +61,18 @@ pub struct StatementRun {
 }
 
 impl StatementRun {
+    /// Takes another form of the statement, compiled anew; false if a call that has ended a
+    /// transaction cannot go on in it.
+    pub fn go_on_with(&mut self, plan: Arc<RowPlan>) -> bool {
+        if let Some(paused) = &self.resume {
+            let (Code::Call(before), Code::Call(next)) = (&self.plan.code, &plan.code) else { return false };
+            let Some(renewed) = paused.renewed(&before.program, &next.program) else { return false };
+            self.resume = Some(renewed);
+        }
+        self.plan = plan;
+        true
+    }
+
     fn evaluate(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         let now = match self.now {
             Some(now) => now,
@@ -98,6 +112,10 @@ impl StatementRun {
         self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
         self.rows = done?;
+        if self.one_shot && !self.deferred.is_empty() {
+            // The checks that COMMIT makes are statements of their own.
+            return Err(Stop::Interactive.into());
+        }
         Ok(())
     }
 }

@@ -16,11 +16,16 @@ use crate::encode::Formats;
 use crate::statement::Body;
 use crate::wire::output::Severity;
 
+/// `pg_temp` as the schema says it as well as TEMPORARY.
+fn is_temporary(create: &CreateTableAs) -> bool {
+    create.persistence == Persistence::Temporary || create.name.schema.as_deref() == Some("pg_temp")
+}
+
 impl Session {
     /// Runs the statement; answers its command tag.
     pub(super) async fn create_table_as(&mut self, create: &CreateTableAs) -> Result<String> {
         self.require_writable("CREATE TABLE AS")?;
-        if create.persistence == Persistence::Temporary {
+        if is_temporary(create) {
             self.use_temporary_schema()?;
         }
         if self.is_taken(create)? {
@@ -57,9 +62,12 @@ impl Session {
 
     fn target_of(&mut self, create: &CreateTableAs) -> Result<String> {
         let path = self.settings.effective().search_path.clone();
-        match create.persistence {
-            Persistence::Temporary => Ok(temporary_schema(&path).unwrap_or_default().to_owned()),
-            _ => self.host().catalog.catalog.target_schema(&create.name, &path),
+        match is_temporary(create) {
+            true => Ok(temporary_schema(&path).unwrap_or_default().to_owned()),
+            false => self.host().catalog.catalog.target_schema(&create.name, &path).map_err(|mut error| {
+                error.fields_mut().position = None;
+                error
+            }),
         }
     }
 

@@ -291,22 +291,25 @@ pub(super) enum Source {
 
 impl Source {
     /// Moves a position inside a routine's body to its place in the statement.
-    fn place(&self, mut error: SqlError) -> SqlError {
+    fn place(&self, error: SqlError) -> SqlError {
         let Source::Statement(statement, text) = self else { return error };
         let Statement::CreateRoutine(create) = &**statement else { return error };
         let offset = match &create.body {
             archipel_sql::ast::RoutineBody::Text { offset, .. } => *offset,
             _ => None,
         };
-        match (offset, error.fields().position) {
-            (Some(offset), Some(position)) => {
-                let before = text.get(..offset).map_or(0, |text| text.chars().count() as u32);
-                error.fields_mut().position = Some(before + position);
-            }
-            _ => error.fields_mut().position = None,
-        }
-        error
+        in_script(error, text, offset)
     }
+}
+
+/// Moves a position inside a body to its place in the script, where the body begins at `offset`.
+pub(super) fn in_script(mut error: SqlError, script: &str, offset: Option<usize>) -> SqlError {
+    let position = error.fields().position.zip(offset).map(|(position, offset)| {
+        let before = script.get(..offset).map_or(0, |text| text.chars().count() as u32);
+        before + position
+    });
+    error.fields_mut().position = position;
+    error
 }
 
 /// The tree whose keys an operation may find not to be unique.

@@ -235,8 +235,7 @@ impl Session {
                     self.next_transaction(&mut run, outcome.depends_on).await?;
                     recompiles = 0;
                 }
-                // A call that has committed part of its work goes on as it was compiled.
-                Err(Stop::Recompile) if run.resume.is_none() => {
+                Err(Stop::Recompile) => {
                     recompiles += 1;
                     prepared = match self.renew(&prepared) {
                         Ok(renewed) => renewed,
@@ -246,12 +245,13 @@ impl Session {
                             return Err(error);
                         }
                     };
-                    if let Body::Rows(plan) = &prepared.body {
-                        run.plan = plan.clone();
+                    if let Body::Rows(plan) = &prepared.body
+                        && !run.go_on_with(plan.clone())
+                    {
+                        break;
                     }
                     run.host = self.host();
                 }
-                Err(Stop::Recompile) => break,
                 _ => {
                     let host = run.host.clone();
                     return Ok((self.finish_run(run, outcome)?, host));
@@ -292,8 +292,11 @@ impl Session {
         if let Some(cursors) = changed.filter(|_| committed) {
             self.cursors = cursors;
         }
-        // Cursors end with their transaction.
+        // Cursors end with their transaction, and so do rows of some temporary tables.
         self.cursors.end_transaction();
+        if committed {
+            self.end_temporary().await?;
+        }
         run.cursors = self.cursors.clone();
         run.host = self.host();
         run.out = self.output.take();
@@ -334,10 +337,11 @@ impl Session {
             notices: Vec::new(),
             sequences: Vec::new(),
             error: None,
-            constraints: self.transaction.constraint_modes(),
+            constraints: Some(self.transaction.constraint_modes()),
             deferred: Vec::new(),
             cursors: self.cursors.clone(),
             cursors_changed: None,
+            one_shot: false,
             may_end: false,
             resume: None,
             paused: None,
@@ -353,7 +357,15 @@ impl Session {
             return (run, outcome);
         }
         let own = self.begin_interactive();
-        let (run, outcome) = self.submit_in(run, read_only, Some(&own)).await;
+        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own)).await;
+        let own = if outcome.result.is_ok() && !run.deferred.is_empty() {
+            match self.check_own(&mut run, &mut outcome, own).await {
+                Some(own) => own,
+                None => return (run, outcome),
+            }
+        } else {
+            own
+        };
         if outcome.result.is_err() {
             let _ = self.server.engine.rollback(&own).await;
             return (run, outcome);
@@ -366,13 +378,37 @@ impl Session {
         (run, Outcome { depends_on, ..committed })
     }
 
+    /// The checks that a statement put off to the end of a transaction which is its own; `None` if
+    /// that is over.
+    async fn check_own(
+        &mut self,
+        run: &mut StatementRun,
+        outcome: &mut Outcome,
+        own: Interactive,
+    ) -> Option<Interactive> {
+        // What the statement asked of its host is still to be done.
+        let host = self.host.take();
+        self.transaction.enter_own(own);
+        self.transaction.add_deferred(std::mem::take(&mut run.deferred));
+        if let Err(error) = self.check_deferred(None).await {
+            run.error = Some(match (run.paused.take(), &run.plan.code) {
+                (Some(paused), Code::Call(call)) => paused.add_context(&call.program, error),
+                _ => error,
+            });
+            outcome.result = Err(Stop::Abort);
+        }
+        self.host = host;
+        self.transaction.leave_own()
+    }
+
     async fn submit_in(
         &self,
-        run: StatementRun,
+        mut run: StatementRun,
         read_only: bool,
         own: Option<&Interactive>,
     ) -> (StatementRun, Outcome) {
         let transaction = own.or(self.transaction.interactive());
+        run.one_shot = transaction.is_none();
         let options = SubmitOptions {
             transaction,
             read_only,

@@ -105,6 +105,18 @@ impl Transaction {
         self.interactive = interactive;
     }
 
+    /// A statement that is a transaction of its own begins: what it deferred is checked in it.
+    pub(super) fn enter_own(&mut self, own: Interactive) {
+        self.kind = Kind::Implicit;
+        self.start = crate::server::now();
+        self.interactive = Some(own);
+    }
+
+    /// It is over, and the session is where it was.
+    pub(super) fn leave_own(&mut self) -> Option<Interactive> {
+        std::mem::take(self).interactive
+    }
+
     /// The engine's transaction, if one has begun.
     pub(super) fn interactive(&self) -> Option<&Interactive> {
         self.interactive.as_ref()
@@ -126,9 +138,9 @@ impl Transaction {
         self.staged = Some(staged);
     }
 
-    /// When constraints are checked; `None` outside of a transaction with a COMMIT to come.
-    pub(super) fn constraint_modes(&self) -> Option<Arc<ConstraintModes>> {
-        self.interactive.as_ref().map(|_| self.constraints.clone())
+    /// When constraints are checked.
+    pub(super) fn constraint_modes(&self) -> Arc<ConstraintModes> {
+        self.constraints.clone()
     }
 
     pub(super) fn constraints_mut(&mut self) -> &mut ConstraintModes {

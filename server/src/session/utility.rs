@@ -92,7 +92,7 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::Do(block) => {
-                self.run_block(block, alone).await?;
+                self.run_block(block, &prepared.text, alone).await?;
                 self.output.command_complete(prepared.tag);
             }
             Statement::DeclareCursor(declare) => {

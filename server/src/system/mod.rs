@@ -2,6 +2,7 @@
 //!
 //! - [`views`] the system views that show the server: `archipel.*`, `pg_settings`
 //! - [`activity`] `pg_stat_activity`, and who waits for whom
+//! - [`flow_graphs`] `archipel.flow_graphs`
 //! - [`durability`] `archipel.log` and `archipel.checkpoints`
 //! - [`islands`] `archipel.islands` and `archipel.executors`
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
@@ -16,6 +17,7 @@
 pub mod activity;
 mod durability;
 mod facts;
+mod flow_graphs;
 mod groups;
 mod islands;
 mod locks;

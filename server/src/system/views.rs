@@ -33,6 +33,7 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "sync_points", columns: monitor::SYNC_POINTS, rows: monitor::sync_points },
     View { schema: "archipel", name: "actions", columns: monitor::ACTIONS, rows: monitor::actions },
     View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
+    View { schema: "archipel", name: "flow_graphs", columns: super::flow_graphs::COLUMNS, rows: super::flow_graphs::rows },
     View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
     View { schema: "archipel", name: "checkpoints", columns: durability::CHECKPOINTS, rows: durability::checkpoints },

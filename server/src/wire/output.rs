@@ -307,6 +307,10 @@ impl Output {
         if let Some(position) = fields.position {
             answer.push((b'P', position.to_string()));
         }
+        if let Some((position, query)) = &fields.internal {
+            answer.push((b'p', position.to_string()));
+            answer.push((b'q', clean(query)));
+        }
         if severity >= Severity::Error {
             self.message(&ErrorResponse::new(answer));
         } else {

@@ -227,6 +227,8 @@ pub enum ExplainFormat {
     Json,
     Xml,
     Yaml,
+    /// A drawing for Graphviz, of a CALL.
+    Dot,
 }
 
 /// `None`: not said; PostgreSQL's defaults depend on ANALYZE.

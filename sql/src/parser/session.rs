@@ -258,6 +258,7 @@ impl Cursor<'_> {
                     "json" => ExplainFormat::Json,
                     "xml" => ExplainFormat::Xml,
                     "yaml" => ExplainFormat::Yaml,
+                    "dot" => ExplainFormat::Dot,
                     _ => {
                         return Err(SqlError::new(
                             SqlState::INVALID_PARAMETER_VALUE,

@@ -322,7 +322,7 @@ impl Parser<'_> {
         let refused = if self.signature.returns_set {
             Some("RETURN cannot have a parameter in function returning set")
         } else if self.signature.result == Type::VOID || self.signature.anonymous {
-            if self.signature.procedure {
+            if self.signature.procedure && !self.signature.anonymous {
                 Some("RETURN cannot have a parameter in a procedure")
             } else {
                 Some("RETURN cannot have a parameter in function returning void")

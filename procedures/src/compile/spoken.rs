@@ -1,0 +1,111 @@
+//! How an expression is named in CONTEXT lines: `SQL expression "…"`, `PL/pgSQL assignment "…"`.
+//!
+//! PostgreSQL names one where its executor of queries works on it, and does not where PL/pgSQL
+//! evaluates a simple expression itself. So what holds a query is named, and what is made of
+//! constants alone, which fails while it is planned.
+
+use archipel_planner::bind::visit;
+use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+use super::Compiler;
+use crate::plpgsql::ast::{Fragment, Target};
+use crate::run::context;
+use crate::run::operation::Compiled;
+
+impl Compiler<'_> {
+    /// Compiles an expression that CONTEXT lines may name as `line`.
+    pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
+        let compiled = self.plan_expression(bound)?;
+        Ok(if is_named(bound) { spoken(compiled, line) } else { compiled })
+    }
+
+    /// The line of an assignment: the statement as written.
+    pub(super) fn assignment_line(&self, target: &Target, value: &Fragment) -> String {
+        let source = &self.routine.source;
+        let before = source.get(..value.start).unwrap_or_default().trim_end();
+        let before = before.strip_suffix('=').unwrap_or(before);
+        let before = before.strip_suffix(':').unwrap_or(before).trim_end();
+        let start = before.rfind(&target.text).filter(|_| before.ends_with(&target.text));
+        match (start, source.get(value.start..value.start + value.text.len())) {
+            (Some(start), Some(text)) if text == value.text => {
+                let written = &source[start..value.start + text.len()];
+                format!("PL/pgSQL assignment \"{}\"", written.trim_end())
+            }
+            _ => format!("PL/pgSQL assignment \"{} := {}\"", target.text, value.text.trim()),
+        }
+    }
+}
+
+/// The line of any other expression.
+pub(super) fn expression_line(fragment: &Fragment) -> String {
+    format!("SQL expression \"{}\"", fragment.text.trim())
+}
+
+/// An error of binding says where in its query it is; the client's own query is another.
+pub(super) fn about_fragment(mut error: SqlError, fragment: &Fragment) -> SqlError {
+    let fields = error.fields_mut();
+    if let Some(position) = fields.position.take()
+        && fields.internal.is_none()
+    {
+        fields.internal = Some((position, fragment.text.trim_end().to_string()));
+    }
+    error
+}
+
+/// The same for an assignment, which is a query of its own; `line` names it.
+pub(super) fn about_assignment(mut error: SqlError, value: &Fragment, line: &str) -> SqlError {
+    let written = line.split_once('"').and_then(|(_, rest)| rest.strip_suffix('"'));
+    let fields = error.fields_mut();
+    if let (Some((position, query)), Some(written)) = (&mut fields.internal, written)
+        && query == value.text.trim_end()
+        && written.ends_with(query.as_str())
+    {
+        *position += (written.chars().count() - query.chars().count()) as u32;
+        *query = written.to_string();
+    }
+    error
+}
+
+/// An initial value that is not of its variable's type.
+pub(super) fn about_value(mut error: SqlError) -> SqlError {
+    if error.state() == SqlState::INVALID_TEXT_REPRESENTATION {
+        error.fields_mut().internal = None;
+    }
+    error
+}
+
+fn is_named(bound: &BoundExpr) -> bool {
+    if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
+        return false;
+    }
+    let (mut query, mut varies) = (false, false);
+    visit::visit_expr(bound, 0, &mut |part, _| {
+        query |= matches!(part.kind, ExprKind::Subquery(_));
+        varies |= match &part.kind {
+            ExprKind::Variable(_) | ExprKind::Param(_) | ExprKind::Routine { .. } => true,
+            ExprKind::Call { function, .. } => {
+                function.function.volatility != archipel_sql::function::Volatility::Immutable
+            }
+            _ => false,
+        };
+        !query
+    });
+    query || !varies
+}
+
+fn spoken(compiled: Compiled, line: String) -> Compiled {
+    let line: Box<str> = line.into();
+    Box::new(move |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Datum> {
+        let told = context::enter(ctx, &line);
+        let result = compiled(ctx);
+        context::leave(ctx, told);
+        context::notices_in(ctx, &line);
+        result.map_err(|error| match error {
+            ExecError::Sql(error) => ExecError::Sql(context::add_line(error, &line)),
+            stop => stop,
+        })
+    })
+}

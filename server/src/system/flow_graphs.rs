@@ -1,0 +1,61 @@
+//! `archipel.flow_graphs`: what deployed routines do to which rows, and in what order.
+
+use archipel_procedures::{Environment, flow};
+use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::types::{Oid, Type};
+
+use super::views::{count, optional, text};
+use crate::session::host::Host;
+
+pub(super) const COLUMNS: &[(&str, Type)] = &[
+    ("schema", Type::TEXT),
+    ("routine", Type::TEXT),
+    ("action", Type::INT4),
+    ("line", Type::INT4),
+    ("table_name", Type::TEXT),
+    ("kind", Type::TEXT),
+    ("key_column", Type::TEXT),
+    ("key", Type::TEXT),
+    ("size", Type::TEXT),
+    ("loops", Type::of(Oid::INT4_ARRAY)),
+    ("depends_on", Type::of(Oid::INT4_ARRAY)),
+    ("synchronization_point", Type::INT4),
+];
+
+/// A row for each action. What does not compile has none; `archipel.routines` says why.
+pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
+    let environment = Environment {
+        catalog: host.catalog.catalog.clone(),
+        tables: std::sync::Arc::new(host.server.engine.clone()),
+        search_path: host.settings.search_path.clone(),
+        shapes: Default::default(),
+    };
+    let mut rows = Vec::new();
+    for routine in host.catalog.catalog.routines_all() {
+        let Ok(program) = host.server.routines.program(routine, &environment) else { continue };
+        rows.extend(flow::rows(&program).into_iter().map(|action| {
+            vec![
+                text(&routine.schema),
+                text(&program.signature),
+                count(action.number),
+                count(action.line as usize),
+                text(&action.table),
+                text(action.kind),
+                optional(action.column),
+                optional(action.key),
+                optional(action.size),
+                numbers(action.loops.into_iter().map(|line| line as usize)),
+                numbers(action.depends_on.into_iter()),
+                count(action.point),
+            ]
+        }));
+    }
+    rows
+}
+
+fn numbers(numbers: impl Iterator<Item = usize>) -> Datum {
+    let values: Vec<Datum> = numbers.map(count).collect();
+    let dimensions =
+        if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
+    Datum::Array(std::sync::Arc::new(Array { element: Oid::INT4, dimensions, values }))
+}
