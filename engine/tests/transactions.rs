@@ -7,6 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{Epoch, GroupId, SequenceId};
 use archipel_engine::log::memory::Survivors;
+use archipel_engine::schema::IndexDef;
 use archipel_engine::{
     ColumnSource, DdlOp, Direction, Inserted, KeyRange, NextValue, OwnedCell, REFERENCE_GROUP, SequenceDef,
     Stop, SubmitOptions,
@@ -342,6 +343,31 @@ fn a_unique_index_over_duplicates_is_refused_and_leaves_nothing() {
     assert_eq!(ddl(&engine, DdlOp::CreateIndex { table: ACCOUNTS, index: unique }), Err(Stop::Abort));
     assert_eq!(engine.table(ACCOUNTS).expect("there").indexes.len(), 1);
     assert_eq!(unpredicted(&engine, |txn| balance(txn, 2)).0, Ok(Some(100)));
+}
+
+#[test]
+fn a_definition_that_fails_after_another_leaves_the_table_as_it_was() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 3);
+    let mut def = accounts_table(false);
+    def.columns.push(ColumnKind::Int4);
+    let mut columns: Vec<ColumnSource> = (0..3).map(ColumnSource::Kept).collect();
+    columns.push(ColumnSource::Constant(OwnedCell::Int4(42)));
+    let index = IndexDef { unique: true, ..balance_index_def() };
+    let (result, _) = run(
+        &engine,
+        |_, claims| claims.everything(),
+        move |txn| {
+            // The roots are replaced, and then get another version.
+            let altered = txn.ddl(DdlOp::AlterTable { def: def.clone(), columns: columns.clone() })?;
+            assert_eq!(altered, Inserted::Ok);
+            let made = txn.ddl(DdlOp::CreateIndex { table: ACCOUNTS, index: index.clone() })?;
+            if made == Inserted::Ok { Ok(()) } else { Err(Stop::Abort) }
+        },
+    );
+    assert_eq!(result, Err(Stop::Abort), "two accounts have the same balance");
+    assert_eq!(unpredicted(&engine, |txn| balance(txn, 2)).0, Ok(Some(100)));
+    assert_eq!(unpredicted(&engine, |txn| account_of(txn, "owner 2")).0, Ok(Some(account_key(2).to_vec())));
 }
 
 #[test]

@@ -158,13 +158,19 @@ pub(crate) struct DdlWork {
     pub schema: Schema,
     pub routing: RoutingTable,
     /// Put back in reverse order on undo.
-    roots: Vec<(PartitionRef, u16, Root)>,
-    /// Layout versions of roots that stayed.
-    versions: Vec<(PartitionRef, u16, u32)>,
+    before: Vec<Before>,
     /// Reference tables and indexes that are gone.
     dropped_references: Vec<TreeId>,
     /// Definitions to log; `None` is gone.
     meta: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// What a root was before it was changed. One list for both kinds: a root that replaced another may
+/// get a new version later, which is not the version of the one it replaced.
+enum Before {
+    Root(PartitionRef, u16, Root),
+    /// The layout version of a root that stayed.
+    Version(PartitionRef, u16, u32),
 }
 
 impl DdlWork {
@@ -201,8 +207,7 @@ impl Txn<'_> {
             self.ddl = Some(Box::new(DdlWork {
                 schema: (*self.worker.schema).clone(),
                 routing: (*self.worker.routing).clone(),
-                roots: Vec::new(),
-                versions: Vec::new(),
+                before: Vec::new(),
                 dropped_references: Vec::new(),
                 meta: Vec::new(),
             }));
@@ -284,16 +289,20 @@ impl Txn<'_> {
     /// Puts every replaced root back.
     pub(super) fn undo_ddl(&mut self) {
         let Some(mut work) = self.ddl.take() else { return };
-        while let Some((partition, position, root)) = work.roots.pop() {
-            let keys_locked = &self.shared.reference_keys_locked;
-            keys_locked.fetch_add(reference_keys_locked(partition, &root), Ordering::SeqCst);
-            // SAFETY: held by this transaction; the reference ends with the statement.
-            unsafe { partition.data_mut() }.put_root(position, root);
-        }
-        while let Some((partition, position, version)) = work.versions.pop() {
-            // SAFETY: as above.
-            if let Some(root) = unsafe { partition.data_mut() }.roots.get_mut(usize::from(position)) {
-                root.version = version;
+        while let Some(before) = work.before.pop() {
+            match before {
+                Before::Root(partition, position, root) => {
+                    let keys_locked = &self.shared.reference_keys_locked;
+                    keys_locked.fetch_add(reference_keys_locked(partition, &root), Ordering::SeqCst);
+                    // SAFETY: held by this transaction; the reference ends with the statement.
+                    unsafe { partition.data_mut() }.put_root(position, root);
+                }
+                Before::Version(partition, position, version) => {
+                    // SAFETY: as above.
+                    if let Some(root) = unsafe { partition.data_mut() }.roots.get_mut(usize::from(position)) {
+                        root.version = version;
+                    }
+                }
             }
         }
     }
@@ -320,7 +329,7 @@ impl Txn<'_> {
         self.woken.extend(old.overlay.values().flat_map(|lock| lock.waiters.iter().cloned()));
         let keys_locked = &self.shared.reference_keys_locked;
         keys_locked.fetch_sub(reference_keys_locked(partition, &old), Ordering::SeqCst);
-        self.work()?.roots.push((partition, position, old));
+        self.work()?.before.push(Before::Root(partition, position, old));
         Ok(())
     }
 

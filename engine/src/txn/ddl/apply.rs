@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
-use super::{ColumnSource, CopyReader, DdlWork, TableRecord, table_key};
+use super::{Before, ColumnSource, CopyReader, DdlWork, TableRecord, table_key};
 use crate::cell::Cell;
 use crate::id::{GroupId, TreeId, TxnId};
 use crate::log::redo;
@@ -146,7 +146,7 @@ impl Txn<'_> {
 
     fn ddl_versions_note(&mut self, partition: PartitionRef, position: u16, version: u32) {
         if let Some(work) = &mut self.ddl {
-            work.versions.push((partition, position, version));
+            work.before.push(Before::Version(partition, position, version));
         }
     }
 
