@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archipel_planner::bound::BoundStatement;
+use archipel_planner::route::classify_accesses;
 use archipel_procedures::flow;
 use archipel_sql::ast::{Do, Explain, ExplainFormat};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::definition::in_script;
@@ -32,6 +33,7 @@ impl Session {
         let mut lines = match (&plan.code, explain.options.format) {
             (Code::Native(compiled), ExplainFormat::Text) => archipel_planner::explain::statement(compiled),
             (Code::Call(call), ExplainFormat::Text) => archipel_procedures::explain(&call.program),
+            (Code::Native(_), ExplainFormat::Json) => Vec::new(),
             (Code::Call(call), ExplainFormat::Json) => call_as_json(&call.program),
             (Code::Call(call), ExplainFormat::Dot) => flow::dot(&call.program),
             (_, format) => {
@@ -40,12 +42,15 @@ impl Session {
                 return Err(SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) of {what}")));
             }
         };
-        if explain.options.format != ExplainFormat::Text {
+        let format = explain.options.format;
+        let of_query = matches!(plan.code, Code::Native(_)) && format == ExplainFormat::Json;
+        if format != ExplainFormat::Text && !of_query {
             if explain.options.analyze {
-                return Err(SqlError::unsupported("EXPLAIN ANALYZE in a format other than TEXT"));
+                return Err(SqlError::unsupported("EXPLAIN ANALYZE of CALL in a format other than TEXT"));
             }
             return Ok(lines);
         }
+        let mut whole = Map::new();
         if plan.analytic {
             lines.insert(
                 0,
@@ -59,10 +64,23 @@ impl Session {
             let began = Instant::now();
             let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
             let (ran, _) = self.run_to_end(&prepared, run).await?;
+            let milliseconds = (began.elapsed().as_secs_f64() * 1_000_000.0).round() / 1_000.0;
             lines.push(format!("Rows: {}", ran.rows));
-            lines.push(format!("Execution Time: {:.3} ms", began.elapsed().as_secs_f64() * 1_000.0));
+            lines.push(format!("Execution Time: {milliseconds:.3} ms"));
+            whole.insert("Actual Rows".to_owned(), ran.rows.into());
+            whole.insert("Execution Time".to_owned(), milliseconds.into());
         }
-        Ok(lines)
+        match &plan.code {
+            Code::Native(compiled) if of_query => {
+                let classified = classify_accesses(&compiled.accesses);
+                let partitions = archipel_planner::explain::partitions(&classified);
+                let partitions = partitions.trim_start_matches("Partitions: ");
+                whole.insert("Partitions".to_owned(), partitions.into());
+                whole.insert("Analytic".to_owned(), plan.analytic.into());
+                Ok(vec![archipel_planner::explain::json::document(&compiled.plan, whole)])
+            }
+            _ => Ok(lines),
+        }
     }
 
     /// DO: a block compiled for this one run.
@@ -143,8 +161,7 @@ fn call_as_json(program: &archipel_procedures::Program) -> Vec<String> {
         "Reason": classification.reason,
         "Actions": actions,
     } }]);
-    let text = serde_json::to_string_pretty(&plan).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    vec![format!("{plan:#}")]
 }
 
 /// What stands in the place of a bound statement for a block, which has none.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use archipel_planner::bound::OutputColumn;
 use archipel_sql::ast::{
-    AlterSystem, DiscardTarget, Execute, Prepare, Reset, Set, SetTransaction, SetValue, Show, Statement,
+    AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, Set, SetTransaction, SetValue, Show,
+    Statement,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -36,7 +37,10 @@ impl Session {
             Statement::Show(Show::All) => {
                 Some(["name", "setting", "description"].into_iter().map(text_column).collect())
             }
-            Statement::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
+            Statement::Explain(explain) => {
+                let ty = if explain.options.format == ExplainFormat::Json { Type::JSON } else { Type::TEXT };
+                Some(vec![OutputColumn { ty, ..text_column("QUERY PLAN") }])
+            }
             Statement::Fetch(fetch) => self.cursor_columns(fetch)?,
             Statement::Execute(execute) => {
                 self.statement(&execute.name)?.columns.as_ref().map(|columns| columns.to_vec())
