@@ -135,7 +135,7 @@ pub struct DomainConditions {
     pub schema: String,
     pub domain: String,
     pub not_null: bool,
-    pub checks: BoundChecks,
+    pub checks: Vec<(String, BoundExpr)>,
 }
 
 impl DomainConditions {
@@ -158,6 +158,16 @@ impl DomainConditions {
         fields.constraint = constraint.map(str::to_owned);
         error
     }
+}
+
+/// What rows store for a part of an index's key, over the table's row.
+#[derive(Clone, Debug)]
+pub struct BoundIndexExpression {
+    pub stored: BoundExpr,
+    /// What it is where the predicate holds.
+    pub expr: BoundExpr,
+    /// Of a partial unique index.
+    pub predicate: Option<BoundExpr>,
 }
 
 #[derive(Clone, Debug)]
@@ -453,7 +463,16 @@ pub struct Returning {
 }
 
 /// CHECK conditions over the new row, by constraint name.
-pub type BoundChecks = Vec<(String, BoundExpr)>;
+pub type BoundChecks = Vec<BoundCheck>;
+
+/// A condition that new rows must not fail: a CHECK constraint, or a view's check option.
+#[derive(Clone, Debug)]
+pub struct BoundCheck {
+    /// Of the constraint or the view.
+    pub name: String,
+    pub expr: BoundExpr,
+    pub of_view: bool,
+}
 
 #[derive(Clone, Debug)]
 pub struct BoundInsert {
@@ -471,10 +490,18 @@ pub type ConflictUpdate = (Vec<(u16, BoundExpr)>, Option<BoundExpr>);
 
 #[derive(Clone, Debug)]
 pub struct OnConflict {
-    /// The arbiter's columns; `None`: any conflict (DO NOTHING only).
-    pub target: Option<Vec<u16>>,
+    /// The key that decides; `None`: any conflict (DO NOTHING only).
+    pub target: Option<ConflictArbiter>,
     /// `None` is DO NOTHING. Expressions read existing row ++ proposed row (EXCLUDED).
     pub update: Option<ConflictUpdate>,
+}
+
+/// The unique key that ON CONFLICT is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictArbiter {
+    Primary,
+    /// The index of this oid.
+    Index(Oid),
 }
 
 /// For each row of the target and each row of `from` that pass `filter`, once per target row.

@@ -509,6 +509,7 @@ pub fn table_def(table: &Table) -> TableDef {
     if has_hidden_id(table) {
         columns.push(ColumnKind::Int8);
     }
+    columns.extend(table.index_expressions().map(|(_, expression)| column_kind(expression.ty)));
     let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
     let key = storage_key(table)
         .into_iter()
@@ -536,7 +537,26 @@ pub fn table_def(table: &Table) -> TableDef {
     }
 }
 
-/// An index as the engine sees it.
+/// The type of a column of a stored row; `None` for the hidden row number.
+pub fn stored_type(table: &Table, column: u16) -> Option<Type> {
+    if let Some(column) = table.columns.get(usize::from(column)) {
+        return Some(column.ty);
+    }
+    let at = column.checked_sub(table.plain_width())?;
+    table.index_expressions().nth(usize::from(at)).map(|(_, expression)| expression.ty)
+}
+
+/// The name of a column of a stored row.
+pub fn stored_name(table: &Table, column: u16) -> String {
+    if let Some(column) = table.columns.get(usize::from(column)) {
+        return column.name.clone();
+    }
+    let at = column.checked_sub(table.plain_width());
+    let part = at.and_then(|at| table.index_expressions().nth(usize::from(at)));
+    part.map_or_else(|| "row number".to_owned(), |(_, part)| part.text.clone())
+}
+
+/// An index as the engine sees it. It is one of the table's.
 pub fn index_def(table: &Table, index: &Index) -> IndexDef {
     let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
     IndexDef {
@@ -545,12 +565,17 @@ pub fn index_def(table: &Table, index: &Index) -> IndexDef {
         key: index
             .columns
             .iter()
-            .map(|column| KeyColumn {
-                column: column.column,
-                descending: column.descending,
-                nulls_first: column.nulls_first,
-                nullable: !primary.contains(&column.column)
-                    && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
+            .enumerate()
+            .map(|(place, column)| {
+                let stored = table.stored_place(index.oid, place as u16);
+                KeyColumn {
+                    column: stored.unwrap_or(column.column),
+                    descending: column.descending,
+                    nulls_first: column.nulls_first,
+                    nullable: stored.is_some()
+                        || !primary.contains(&column.column)
+                            && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
+                }
             })
             .collect(),
         unique: index.unique,

@@ -74,12 +74,11 @@ fn statement_lines(out: &mut String, statement: &BoundStatement, indent: usize) 
         }
         BoundStatement::Insert(insert) => {
             line(out, indent, &format!("insert {}", insert.table.name));
-            for (name, check) in &insert.checks {
-                line(out, indent + 1, &format!("check {name} {}", expr_text(check)));
+            for check in &insert.checks {
+                line(out, indent + 1, &format!("check {} {}", check.name, expr_text(&check.expr)));
             }
             if let Some(conflict) = &insert.on_conflict {
-                let target =
-                    conflict.target.as_ref().map(|columns| format!(" {columns:?}")).unwrap_or_default();
+                let target = conflict.target.map(|arbiter| format!(" {arbiter:?}")).unwrap_or_default();
                 match &conflict.update {
                     None => line(out, indent + 1, &format!("on conflict{target} nothing")),
                     Some((set, filter)) => {
@@ -99,8 +98,8 @@ fn statement_lines(out: &mut String, statement: &BoundStatement, indent: usize) 
             if let Some(filter) = &update.filter {
                 line(out, indent + 1, &format!("where {}", expr_text(filter)));
             }
-            for (name, check) in &update.checks {
-                line(out, indent + 1, &format!("check {name} {}", expr_text(check)));
+            for check in &update.checks {
+                line(out, indent + 1, &format!("check {} {}", check.name, expr_text(&check.expr)));
             }
             returning_line(out, update.returning.as_ref(), indent + 1);
             if let Some(from) = &update.from {

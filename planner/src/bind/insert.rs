@@ -1,13 +1,14 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
 use super::from::combine;
-use super::modify::{GENERATED_ALWAYS, is_default, syntax, undefined_target};
+use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::scope::{Level, LevelKind, Relation};
 use super::span::query_span;
+use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
 use crate::bound::*;
-use archipel_sql::catalog::{Identity, TableRef};
+use archipel_sql::catalog::{Identity, Index, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -18,36 +19,35 @@ fn values_rel(table: &TableRef, rows: Vec<Vec<BoundExpr>>) -> Rel {
     Rel::Values { rows, types: table.columns.iter().map(|column| column.ty).collect() }
 }
 
-/// The unique index a list of conflict columns means.
-fn arbiter(table: &TableRef, columns: &[u16]) -> Result<Vec<u16>> {
+/// The unique key a list of conflict columns means.
+fn arbiter(table: &TableRef, columns: &[u16]) -> Result<ConflictArbiter> {
     let same = |key: &[u16]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
-    let primary = table.primary_key.as_ref().map(|key| key.columns.clone());
-    let unique = table
-        .indexes
-        .iter()
-        .filter(|index| index.unique)
-        .map(|index| index.columns.iter().map(|column| column.column).collect::<Vec<u16>>());
-    primary.into_iter().chain(unique).find(|key| same(key)).ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_COLUMN_REFERENCE,
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-        )
-    })
+    if table.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
+        return Ok(ConflictArbiter::Primary);
+    }
+    let of = |index: &Index| index.columns.iter().map(|column| column.column).collect::<Vec<u16>>();
+    let found = table.indexes.iter().find(|index| index.is_plain_key() && same(&of(index)));
+    found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
 }
 
-fn constraint_columns(table: &TableRef, name: &str) -> Result<Vec<u16>> {
-    if let Some(key) = table.primary_key.as_ref().filter(|key| key.name == name) {
-        return Ok(key.columns.clone());
+fn no_arbiter() -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_COLUMN_REFERENCE,
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+    )
+}
+
+fn constraint_arbiter(table: &TableRef, name: &str) -> Result<ConflictArbiter> {
+    if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
+        return Ok(ConflictArbiter::Primary);
     }
-    if let Some(index) =
-        table.indexes.iter().find(|index| index.name == name && index.unique && index.constraint)
-    {
-        return Ok(index.columns.iter().map(|column| column.column).collect());
-    }
-    Err(SqlError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
-    ))
+    let named = |index: &&Index| index.name == name && index.unique && index.constraint;
+    table.indexes.iter().find(named).map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+        )
+    })
 }
 
 impl Binder<'_, '_> {
@@ -105,19 +105,20 @@ impl Binder<'_, '_> {
                 return Err(SqlError::unsupported("INSERT into other than a table"));
             }
         };
-        let table = self.changed_table(name)?;
-        let mut relation = self.table_relation(&table, None, Some(&table.schema))?;
+        let target = self.change_target(name, Change::Insert)?;
+        let table = target.table.clone();
+        let mut relation = self.target_relation(&target, None)?;
         if let Some(ast::TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
             relation.name = Some(ident_name(alias));
             relation.schema = None;
         }
-        let targets = self.insert_columns(&table, columns)?;
+        let targets = self.insert_columns(&target, columns)?;
         // What OVERRIDING SYSTEM VALUE arrives as.
         let overriding = *overwrite;
         let source = match source {
             None => {
                 let row = (0..table.columns.len())
-                    .map(|column| self.default_value(&table, column))
+                    .map(|column| self.target_default(&target, column))
                     .collect::<Result<Vec<_>>>()?;
                 values_rel(&table, vec![row])
             }
@@ -131,25 +132,30 @@ impl Binder<'_, '_> {
                     if !query.locks.is_empty() || values.explicit_row || values.value_keyword {
                         return Err(syntax("INSERT … VALUES takes rows in parentheses"));
                     }
-                    self.insert_values(&table, &targets, columns, values, overriding)?
+                    self.insert_values(&target, &targets, columns, values, overriding)?
                 }
-                _ => self.insert_query(&table, &targets, columns, query, overriding)?,
+                _ => self.insert_query(&target, &targets, columns, query, overriding)?,
             },
         };
         let on_conflict = match on {
             None => None,
-            Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&table, &relation, conflict)?),
+            Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, &relation, conflict)?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let checks = self.checks(&table)?;
+        let mut checks = self.checks(&table)?;
+        checks.extend(target.checks());
         let returning = self.returning(returning.as_deref(), vec![relation])?;
         Ok(BoundInsert { table, source, checks, on_conflict, returning })
     }
 
     /// The columns an INSERT names, or all of them.
-    pub(crate) fn insert_columns(&mut self, table: &TableRef, columns: &[ObjectName]) -> Result<Vec<usize>> {
+    pub(crate) fn insert_columns(
+        &mut self,
+        target: &ChangeTarget,
+        columns: &[ObjectName],
+    ) -> Result<Vec<usize>> {
         if columns.is_empty() {
-            return Ok((0..table.columns.len()).collect());
+            return Ok(target.all_columns());
         }
         let mut targets: Vec<usize> = Vec::with_capacity(columns.len());
         for column in columns {
@@ -158,7 +164,7 @@ impl Binder<'_, '_> {
             let [name] = &parts[..] else {
                 return Err(SqlError::unsupported("assigning to a field of a column").at(position));
             };
-            let index = table.column_index(name).ok_or_else(|| undefined_target(name, table).at(position))?;
+            let index = target.column(name, Change::Insert, position)?;
             let index = usize::from(index);
             if targets.contains(&index) {
                 return Err(SqlError::new(
@@ -170,6 +176,17 @@ impl Binder<'_, '_> {
             targets.push(index);
         }
         Ok(targets)
+    }
+
+    /// What a column that is not given becomes.
+    fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
+        match target.default(column) {
+            None => self.default_value(&target.table, column),
+            Some(text) => {
+                let bound = self.catalog_expression(text, Vec::new(), Clause::Default)?;
+                self.assign_column(bound, &target.table.columns[column])
+            }
+        }
     }
 
     pub(super) fn check_width(
@@ -221,12 +238,13 @@ impl Binder<'_, '_> {
 
     fn insert_values(
         &mut self,
-        table: &TableRef,
+        target: &ChangeTarget,
         targets: &[usize],
         columns: &[ObjectName],
         values: &ast::Values,
         overriding: bool,
     ) -> Result<Rel> {
+        let (table, to) = (&target.table, target);
         // The defaults of what no row mentions are bound once.
         let mut defaults: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
         let mut width = None;
@@ -235,6 +253,9 @@ impl Binder<'_, '_> {
             let row = self.without_stars(&row.content)?;
             if row.len() != *width.get_or_insert(row.len()) {
                 return Err(syntax("VALUES lists must all be the same length"));
+            }
+            if columns.is_empty() {
+                to.check_fillable(row.len())?;
             }
             self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
@@ -256,7 +277,7 @@ impl Binder<'_, '_> {
                     (Some(value), _) => value,
                     (None, Some(default)) => default.clone(),
                     (None, None) => {
-                        let default = self.default_value(table, column)?;
+                        let default = self.target_default(to, column)?;
                         defaults[column] = Some(default.clone());
                         default
                     }
@@ -269,14 +290,18 @@ impl Binder<'_, '_> {
 
     fn insert_query(
         &mut self,
-        table: &TableRef,
+        target: &ChangeTarget,
         targets: &[usize],
         columns: &[ObjectName],
         query: &ast::Query,
         overriding: bool,
     ) -> Result<Rel> {
+        let (table, to) = (&target.table, target);
         let position = self.position(query_span(query));
         let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
+        if columns.is_empty() {
+            to.check_fillable(outputs.len())?;
+        }
         self.check_width(outputs.len(), targets, columns, position)?;
         // Unknown literals are read as the column they go to.
         let types: Vec<Type> = outputs
@@ -305,7 +330,7 @@ impl Binder<'_, '_> {
             .enumerate()
             .map(|(column, value)| match value {
                 Some(value) => Ok(value),
-                None => self.default_value(table, column),
+                None => self.target_default(to, column),
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Rel::Project { input, exprs })
@@ -313,10 +338,11 @@ impl Binder<'_, '_> {
 
     fn on_conflict(
         &mut self,
-        table: &TableRef,
+        to: &ChangeTarget,
         relation: &Relation,
         conflict: &ast::OnConflict,
     ) -> Result<OnConflict> {
+        let table = &to.table;
         let ast::OnConflict { conflict_target, action } = conflict;
         let target = match conflict_target {
             None => None,
@@ -325,20 +351,24 @@ impl Binder<'_, '_> {
                 for column in columns {
                     let name = ident_name(column);
                     let position = self.position(column.span);
-                    let index = table.column_index(&name).ok_or_else(|| {
+                    let missing = |_| {
                         SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
                             .at(position)
-                    })?;
+                    };
+                    let index = to.column(&name, Change::Insert, None).map_err(missing)?;
                     if !places.contains(&index) {
                         places.push(index);
                     }
                 }
                 Some(arbiter(table, &places)?)
             }
-            Some(ConflictTarget::OnConstraint(name)) => {
-                let parts = object_name_parts(name)?;
-                Some(constraint_columns(table, &parts.join("."))?)
-            }
+            Some(ConflictTarget::OnConstraint(name)) => match inference_of(name) {
+                Some(inference) => Some(self.inferred_arbiter(table, relation, inference)?),
+                None => {
+                    let parts = object_name_parts(name)?;
+                    Some(constraint_arbiter(table, &parts.join("."))?)
+                }
+            },
         };
         let update = match action {
             OnConflictAction::DoNothing => None,
@@ -349,7 +379,8 @@ impl Binder<'_, '_> {
                     )
                     .with_hint("For example, ON CONFLICT (column_name)."));
                 }
-                let mut excluded = self.table_relation(table, None, None)?;
+                let mut excluded = self.target_relation(to, None)?;
+                excluded.schema = None;
                 excluded.name = Some("excluded".to_owned());
                 excluded.table = None;
                 // Bare names mean the existing row.
@@ -359,7 +390,7 @@ impl Binder<'_, '_> {
                 }
                 let level = Level::new(LevelKind::Plain, relations);
                 let (update, _) = self.with_level(level, |binder| {
-                    let set = binder.assignments(table, assignments)?;
+                    let set = binder.assignments(to, assignments)?;
                     let filter = match selection {
                         Some(selection) => Some(binder.where_clause(selection)?),
                         None => None,
@@ -371,4 +402,96 @@ impl Binder<'_, '_> {
         };
         Ok(OnConflict { target, update })
     }
+
+    /// The unique index over the same columns and expressions, whose condition the given one
+    /// implies (infer_arbiter_indexes).
+    fn inferred_arbiter(
+        &mut self,
+        table: &TableRef,
+        relation: &Relation,
+        inference: &str,
+    ) -> Result<ConflictArbiter> {
+        let (elements, condition) = archipel_sql::parser::parse_inference(inference)?;
+        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
+        let ((keys, condition), _) = self.with_level(level, |binder| {
+            let keys = elements
+                .iter()
+                .map(|element| binder.clause_expr(element, Clause::IndexExpression))
+                .collect::<Result<Vec<_>>>()?;
+            let condition = match &condition {
+                Some(condition) => {
+                    let bound = binder.clause_expr(condition, Clause::IndexPredicate)?;
+                    Some(binder.boolean(bound, "WHERE")?)
+                }
+                None => None,
+            };
+            Ok((keys, condition))
+        })?;
+        let plain: Option<Vec<u16>> = keys
+            .iter()
+            .map(|key| match key.kind {
+                ExprKind::Column { depth: 0, index } => Some(index),
+                _ => None,
+            })
+            .collect();
+        // A condition may be given to a key that has none.
+        if let Some(columns) = &plain
+            && let Ok(found) = arbiter(table, columns)
+        {
+            return Ok(found);
+        }
+        let stored = self.index_expressions(table)?;
+        let parts: Vec<_> = table.index_expressions().map(|(index, part)| (index.oid, part.place)).collect();
+        for index in table.indexes.iter().filter(|index| index.unique) {
+            let mut implied = index.predicate.is_none();
+            let mut wanted = Vec::with_capacity(index.columns.len());
+            for (place, column) in index.columns.iter().enumerate() {
+                let part = parts.iter().position(|known| *known == (index.oid, place as u16));
+                wanted.push(match part.map(|at| &stored[at]) {
+                    Some(part) => {
+                        if let Some(predicate) = &part.predicate {
+                            implied = condition.as_ref().is_some_and(|given| implies(given, predicate));
+                        }
+                        part.expr.clone()
+                    }
+                    None => {
+                        let at = usize::from(column.column);
+                        BoundExpr::column(at, table.columns[at].ty)
+                    }
+                });
+            }
+            let same = |a: &[BoundExpr], b: &[BoundExpr]| {
+                a.iter().all(|one| b.iter().any(|other| is_same(one, other)))
+            };
+            if implied && same(&wanted, &keys) && same(&keys, &wanted) {
+                return Ok(ConflictArbiter::Index(index.oid));
+            }
+        }
+        Err(no_arbiter())
+    }
+}
+
+/// What ON CONFLICT (…) WHERE … says, where it is more than columns.
+fn inference_of(name: &ObjectName) -> Option<&str> {
+    let [part] = &name.0[..] else { return None };
+    part.as_ident()?.value.strip_prefix(archipel_sql::parser::INFERENCE)
+}
+
+/// Whether two expressions over one row are written alike.
+pub(crate) fn is_same(a: &BoundExpr, b: &BoundExpr) -> bool {
+    format!("{a:?}") == format!("{b:?}")
+}
+
+/// Whether a condition says all that another one does, part by part.
+pub(crate) fn implies(given: &BoundExpr, wanted: &BoundExpr) -> bool {
+    fn parts<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
+        match &expr.kind {
+            ExprKind::And(list) => list.iter().for_each(|part| parts(part, out)),
+            _ => out.push(expr),
+        }
+    }
+    let (mut have, mut need) = (Vec::new(), Vec::new());
+    parts(given, &mut have);
+    parts(wanted, &mut need);
+    need.iter().all(|part| have.iter().any(|known| is_same(known, part)))
 }

@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use super::from::combine;
 use super::modify::{is_default, syntax};
 use super::scope::{Level, LevelKind, Relation};
+use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -35,7 +36,8 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("RETURNING of MERGE"));
         }
         let item = TableWithJoins { relation: table.clone(), joins: Vec::new() };
-        let (table, target) = self.target_table(&item)?;
+        let (changed, target) = self.target_table(&item, Change::Merge)?;
+        let table = changed.table;
         let from = [TableWithJoins { relation: source.clone(), joins: Vec::new() }];
         let (rel, source) = self.bind_from_clause(&from)?;
         let id = self.cte_count;
@@ -81,8 +83,9 @@ impl Binder<'_, '_> {
                 }
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
                 let level = Level::new(LevelKind::Plain, sides.both.clone());
-                let (set, _) =
-                    self.with_level(level, |binder| binder.assignments(&sides.table, assignments))?;
+                let (set, _) = self.with_level(level, |binder| {
+                    binder.assignments(&ChangeTarget::of_table(sides.table.clone()), assignments)
+                })?;
                 let checks = self.checks(&sides.table)?;
                 Ok(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
@@ -189,7 +192,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MERGE inserts one row a time"));
         };
         let table = &sides.table;
-        let targets = self.insert_columns(table, columns)?;
+        let targets = self.insert_columns(&ChangeTarget::of_table(table.clone()), columns)?;
         self.check_width(row.content.len(), &targets, columns, None)?;
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {

@@ -12,6 +12,7 @@
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
 //! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL
+//! - `target`      what those change: tables, and views that are simple enough
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
@@ -58,6 +59,7 @@ pub mod resolve;
 pub mod scope;
 pub mod select;
 pub(crate) mod span;
+pub(crate) mod target;
 mod view;
 pub mod visit;
 pub mod window;
@@ -225,6 +227,8 @@ pub(crate) enum Clause {
     Returning,
     Check,
     DomainCheck,
+    IndexPredicate,
+    IndexExpression,
     Default,
     Generated,
     CallArgument,
@@ -251,6 +255,8 @@ impl Clause {
             Clause::UpdateSet => "UPDATE",
             Clause::Returning => "RETURNING",
             Clause::Check | Clause::DomainCheck => "check constraints",
+            Clause::IndexPredicate => "index predicates",
+            Clause::IndexExpression => "index expressions",
             Clause::Default => "DEFAULT expressions",
             Clause::Generated => "column generation expressions",
             Clause::CallArgument => "CALL arguments",

@@ -16,6 +16,7 @@ use super::from::combine;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
 use super::scope::{Level, LevelKind, Relation};
+use super::target::{Change, ChangeTarget};
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -59,11 +60,29 @@ pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Resul
         }
     }
     for predicate in table.indexes.iter().filter_map(|index| index.predicate.as_ref()) {
-        let relation = binder.table_relation(table, None, None)?;
-        let bound = binder.catalog_expression(predicate, vec![relation], Clause::Check)?;
-        binder.boolean(bound, "WHERE")?;
+        binder.index_predicate(table, predicate)?;
+    }
+    binder.index_expressions(table).map(drop)
+}
+
+/// Binds a partial index's condition; 42P17 if it is not immutable.
+pub fn check_index_predicate(table: &TableRef, predicate: &str, env: &mut BindEnv<'_>) -> Result<()> {
+    let bound = Binder::new(env).index_predicate(table, predicate)?;
+    if is_mutable(&bound) {
+        let message = "functions in index predicate must be marked IMMUTABLE";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
     Ok(())
+}
+
+/// The type of what an index is over; 42P17 if it is not immutable.
+pub fn index_expression_type(table: &TableRef, text: &str, env: &mut BindEnv<'_>) -> Result<Type> {
+    let bound = Binder::new(env).index_expression(table, text)?;
+    if is_mutable(&bound) {
+        let message = "functions in index expression must be marked IMMUTABLE";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+    }
+    Ok(bound.ty)
 }
 
 /// Binds a domain's default, for DDL to report what is wrong with it.
@@ -113,6 +132,38 @@ fn looks_further(oid: Oid) -> bool {
 }
 
 impl Binder<'_, '_> {
+    /// A partial index's condition over the table's row.
+    pub(crate) fn index_predicate(&mut self, table: &TableRef, predicate: &str) -> Result<BoundExpr> {
+        let relation = self.table_relation(table, None, None)?;
+        let bound = self.catalog_expression(predicate, vec![relation], Clause::IndexPredicate)?;
+        self.boolean(bound, "WHERE")
+    }
+
+    fn index_expression(&mut self, table: &TableRef, text: &str) -> Result<BoundExpr> {
+        let relation = self.table_relation(table, None, None)?;
+        let bound = self.catalog_expression(text, vec![relation], Clause::IndexExpression)?;
+        self.resolve_unknown(bound)
+    }
+
+    /// What rows store for indexes, in their order.
+    pub(crate) fn index_expressions(&mut self, table: &TableRef) -> Result<Vec<BoundIndexExpression>> {
+        let parts: Vec<_> = table.index_expressions().collect();
+        let mut found = Vec::with_capacity(parts.len());
+        for (index, part) in parts {
+            let stored = self.index_expression(table, &index.stored_text(part))?;
+            let predicate = match &index.predicate {
+                Some(predicate) if part.guarded => Some(self.index_predicate(table, predicate)?),
+                _ => None,
+            };
+            let expr = match predicate {
+                Some(_) => self.index_expression(table, &part.text)?,
+                None => stored.clone(),
+            };
+            found.push(BoundIndexExpression { stored, expr, predicate });
+        }
+        Ok(found)
+    }
+
     /// Generated columns with their expressions over the table's row, converted to their types.
     pub(crate) fn generated(&mut self, table: &TableRef) -> Result<Vec<(u16, BoundExpr)>> {
         let mut found = Vec::new();
@@ -146,10 +197,12 @@ impl Binder<'_, '_> {
     pub(crate) fn changed_table(&self, name: &ObjectName) -> Result<TableRef> {
         let table = self.require_table(name)?;
         if table.kind == TableKind::View {
-            return Err(SqlError::unsupported(format_args!(
-                "INSERT, UPDATE or DELETE on view \"{}\"",
-                table.name
-            )));
+            // MERGE.
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("cannot execute MERGE on relation \"{}\"", table.name),
+            )
+            .with_detail("This operation is not supported for views."));
         }
         if table.kind != TableKind::Table {
             return Err(SqlError::new(
@@ -178,7 +231,8 @@ impl Binder<'_, '_> {
         for check in &table.checks {
             let relation = self.table_relation(table, None, None)?;
             let bound = self.catalog_expression(&check.condition, vec![relation], Clause::Check)?;
-            checks.push((check.name.clone(), self.boolean(bound, "CHECK")?));
+            let expr = self.boolean(bound, "CHECK")?;
+            checks.push(BoundCheck { name: check.name.clone(), expr, of_view: false });
         }
         Ok(checks)
     }
@@ -213,14 +267,16 @@ impl Binder<'_, '_> {
     /// SET: new values over the current level, assignment casts applied.
     pub(crate) fn assignments(
         &mut self,
-        table: &TableRef,
+        target: &ChangeTarget,
         assignments: &[Assignment],
     ) -> Result<Vec<(u16, BoundExpr)>> {
+        let table = &target.table;
         let mut set: Vec<(u16, BoundExpr)> = Vec::with_capacity(assignments.len());
+        let to = target;
         for Assignment { target, value } in assignments {
             let values = match target {
                 AssignmentTarget::ColumnName(name) => {
-                    let column = self.assigned_column(table, name)?;
+                    let column = self.assigned_column(to, name)?;
                     let position = self.start(value);
                     let bound = if is_default(value) {
                         self.default_value(table, usize::from(column))?
@@ -230,7 +286,7 @@ impl Binder<'_, '_> {
                     };
                     vec![(column, bound)]
                 }
-                AssignmentTarget::Tuple(names) => self.assigned_row(table, names, value)?,
+                AssignmentTarget::Tuple(names) => self.assigned_row(to, names, value)?,
             };
             for (column, value) in values {
                 if set.iter().any(|(known, _)| *known == column) {
@@ -243,11 +299,12 @@ impl Binder<'_, '_> {
         Ok(set)
     }
 
-    fn assigned_column(&self, table: &TableRef, name: &ObjectName) -> Result<u16> {
+    fn assigned_column(&self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
+        let table = &target.table;
         let position = self.position(object_name_span(name));
         let parts = object_name_parts(name)?;
         match &parts[..] {
-            [name] => table.column_index(name).ok_or_else(|| undefined_target(name, table).at(position)),
+            [name] => target.column(name, Change::Update, position),
             // A qualifier would be a column with fields, which no column is.
             [first, ..] => Err(match table.column_index(first) {
                 Some(_) => SqlError::unsupported("assigning to a field of a column").at(position),
@@ -282,12 +339,13 @@ impl Binder<'_, '_> {
     /// `SET (a, b) = (x, y)`, `= ROW(x, y)`, `= (SELECT …)`.
     fn assigned_row(
         &mut self,
-        table: &TableRef,
+        target: &ChangeTarget,
         names: &[ObjectName],
         value: &Expr,
     ) -> Result<Vec<(u16, BoundExpr)>> {
+        let table = &target.table;
         let columns =
-            names.iter().map(|name| self.assigned_column(table, name)).collect::<Result<Vec<_>>>()?;
+            names.iter().map(|name| self.assigned_column(target, name)).collect::<Result<Vec<_>>>()?;
         let position = self.start(value);
         let mismatch = || syntax("number of columns does not match number of values").at(position);
         if let Expr::Tuple(items) = unnest(value) {
@@ -347,7 +405,11 @@ impl Binder<'_, '_> {
     }
 
     /// The one table an UPDATE or DELETE changes, under its alias.
-    pub(crate) fn target_table(&mut self, item: &TableWithJoins) -> Result<(TableRef, Relation)> {
+    pub(crate) fn target_table(
+        &mut self,
+        item: &TableWithJoins,
+        change: Change,
+    ) -> Result<(ChangeTarget, Relation)> {
         if !item.joins.is_empty() {
             return Err(SqlError::unsupported("a join as the target of a change"));
         }
@@ -377,9 +439,9 @@ impl Binder<'_, '_> {
         {
             return Err(SqlError::unsupported(format_args!("the target {item}")));
         }
-        let table = self.changed_table(name)?;
-        let relation = self.table_relation(&table, alias.as_ref(), Some(&table.schema))?;
-        Ok((table, relation))
+        let target = self.change_target(name, change)?;
+        let relation = self.target_relation(&target, alias.as_ref())?;
+        Ok((target, relation))
     }
 
     pub(crate) fn update(&mut self, update: &Update) -> Result<BoundUpdate> {
@@ -399,7 +461,8 @@ impl Binder<'_, '_> {
         if output.is_some() || or.is_some() || !order_by.is_empty() || limit.is_some() {
             return Err(SqlError::unsupported("an UPDATE clause of another dialect"));
         }
-        let (table, relation) = self.target_table(table)?;
+        let (target, relation) = self.target_table(table, Change::Update)?;
+        let table = target.table.clone();
         let from = match from {
             None => None,
             Some(UpdateTableFromKind::AfterSet(items)) => Some(items),
@@ -408,14 +471,16 @@ impl Binder<'_, '_> {
         let (from, relations) = self.joined_change(&table, relation, from.map(|items| &items[..]))?;
         let level = Level::new(LevelKind::Plain, relations.clone());
         let ((set, filter), _) = self.with_level(level, |binder| {
-            let set = binder.assignments(&table, assignments)?;
+            let set = binder.assignments(&target, assignments)?;
             let filter = match selection {
                 Some(selection) => Some(binder.change_filter(selection)?),
                 None => None,
             };
             Ok((set, filter))
         })?;
-        let checks = self.checks(&table)?;
+        let filter = target.filter(filter);
+        let mut checks = self.checks(&table)?;
+        checks.extend(target.checks());
         let returning = self.returning(returning.as_deref(), relations)?;
         Ok(BoundUpdate { table, from, filter, set, checks, returning })
     }
@@ -468,7 +533,8 @@ impl Binder<'_, '_> {
         let [item] = &items[..] else {
             return Err(SqlError::unsupported("DELETE from several tables"));
         };
-        let (table, relation) = self.target_table(item)?;
+        let (target, relation) = self.target_table(item, Change::Delete)?;
+        let table = target.table.clone();
         let (using, relations) = self.joined_change(&table, relation, using.as_deref())?;
         let filter = match selection {
             Some(selection) => {
@@ -477,6 +543,7 @@ impl Binder<'_, '_> {
             }
             None => None,
         };
+        let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
         Ok(BoundDelete { table, using, filter, returning })
     }

@@ -8,7 +8,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
 use super::{BindEnv, Binder};
-use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, ExprKind};
+use crate::bound::{BoundDelete, BoundExpr, BoundIndexExpression, BoundUpdate, ExprKind};
 
 /// What happens to the rows that reference one which goes or changes.
 pub(crate) enum ReferenceChange {
@@ -71,4 +71,18 @@ pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<
     let mut env = BindEnv::new(catalog, &path, &context);
     env.late_literals = true;
     Binder::new(&mut env).generated(table)
+}
+
+/// What a table's rows store for indexes alone.
+pub(crate) fn bind_index_expressions(
+    catalog: &Catalog,
+    table: &TableRef,
+) -> Result<Vec<BoundIndexExpression>> {
+    if table.index_expressions().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let path = ["public".to_owned()];
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &path, &context);
+    Binder::new(&mut env).index_expressions(table)
 }

@@ -116,6 +116,7 @@ pub(crate) fn catalog() -> Catalog {
         global_group: Some(20011),
         include: Vec::new(),
         predicate: None,
+        expressions: Vec::new(),
     });
     let u = table(
         20020,

@@ -27,7 +27,7 @@ impl Binder<'_, '_> {
         Ok((rel, vec![relation]))
     }
 
-    fn view_query(&mut self, table: &TableRef, locks: Vec<RowLockClause>) -> Result<BoundQuery> {
+    pub(super) fn view_query(&mut self, table: &TableRef, locks: Vec<RowLockClause>) -> Result<BoundQuery> {
         let Some(view) = &table.view else { return Err(SqlError::internal("a view without a query")) };
         let query = archipel_sql::parser::parse_query(&view.query)?;
         let mut env = BindEnv::new(self.env.catalog, &view.search_path, self.env.context);

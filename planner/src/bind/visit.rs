@@ -243,8 +243,8 @@ macro_rules! visitors {
                 BoundStatement::Query(query) => $rel(&$($mutability)* query.rel, nesting, visit),
                 BoundStatement::Insert(insert) => {
                     $rel(&$($mutability)* insert.source, nesting, visit);
-                    for (_, check) in insert.checks.$iter() {
-                        $expr(check, nesting, visit);
+                    for check in insert.checks.$iter() {
+                        $expr(&$($mutability)* check.expr, nesting, visit);
                     }
                     if let Some(OnConflict { update: Some((set, filter)), .. }) = insert.on_conflict.$as_option() {
                         for (_, value) in set.$iter() {
@@ -268,8 +268,8 @@ macro_rules! visitors {
                     for (_, value) in update.set.$iter() {
                         $expr(value, nesting, visit);
                     }
-                    for (_, check) in update.checks.$iter() {
-                        $expr(check, nesting, visit);
+                    for check in update.checks.$iter() {
+                        $expr(&$($mutability)* check.expr, nesting, visit);
                     }
                     for expr in update.returning.$iter().flat_map(|returning| returning.exprs.$iter()) {
                         $expr(expr, nesting, visit);

@@ -8,14 +8,14 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
-use archipel_sql::catalog::{Distribution, ObjectKind, Persistence, Relation, Table, TableKind};
+use archipel_sql::catalog::{Distribution, EXPRESSION, ObjectKind, Persistence, Relation, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, distribution, expression, index, schema, table as create, trigger, validation, view,
+    alter_column, distribution, expression, index, schema, stored, table as create, trigger, validation, view,
 };
 use crate::row::table_def;
 
@@ -303,7 +303,7 @@ fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Res
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
     let def = table_def(&table);
-    let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
+    let columns = stored::sources(before, &table, stored::all_kept(before));
     work.operation(DdlOp::AlterTable { def, columns });
     Ok(())
 }
@@ -416,12 +416,12 @@ fn drop_constraint(
 
 /// The rows move under hidden numbers again; columns stay NOT NULL, as in PostgreSQL.
 fn drop_primary_key(mut table: Table, work: &mut Work<'_>) -> Result<()> {
+    let before = table.clone();
     table.primary_key = None;
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
     let def = table_def(&table);
-    let mut columns: Vec<ColumnSource> = (0..table.columns.len() as u16).map(ColumnSource::Kept).collect();
-    columns.push(ColumnSource::HiddenRowId);
+    let columns = stored::sources(&before, &table, stored::all_kept(&before));
     work.operation(DdlOp::AlterTable { def, columns });
     Ok(())
 }
@@ -444,6 +444,9 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     }
     for predicate in table.indexes.iter_mut().filter_map(|index| index.predicate.as_mut()) {
         *predicate = expression::rename_in_text(predicate, from, to)?;
+    }
+    for expression in table.indexes.iter_mut().flat_map(|index| &mut index.expressions) {
+        expression.text = expression::rename_in_text(&expression.text, from, to)?;
     }
     finish(table, work);
     Ok(())
@@ -537,8 +540,7 @@ fn drop_column(
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     view::release_column(&table, place, cascade, work)?;
-    let hidden = table.has_hidden_id();
-    let old_width = table.columns.len() as u16;
+    let before = table.clone();
     let mut checks = Vec::new();
     for check in std::mem::take(&mut table.checks) {
         if !expression::text_uses_column(&check.condition, &table, place)? {
@@ -554,6 +556,9 @@ fn drop_column(
         if let Some(predicate) = &index.predicate {
             uses |= expression::text_uses_column(predicate, &table, place)?;
         }
+        for expression in &index.expressions {
+            uses |= expression::text_uses_column(&expression.text, &table, place)?;
+        }
         if !uses {
             kept.push(index);
         }
@@ -561,7 +566,7 @@ fn drop_column(
     table.indexes = kept;
     table.columns.remove(usize::from(place));
     let shift = |column: &mut u16| {
-        if *column > place {
+        if *column > place && *column != EXPRESSION {
             *column -= 1;
         }
     };
@@ -584,11 +589,9 @@ fn drop_column(
     }
     let (oid, table) = (table.oid, work.put_table(table));
     shift_others(oid, place, work);
-    let mut columns: Vec<ColumnSource> =
-        (0..old_width).filter(|&column| column != place).map(ColumnSource::Kept).collect();
-    if hidden {
-        columns.push(ColumnSource::Kept(old_width));
-    }
+    let mut visible = stored::all_kept(&before);
+    visible.remove(usize::from(place));
+    let columns = stored::sources(&before, &table, visible);
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
 use super::validation::Conversion;
 use super::work::Work;
-use super::{distribution, expression, sequence, table as create, view};
+use super::{distribution, expression, sequence, stored, table as create, view};
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::BoundStatement;
 use crate::row::{Codec, table_def};
@@ -93,16 +93,13 @@ pub(super) fn add_column(
         distribution::choose_default(&mut table, work)?;
     }
     distribution::place_indexes(&mut table, work);
-    let hidden = table.has_hidden_id();
     let referenced: Vec<Oid> =
         table.foreign_keys[before.foreign_keys.len()..].iter().map(|key| key.references).collect();
     let table = work.put_table(table);
     let def = table_def(&table);
-    let mut columns: Vec<ColumnSource> = (0..place).map(ColumnSource::Kept).collect();
-    columns.push(ColumnSource::Constant(value));
-    if hidden {
-        columns.push(ColumnSource::Kept(place));
-    }
+    let mut visible = stored::all_kept(&before);
+    visible.push(ColumnSource::Constant(value));
+    let columns = stored::sources(&before, &table, visible);
     if let Some(value) = computed {
         let not_null = not_null.then(|| null_values(name, &table.name));
         work.compute(Computed { column: usize::from(place), ty, not_null, value });
@@ -231,6 +228,14 @@ pub(super) fn set_type(
             table.columns[usize::from(user)].name
         )));
     }
+    for (index, expression) in table.index_expressions() {
+        if expression::text_uses_column(&index.stored_text(expression), &table, place)? {
+            return Err(SqlError::unsupported(format_args!(
+                "altering the type of column \"{column}\", which the expressions of index \"{}\" use",
+                index.name
+            )));
+        }
+    }
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
@@ -262,13 +267,10 @@ pub(super) fn set_type(
         index.global_group = None;
     }
     distribution::place_indexes(&mut table, work);
-    let hidden = table.has_hidden_id();
     let table = work.put_table(table);
-    let mut columns: Vec<ColumnSource> = (0..table.columns.len() as u16).map(ColumnSource::Kept).collect();
-    columns[at] = ColumnSource::Constant(OwnedCell::Null);
-    if hidden {
-        columns.push(ColumnSource::Kept(table.columns.len() as u16));
-    }
+    let mut visible = stored::all_kept(&table);
+    visible[at] = ColumnSource::Constant(OwnedCell::Null);
+    let columns = stored::sources(&table, &table, visible);
     work.compute(Computed { column: at, ty: new, not_null, value });
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())

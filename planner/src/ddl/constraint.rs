@@ -1,7 +1,9 @@
 //! Constraints: primary keys, unique keys, checks, foreign keys, and PostgreSQL's names for them.
 
 use archipel_sql::ast::{Deferrable, Expression, References, TableConstraint, TableConstraintKind};
-use archipel_sql::catalog::{Check, ForeignKey, Index, IndexColumn, KeyConstraint, Table, TableKind};
+use archipel_sql::catalog::{
+    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, Table, TableKind,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -221,6 +223,7 @@ fn add_unique(
         global_group: None,
         include,
         predicate: None,
+        expressions: Vec::new(),
     });
     Ok(())
 }
@@ -245,6 +248,15 @@ fn add_using_index(
     }
     if !found.unique {
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{index}\" is not a unique index")));
+    }
+    if found.columns.iter().any(|part| part.column == EXPRESSION) || found.predicate.is_some() {
+        let what = if found.predicate.is_some() { "is a partial index" } else { "contains expressions" };
+        let message = match found.predicate {
+            Some(_) => format!("\"{index}\" {what}"),
+            None => format!("index \"{index}\" {what}"),
+        };
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+            .with_detail("Cannot create a primary key or unique constraint using such an index."));
     }
     if let Some(place) = found.columns.iter().position(|column| column.descending || column.nulls_first) {
         return Err(SqlError::new(
@@ -415,10 +427,9 @@ fn referenced_columns(referenced: &Table, references: &References) -> Result<Vec
         key == wanted
     };
     let found = referenced.primary_key.as_ref().is_some_and(|key| matches(key.columns.clone()))
-        || referenced
-            .indexes
-            .iter()
-            .any(|index| index.unique && matches(index.columns.iter().map(|column| column.column).collect()));
+        || referenced.indexes.iter().any(|index| {
+            index.is_plain_key() && matches(index.columns.iter().map(|column| column.column).collect())
+        });
     if !found {
         return Err(SqlError::new(
             SqlState::INVALID_FOREIGN_KEY,

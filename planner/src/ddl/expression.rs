@@ -122,6 +122,18 @@ pub(super) fn check_index_condition(expression: &Expression, table: &Table) -> R
     columns_used(expression, &table.name, &table.columns).map(drop)
 }
 
+/// What an index is over: no subqueries, only columns of its table.
+pub(super) fn check_index_expression(expression: &Expression, table: &Table) -> Result<()> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in index expression",
+        )
+        .at(position(expression)));
+    }
+    columns_used(expression, &table.name, &table.columns).map(drop)
+}
+
 /// A DEFAULT: no subqueries, no columns.
 pub(super) fn check_default(expression: &Expression) -> Result<()> {
     if has_subquery(&expression.expr) {

@@ -2,15 +2,23 @@
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
-use archipel_sql::ast::{CreateIndex, IndexKey, QualifiedName};
-use archipel_sql::catalog::{Index, IndexColumn, Relation, Table, TableKind};
+use archipel_sql::ast::{CreateIndex, IndexElement, IndexKey, QualifiedName};
+use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::{
+    EXPRESSION, Index, IndexColumn, IndexExpression, Relation, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::format_type;
+use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included};
-use super::expression::check_index_condition;
+use super::expression::{check_index_condition, check_index_expression};
 use super::work::Work;
-use super::{distribution, table::check_storage_options};
-use crate::row::index_def;
+use super::{Computed, ComputedValue, distribution, stored, table::check_storage_options};
+use crate::bind::BindEnv;
+use crate::bind::modify::{check_index_predicate, index_expression_type};
+use crate::bind::name::ident_name;
+use crate::row::{Codec, index_def, table_def};
 
 pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
@@ -49,9 +57,6 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
             ));
         }
     }
-    if create.predicate.is_some() && create.unique {
-        return Err(SqlError::unsupported("a partial unique index"));
-    }
     if create.nulls_not_distinct {
         return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
     }
@@ -64,17 +69,22 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         None => None,
     };
     check_storage_options(&create.options)?;
-    let columns = index_columns(create, &table)?;
-    let numbers: Vec<u16> = columns.iter().map(|column| column.column).collect();
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    if let Some(predicate) = &predicate {
+        check_index_predicate(&table, predicate, &mut env)?;
+    }
+    let (columns, mut expressions, names) = index_parts(create, &table, &mut env)?;
+    let numbers: Vec<u16> =
+        columns.iter().map(|part| part.column).filter(|column| *column != EXPRESSION).collect();
     check_key_types(&table, &numbers)?;
+    if create.unique && predicate.is_some() {
+        guard_first(&columns, &mut expressions, &table);
+    }
     let name = match &create.name {
         Some(name) => name.clone(),
         None => {
-            let names: Vec<&str> = numbers
-                .iter()
-                .chain(&include)
-                .map(|&column| table.columns[usize::from(column)].name.as_str())
-                .collect();
+            let included = include.iter().map(|&column| table.columns[usize::from(column)].name.clone());
+            let names: Vec<String> = names.into_iter().chain(included).collect();
             work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
         }
     };
@@ -88,49 +98,128 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         global_group: None,
         include,
         predicate,
+        expressions,
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();
     changed.indexes.push(index);
     distribution::place_indexes(&mut changed, work);
-    let table = work.put_table(changed);
-    let index = table.indexes.last().expect("pushed above");
-    work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index: index_def(&table, index) });
+    let changed = work.put_table(changed);
+    let index = changed.indexes.last().expect("pushed above");
+    if !index.expressions.is_empty() {
+        // Rows store what the index is over before there are entries of it.
+        for expression in &index.expressions {
+            let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
+            let text = index.stored_text(expression);
+            work.compute(Computed {
+                column: usize::from(column),
+                ty: expression.ty,
+                not_null: None,
+                value: ComputedValue::of_row(&work.catalog, &table, &text, expression.ty),
+            });
+        }
+        let mut def = table_def(&changed);
+        def.indexes.retain(|other| other.id != TreeId(index.tree));
+        let columns = stored::sources(&table, &changed, stored::all_kept(&table));
+        work.operation(DdlOp::AlterTable { def, columns });
+    }
+    work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index: index_def(&changed, index) });
     Ok(())
 }
 
-fn index_columns(create: &CreateIndex, table: &Table) -> Result<Vec<IndexColumn>> {
-    let mut columns = Vec::with_capacity(create.elements.len());
-    for element in &create.elements {
-        let IndexKey::Column(name) = &element.key else {
-            return Err(SqlError::unsupported("an index on an expression").at(Some(element.position)));
+/// The key's parts, those that are expressions, and the names they lend to the index's.
+fn index_parts(
+    create: &CreateIndex,
+    table: &TableRef,
+    env: &mut BindEnv<'_>,
+) -> Result<(Vec<IndexColumn>, Vec<IndexExpression>, Vec<String>)> {
+    let (mut columns, mut expressions, mut names) = (Vec::new(), Vec::new(), Vec::<String>::new());
+    for (place, element) in create.elements.iter().enumerate() {
+        let (column, mut name) = match &element.key {
+            IndexKey::Column(name) => (column_of(table, name, element.position)?, name.clone()),
+            IndexKey::Expression(expression) => match &expression.expr {
+                // A column in parentheses is a column.
+                Expr::Identifier(ident) => {
+                    let name = ident_name(ident);
+                    (column_of(table, &name, element.position)?, name)
+                }
+                expr => {
+                    check_index_expression(expression, table)?;
+                    let ty = index_expression_type(table, &expression.text, env)?;
+                    if !Codec::of(ty).ordered() {
+                        return Err(SqlError::unsupported(format_args!(
+                            "an index on an expression of type {}",
+                            format_type(ty)
+                        ))
+                        .at(Some(element.position)));
+                    }
+                    let place = place as u16;
+                    let text = expression.text.clone();
+                    expressions.push(IndexExpression { place, text, ty, guarded: false });
+                    let name = match expr {
+                        Expr::Function(call) => {
+                            call.name.0.last().and_then(|part| part.as_ident()).map(ident_name)
+                        }
+                        _ => None,
+                    };
+                    (EXPRESSION, name.unwrap_or_else(|| "expr".to_owned()))
+                }
+            },
         };
-        let column = table.column_index(name).ok_or_else(|| {
-            SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
-                .at(Some(element.position))
-        })?;
-        if let Some(collation) = &element.collation
-            && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
-        {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
-            ));
-        }
-        // Text compares byte by byte here, so the pattern classes are the plain ones.
-        if let Some(class) = &element.operator_class {
-            let known = class.name.ends_with("_ops") && !class.name.starts_with("jsonb");
-            if !known {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("operator class \"{}\" does not exist for access method \"btree\"", class.name),
-                ));
+        let stem = name.clone();
+        for number in 1.. {
+            if !names.contains(&name) {
+                break;
             }
+            name = format!("{stem}{number}");
         }
+        names.push(name);
+        check_collation_and_class(element)?;
         let nulls_first = element.nulls_first.unwrap_or(element.descending);
         columns.push(IndexColumn { column, descending: element.descending, nulls_first });
     }
-    Ok(columns)
+    Ok((columns, expressions, names))
+}
+
+/// A partial unique index keeps NULL for the first part of its key of rows it says nothing about.
+fn guard_first(columns: &[IndexColumn], expressions: &mut Vec<IndexExpression>, table: &Table) {
+    if let Some(first) = expressions.iter_mut().find(|expression| expression.place == 0) {
+        first.guarded = true;
+        return;
+    }
+    if let Some(column) = columns.first().and_then(|part| table.columns.get(usize::from(part.column))) {
+        let text = quote_identifier(&column.name);
+        expressions.insert(0, IndexExpression { place: 0, text, ty: column.ty, guarded: true });
+    }
+}
+
+fn column_of(table: &Table, name: &str, position: u32) -> Result<u16> {
+    table.column_index(name).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+            .at(Some(position))
+    })
+}
+
+fn check_collation_and_class(element: &IndexElement) -> Result<()> {
+    if let Some(collation) = &element.collation
+        && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
+    {
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
+        ));
+    }
+    // Text compares byte by byte here, so the pattern classes are the plain ones.
+    if let Some(class) = &element.operator_class {
+        let known = class.name.ends_with("_ops") && !class.name.starts_with("jsonb");
+        if !known {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("operator class \"{}\" does not exist for access method \"btree\"", class.name),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// One name of DROP INDEX.
@@ -157,7 +246,7 @@ pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut W
     };
     let index = &table.indexes[place];
     let columns: Vec<u16> = index.columns.iter().map(|column| column.column).collect();
-    if index.unique && is_referenced_key(table, &columns, work) {
+    if index.is_plain_key() && is_referenced_key(table, &columns, work) {
         return Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
             format!("cannot drop index {} because other objects depend on it", index.name),
@@ -166,8 +255,12 @@ pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut W
     }
     work.operation(DdlOp::DropIndex { table: TreeId(table.tree), index: TreeId(index.tree) });
     let mut changed = (**table).clone();
-    changed.indexes.remove(place);
-    work.put_table(changed);
+    let dropped = changed.indexes.remove(place);
+    let changed = work.put_table(changed);
+    if !dropped.expressions.is_empty() {
+        let columns = stored::sources(table, &changed, stored::all_kept(table));
+        work.operation(DdlOp::AlterTable { def: table_def(&changed), columns });
+    }
     Ok(())
 }
 
@@ -185,7 +278,7 @@ pub(super) fn is_referenced_key(table: &Table, columns: &[u16], work: &Work<'_>)
             .iter()
             .map(|key| sorted(&key.columns))
             .chain(
-                table.indexes.iter().filter(|index| index.unique).map(|index| {
+                table.indexes.iter().filter(|index| index.is_plain_key()).map(|index| {
                     sorted(&index.columns.iter().map(|column| column.column).collect::<Vec<_>>())
                 }),
             )

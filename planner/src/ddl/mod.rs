@@ -16,6 +16,7 @@
 //! - [`index`]        CREATE and DROP INDEX, local and global
 //! - [`alter`], [`alter_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
+//! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
 //! - [`routine`]      functions and procedures
@@ -35,6 +36,7 @@ mod index;
 mod routine;
 mod schema;
 mod sequence;
+mod stored;
 mod table;
 mod table_like;
 mod trigger;

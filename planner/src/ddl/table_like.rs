@@ -2,7 +2,7 @@
 //! asked for.
 
 use archipel_sql::ast::{SequenceOption, TableConstraint, TableConstraintKind, TableLike};
-use archipel_sql::catalog::{Column, Comments, Index, Object, Table, TableKind, TableRef};
+use archipel_sql::catalog::{Column, Comments, EXPRESSION, Index, Object, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_expression_text;
 
@@ -36,7 +36,7 @@ impl Copies {
                     format!("column \"{}\" specified more than once", column.name),
                 ));
             }
-            let mut copy = Column::new(column.name.clone(), column.ty);
+            let mut copy = Column { domain: column.domain, ..Column::new(column.name.clone(), column.ty) };
             copy.not_null = column.not_null;
             if column.identity.is_some() {
                 if like.identity {
@@ -107,7 +107,9 @@ impl Copies {
                 let columns: Vec<&str> = index
                     .columns
                     .iter()
-                    .map(|part| source.columns[usize::from(part.column)].name.as_str())
+                    .map(|part| {
+                        source.columns.get(usize::from(part.column)).map_or("expr", |column| &column.name)
+                    })
                     .collect();
                 let name = work.free_relation_name(
                     &table.schema,
@@ -116,7 +118,8 @@ impl Copies {
                 );
                 let mut copy = Index { oid: work.oids(2), name, tree: work.tree(), ..index.clone() };
                 copy.global_group = None;
-                copy.columns.iter_mut().for_each(|part| part.column += first);
+                let plain = copy.columns.iter_mut().filter(|part| part.column != EXPRESSION);
+                plain.for_each(|part| part.column += first);
                 copy.include.iter_mut().for_each(|column| *column += first);
                 work.name_unique(copy.tree, &copy.name);
                 table.indexes.push(copy);

@@ -18,13 +18,11 @@ use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 use super::work::Work;
 use super::{alter, expression, schema};
 use crate::bind::name::{ident_name, object_name_span, schema_and_name};
+use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement, OutputColumn};
 
 pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
-    if create.check_option {
-        return Err(SqlError::unsupported("WITH CHECK OPTION"));
-    }
     let query = parse_query(&create.query)?;
     let mut names = RelationNames::default();
     let _ = query.visit(&mut names);
@@ -34,7 +32,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
             "views must not contain data-modifying statements in WITH",
         ));
     }
-    let view = stored_query(&create.query, &names, work);
+    let view = View { check_option: create.check_option, ..stored_query(&create.query, &names, work) };
     let temporary_inputs = view.references.iter().any(|reference| {
         work.catalog.table_by_oid(reference.relation).is_some_and(|table| is_temporary_schema(&table.schema))
     });
@@ -54,8 +52,17 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
     for (output, name) in outputs.iter_mut().zip(&create.columns) {
         output.name = name.clone();
     }
-    let columns: Vec<Column> =
-        outputs.iter().map(|output| Column::new(output.name.clone(), output.ty)).collect();
+    if view.check_option.is_some() {
+        let env = BindEnv::new(&work.catalog, &view.search_path, work.env.context);
+        check_updatable(&view, &env)?;
+    }
+    let columns: Vec<Column> = outputs
+        .iter()
+        .map(|output| Column {
+            domain: work.catalog.domain_of(output.source),
+            ..Column::new(output.name.clone(), output.ty)
+        })
+        .collect();
     for (place, column) in columns.iter().enumerate() {
         if columns[..place].iter().any(|other| other.name == column.name) {
             return Err(SqlError::new(
@@ -214,7 +221,7 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
         copied = range.end;
     }
     query.push_str(&text[copied..]);
-    View { query, references, search_path: work.search_path().to_vec() }
+    View { query, references, search_path: work.search_path().to_vec(), check_option: None }
 }
 
 fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {

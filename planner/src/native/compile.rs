@@ -5,19 +5,22 @@
 //! known only at the end; scans and buffers ask for their columns through [`Pruned`] lists
 //! that are cut down to the used slots by [`Compiler::finish`].
 
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use archipel_engine::TableMeta;
 use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Table, TableRef};
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
 use rustc_hash::FxHashMap;
 
 use super::CompileEnv;
 use super::context::FrameShape;
 use super::expression::Source;
 use super::scan::ScanColumn;
-use crate::bound::{BoundExpr, ExprKind, Rel, SetItem};
+use crate::bind::reference::bind_index_expressions;
+use crate::bound::{BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
 use crate::route::Access;
 
 /// The slot of each column of a row.
@@ -89,6 +92,8 @@ pub(crate) struct Compiler<'e> {
     pub lists: FxHashMap<u32, Vec<BoundExpr>>,
     /// The actions of foreign keys that are being compiled.
     pub actions: super::action::ActionsUnderWay,
+    /// What the rows of tables store for indexes alone, of those looked at.
+    index_parts: FxHashMap<Oid, Rc<[BoundIndexExpression]>>,
     /// Lines of the plan for EXPLAIN, outermost first, with their indentation.
     pub plan: PlanText,
 }
@@ -101,9 +106,23 @@ pub(crate) struct PlanText {
 }
 
 impl<'e> Compiler<'e> {
+    /// What the rows of a table store for indexes alone; `None` if its expressions are not what
+    /// they were when the table was looked up.
+    pub fn index_parts(&mut self, table: &Table) -> Option<Rc<[BoundIndexExpression]>> {
+        if let Some(known) = self.index_parts.get(&table.oid) {
+            return Some(known.clone());
+        }
+        let known =
+            self.env.catalog.table_by_oid(table.oid).filter(|known| known.version == table.version)?;
+        let parts: Rc<[BoundIndexExpression]> = bind_index_expressions(self.env.catalog, &known).ok()?.into();
+        self.index_parts.insert(table.oid, parts.clone());
+        Some(parts)
+    }
+
     pub fn new(env: &'e CompileEnv<'e>) -> Self {
         Compiler {
             env,
+            index_parts: FxHashMap::default(),
             scopes: Vec::new(),
             used: Vec::new(),
             prunable: Vec::new(),

@@ -11,6 +11,8 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout};
 use super::operator::{Comparison, comparison};
 use super::walk;
+use crate::bind::insert::is_same;
+use crate::bind::visit::visit_expr_mut;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// One condition that must hold.
@@ -42,6 +44,24 @@ pub(crate) fn split<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
 }
 
 impl<'b> Conjunct<'b> {
+    /// Whether an expression in it is this one over the row of these slots.
+    pub fn is_over(&self, expr: &BoundExpr, row: &[u32], wanted: &BoundExpr) -> bool {
+        let mut own = expr.clone();
+        let mut readable = true;
+        visit_expr_mut(&mut own, 0, &mut |part, nesting| {
+            if let ExprKind::Column { depth, index } = &mut part.kind {
+                let slot = (*depth == 0 && nesting == 0).then(|| self.scope.get(usize::from(*index)));
+                let place = slot.flatten().and_then(|slot| row.iter().position(|known| known == slot));
+                match place {
+                    Some(place) => *index = place as u16,
+                    None => readable = false,
+                }
+            }
+            readable
+        });
+        readable && is_same(&own, wanted)
+    }
+
     /// Whether it reads any of these slots.
     pub fn reads_any(&self, slots: &[u32]) -> bool {
         self.slots.iter().any(|slot| slots.contains(slot))
@@ -117,33 +137,39 @@ impl Compiler<'_> {
 
     /// How a conjunct restricts the column in `slot`.
     pub fn restriction<'b>(&self, conjunct: &Conjunct<'b>, slot: u32) -> Option<Restriction<'b>> {
+        self.restriction_where(conjunct, &|expr| self.column_slot(conjunct, expr) == Some(slot))
+    }
+
+    /// How a conjunct restricts what `is_it` recognises.
+    pub fn restriction_where<'b>(
+        &self,
+        conjunct: &Conjunct<'b>,
+        is_it: &dyn Fn(&BoundExpr) -> bool,
+    ) -> Option<Restriction<'b>> {
         match &conjunct.expr.kind {
             ExprKind::Call { function, args } if args.len() == 2 => {
                 let comparison = comparison(function.function)?;
-                if self.column_slot(conjunct, &args[0]) == Some(slot) && comparable(&args[0], &args[1]) {
+                if is_it(&args[0]) && comparable(&args[0], &args[1]) {
                     return Some(Restriction::Compare(comparison, &args[1]));
                 }
-                if self.column_slot(conjunct, &args[1]) == Some(slot) && comparable(&args[1], &args[0]) {
+                if is_it(&args[1]) && comparable(&args[1], &args[0]) {
                     return Some(Restriction::Compare(comparison.flip(), &args[0]));
                 }
                 None
             }
             ExprKind::InList { left, list, equality, negated: false }
                 if comparison(equality.function) == Some(Comparison::Eq)
-                    && self.column_slot(conjunct, left) == Some(slot)
+                    && is_it(left)
                     && list.iter().all(|item| comparable(left, item)) =>
             {
                 Some(Restriction::In(list))
             }
             ExprKind::ArrayOp { left, array, operator, all: false }
-                if comparison(operator.function) == Some(Comparison::Eq)
-                    && self.column_slot(conjunct, left) == Some(slot) =>
+                if comparison(operator.function) == Some(Comparison::Eq) && is_it(left) =>
             {
                 Some(Restriction::Any(array))
             }
-            ExprKind::IsNull(inner) if self.column_slot(conjunct, inner) == Some(slot) => {
-                Some(Restriction::IsNull)
-            }
+            ExprKind::IsNull(inner) if is_it(inner) => Some(Restriction::IsNull),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_sql::ast::ReferentialAction;
 use archipel_sql::cast::{self, CastPath};
-use archipel_sql::catalog::{ForeignKey, Table, TableRef};
+use archipel_sql::catalog::{ForeignKey, Index, IndexColumn, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, lookup_operators};
@@ -31,7 +31,13 @@ use crate::bound::{BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel
 pub(crate) struct RowChecks {
     table: TableRef,
     not_null: Vec<(u16, u32)>,
-    checks: Vec<(String, CompiledPredicate)>,
+    checks: Vec<RowCheck>,
+}
+
+struct RowCheck {
+    name: String,
+    predicate: CompiledPredicate,
+    of_view: bool,
 }
 
 /// A column's value as error details show it; long ones are cut as PostgreSQL cuts them.
@@ -105,8 +111,15 @@ impl RowChecks {
                 return Err(of_table(error, &self.table, None).into());
             }
         }
-        for (name, check) in &self.checks {
-            if check(ctx)? == Some(false) {
+        for RowCheck { name, predicate, of_view } in &self.checks {
+            if predicate(ctx)? == Some(false) {
+                if *of_view {
+                    let message = format!("new row violates check option for view \"{name}\"");
+                    let row = row(ctx)?;
+                    return Err(SqlError::new(SqlState(*b"44000"), message)
+                        .with_detail(failing_row(&self.table, &row, &ctx.functions))
+                        .into());
+                }
                 let message = format!(
                     "new row for relation \"{}\" violates check constraint \"{name}\"",
                     self.table.name
@@ -132,16 +145,45 @@ pub(crate) fn duplicate_key(
     functions: &FunctionContext<'_>,
 ) -> SqlError {
     let index = tree.and_then(|tree| table.indexes.iter().find(|index| index.tree == tree.0));
-    let (name, columns): (&str, Vec<u16>) = match (index, &table.primary_key) {
-        (Some(index), _) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
-        (None, Some(primary)) => (&primary.name, primary.columns.clone()),
+    let (name, places): (&str, Vec<usize>) = match (index, &table.primary_key) {
+        (Some(index), _) => (&index.name, key_places(table, index)),
+        (None, Some(primary)) => (&primary.name, primary.columns.iter().map(|at| usize::from(*at)).collect()),
         (None, None) => (&table.name, Vec::new()),
     };
-    let values: Vec<Datum> =
-        columns.iter().map(|column| row.get(usize::from(*column)).cloned().unwrap_or(Datum::Null)).collect();
+    let parts: Vec<(String, String)> = places
+        .iter()
+        .map(|place| {
+            let (name, ty) = key_part(table, *place);
+            let value = row.get(*place).unwrap_or(&Datum::Null);
+            (name, if value.is_null() { "null".to_owned() } else { io::to_text(value, ty, functions) })
+        })
+        .collect();
+    let (names, values): (Vec<String>, Vec<String>) = parts.into_iter().unzip();
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    let detail = format!("{} already exists.", key_text(table, &columns, &values, functions));
+    let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
     of_table(SqlError::new(SqlState::UNIQUE_VIOLATION, message).with_detail(detail), table, Some(name))
+}
+
+/// Where the values of an index's key are in a row: its columns, then what it stores for indexes.
+fn key_places(table: &Table, index: &Index) -> Vec<usize> {
+    let expressions: Vec<(Oid, u16)> =
+        table.index_expressions().map(|(of, part)| (of.oid, part.place)).collect();
+    let place = |(place, column): (usize, &IndexColumn)| {
+        let stored = expressions.iter().position(|known| *known == (index.oid, place as u16));
+        stored.map_or(usize::from(column.column), |at| table.columns.len() + at)
+    };
+    index.columns.iter().enumerate().map(place).collect()
+}
+
+/// The name and type of a place in a row.
+fn key_part(table: &Table, place: usize) -> (String, Type) {
+    if let Some(column) = table.columns.get(place) {
+        return (column.name.clone(), column.ty);
+    }
+    table
+        .index_expressions()
+        .nth(place - table.columns.len())
+        .map_or((String::new(), Type::TEXT), |(_, part)| (part.text.clone(), part.ty))
 }
 
 /// One foreign key in one direction, as a query over slots that hold the key's values.
@@ -318,8 +360,11 @@ impl Compiler<'_> {
         not_null.iter().for_each(|(_, slot)| self.mark(*slot));
         let checks = checks
             .iter()
-            .filter(|(_, check)| super::walk::root_columns(check).into_iter().any(touched))
-            .map(|(name, check)| Ok((name.clone(), self.scoped(row, |c| c.predicate(check))?)))
+            .filter(|check| super::walk::root_columns(&check.expr).into_iter().any(touched))
+            .map(|check| {
+                let predicate = self.scoped(row, |c| c.predicate(&check.expr))?;
+                Ok(RowCheck { name: check.name.clone(), predicate, of_view: check.of_view })
+            })
             .collect::<Result<Vec<_>>>()?;
         Ok(RowChecks { table: table.clone(), not_null, checks })
     }

@@ -3,11 +3,12 @@
 //! Rows are written as the source produces them, unless the source reads tables or calls what
 //! may: then they are collected first, so that a statement never sees its own rows.
 
+mod foresight;
+
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use archipel_engine::Inserted;
-use archipel_engine::id::TreeId;
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
@@ -27,11 +28,13 @@ use super::node::{Node, collect};
 use super::rows::RowBuffer;
 use super::scan::{ScanColumn, decode, scan_columns};
 use super::statement::{Answer, Emit};
+use super::stored::OF_EXPRESSION;
 use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
-use crate::bound::{BoundInsert, ExprKind, Rel};
+use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel};
+use crate::route::RouteKey;
 
 pub(crate) struct Insert {
     target: Target,
@@ -41,7 +44,10 @@ pub(crate) struct Insert {
     /// The new row. BEFORE triggers change it, so it then has slots of its own, and so have
     /// generated columns always.
     slots: Vec<u32>,
+    /// Computed from the row: generated columns, then what it stores for indexes.
     generated: Vec<(u32, Source)>,
+    /// The slots of the latter.
+    for_indexes: Vec<u32>,
     collected: bool,
     checks: RowChecks,
     parents: Vec<Arc<ReferenceCheck>>,
@@ -93,14 +99,6 @@ impl Compiler<'_> {
             _ => crate::route::RouteKey::Unknown("the row gets a number of its own".to_owned()),
         };
         self.note_table(table, &meta, true, key);
-        for index in &meta.def.indexes {
-            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
-                && let Some(first) = index.key.first()
-            {
-                let key = self.route_of_slot(slots[usize::from(first.column)]);
-                self.note_index(table, &meta, *first, group, key);
-            }
-        }
         let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
         if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
             let mut own = self.slots(slots.len());
@@ -116,6 +114,24 @@ impl Compiler<'_> {
             generated = self.generated(table, &mut own)?;
             slots = own;
         }
+        let mut for_indexes = Vec::new();
+        for part in self.stored_for_indexes(table, &slots, None)?.into_iter().flatten() {
+            for_indexes.push(part.slot);
+            generated.push((part.slot, part.source));
+        }
+        for index in &meta.def.indexes {
+            if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
+                && let Some(first) = index.key.first()
+            {
+                let place = usize::from(first.column);
+                let at = || for_indexes.get(place - usize::from(table.plain_width())).copied();
+                let key = match slots.get(place).copied().or_else(at) {
+                    Some(slot) => self.route_of_slot(slot),
+                    None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                };
+                self.note_index(table, &meta, *first, group, key);
+            }
+        }
         let checks = self.row_checks(table, &slots, &insert.checks, None)?;
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
@@ -125,7 +141,7 @@ impl Compiler<'_> {
             Some(on_conflict) => {
                 let arbiter = match &on_conflict.target {
                     None => Arbiter::Any,
-                    Some(columns) => self.arbiter(&target, columns)?,
+                    Some(wanted) => self.arbiter(&target, wanted)?,
                 };
                 let update = match &on_conflict.update {
                     None => None,
@@ -180,6 +196,7 @@ impl Compiler<'_> {
             source_slots,
             slots,
             generated,
+            for_indexes,
             collected,
             checks,
             parents,
@@ -204,22 +221,15 @@ impl Compiler<'_> {
         Ok(generated)
     }
 
-    fn arbiter(&self, target: &Target, columns: &[u16]) -> Result<Arbiter> {
-        let same =
-            |key: &[u16]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
-        if target.table.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
-            return Ok(Arbiter::Primary);
-        }
-        for index in &target.meta.def.indexes {
-            let key: Vec<u16> = index.key.iter().map(|column| column.column).collect();
-            if index.unique && same(&key) {
-                return Ok(Arbiter::Index(index.clone()));
-            }
-        }
-        Err(SqlError::new(
-            SqlState::INVALID_COLUMN_REFERENCE,
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-        ))
+    fn arbiter(&self, target: &Target, wanted: &ConflictArbiter) -> Result<Arbiter> {
+        let index = match wanted {
+            ConflictArbiter::Primary => return Ok(Arbiter::Primary),
+            ConflictArbiter::Index(oid) => target.table.indexes.iter().find(|index| index.oid == *oid),
+        };
+        index
+            .and_then(|index| target.meta.def.indexes.iter().find(|def| def.id.0 == index.tree))
+            .map(|def| Arbiter::Index(def.clone()))
+            .ok_or_else(|| SqlError::internal("an index that decides conflicts is not there"))
     }
 }
 
@@ -306,94 +316,11 @@ impl Insert {
         Ok(count)
     }
 
-    /// The proposed rows and what RETURNING says of them, before anything is written.
-    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<(RowBuffer, RowBuffer)> {
-        let rows = collect(&self.source, &self.source_slots, ctx)?;
-        let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
-        let mut proposed = FxHashSet::default();
-        for index in 0..rows.len() {
-            let Some(returning) = &self.returning else { break };
-            rows.restore(index, &mut ctx.frame, &self.source_slots);
-            self.generate(ctx)?;
-            if let Some(conflict) = &self.conflict
-                && !self.foresee(conflict, ctx, &mut proposed)?
-            {
-                continue;
-            }
-            shown.push(eval_all(returning, ctx)?);
-        }
-        Ok((shown, rows))
-    }
-
-    /// Whether ON CONFLICT will write the row in the slots, which RETURNING then finds as it will
-    /// be. `proposed` are the keys of the rows before it.
-    fn foresee(
-        &self,
-        conflict: &Conflict,
-        ctx: &mut ExecContext<'_, '_>,
-        proposed: &mut FxHashSet<(TreeId, KeyBuf)>,
-    ) -> ExecResult<bool> {
-        let (mut row, mut key) = (Vec::new(), KeyBuf::new());
-        let frame = &ctx.frame;
-        // Nobody has a hidden number of the future.
-        let hidden = self.target.hidden.then_some(i64::MAX);
-        self.target.encode(
-            |position| &frame.slots[self.slots[position] as usize],
-            hidden,
-            &mut row,
-            &mut key,
-        )?;
-        let table = self.target.meta.def.id;
-        let mut keys = Vec::new();
-        if !self.target.hidden && matches!(conflict.arbiter, Arbiter::Any | Arbiter::Primary) {
-            keys.push((table, key));
-        }
-        let mut existing = None;
-        for index in self.deciding(&conflict.arbiter) {
-            if let Some(entry) = self.entry(index, &row) {
-                existing = existing.or(self.holder(index, ctx, &row)?);
-                keys.push((index.id, entry));
-            }
-        }
-        for (tree, key) in &keys {
-            if *tree == table && existing.is_none() && ctx.txn.get(&self.target.meta, key)?.is_some() {
-                existing = Some(key.clone());
-            }
-        }
-        let mut repeated = false;
-        for key in keys {
-            repeated |= !proposed.insert(key);
-        }
-        let Some(existing) = existing else {
-            // A second change of one row is an error when it is written.
-            if !repeated && let Some(shown) = &self.shown {
-                self.show(ctx, &self.slots, shown);
-            }
-            return Ok(!repeated);
-        };
-        let Some(update) = &conflict.update else { return Ok(false) };
-        let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(false) };
-        decode(update.columns.get(), stored, &mut ctx.frame);
-        if let Some(filter) = &update.filter
-            && filter(ctx)? != Some(true)
-        {
-            return Ok(false);
-        }
-        update.change.compute(ctx)?;
-        if let Some(shown) = &self.shown {
-            self.show(ctx, &update.change.row, shown);
-        }
-        Ok(true)
-    }
-
-    /// The unique indexes, beside the primary key, that ON CONFLICT asks.
-    fn deciding<'i>(&'i self, arbiter: &'i Arbiter) -> impl Iterator<Item = &'i IndexDef> {
-        let (all, one) = match arbiter {
-            Arbiter::Any => (&self.target.meta.def.indexes[..], None),
-            Arbiter::Primary => (&[][..], None),
-            Arbiter::Index(index) => (&[][..], Some(index)),
-        };
-        all.iter().filter(|index| index.unique).chain(one)
+    /// The slot of a place in the new row.
+    #[inline]
+    fn slot(&self, place: usize) -> usize {
+        let slot = self.slots.get(place).copied();
+        slot.unwrap_or_else(|| self.for_indexes[place - self.slots.len()]) as usize
     }
 
     fn show(&self, ctx: &mut ExecContext<'_, '_>, row: &[u32], shown: &[u32]) {
@@ -446,13 +373,17 @@ impl Insert {
         }
         self.generate(ctx)?;
         let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
-            slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
+            slots
+                .iter()
+                .chain(&self.for_indexes)
+                .map(|slot| ctx.frame.slots[*slot as usize].clone())
+                .collect()
         };
         self.checks.check(ctx, &|ctx| Ok(values(ctx)))?;
         let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
         let mut key = KeyBuf::new();
         let frame = &ctx.frame;
-        self.target.encode(|position| &frame.slots[slots[position] as usize], hidden, row, &mut key)?;
+        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
         let written = match &self.conflict {
             None => {
                 let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;

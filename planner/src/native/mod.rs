@@ -58,6 +58,7 @@ mod sequence;
 mod setop;
 mod sort;
 mod span;
+mod stored;
 mod subquery;
 mod target;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use archipel_engine::Inserted;
 use archipel_engine::cell::Cell;
+use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -27,20 +28,26 @@ use super::node::Node;
 use super::path::Meta;
 use super::scan::scan_columns;
 use super::statement::{Answer, Emit};
+use super::stored::OF_EXPRESSION;
 use super::target::{Found, Targets};
 use super::write::{Cells, Target};
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundUpdate, Rel};
+use crate::route::RouteKey;
 use crate::row::Codec;
 use archipel_sql::catalog::{TableRef, TriggerEvent};
 use triggered::Triggered;
 
 /// New values for some columns of one row, and what they must satisfy.
 pub(crate) struct Change {
-    /// Column, where its new value goes, how it is stored, how it is computed.
+    /// Column (or place after the columns), where its new value goes, how it is stored, how it is
+    /// computed.
     set: Vec<(u16, u32, Codec, Source)>,
-    /// How many of the last of them are generated columns.
+    /// How many of the last of them are computed from the new row: generated columns and what it
+    /// stores for indexes.
     generated: usize,
+    /// Where the latter are, as far as they are computed.
+    for_indexes: Vec<Option<u32>>,
     old: Vec<u32>,
     /// The new row: changed columns in their new slots, the others where they are.
     pub row: Vec<u32>,
@@ -125,18 +132,39 @@ impl Compiler<'_> {
                 Some(first) if usize::from(first.column) < row.len() => {
                     self.route_of_slot(row[usize::from(first.column)])
                 }
-                _ => crate::route::RouteKey::Unknown("the row keeps its number".to_owned()),
+                _ => RouteKey::Unknown("the row keeps its number".to_owned()),
             };
             self.note_table(table, meta, true, key);
         }
+        let for_indexes = self.stored_for_indexes(table, &row, (!moves).then_some(&columns))?;
+        let slots: Vec<Option<u32>> =
+            for_indexes.iter().map(|part| part.as_ref().map(|part| part.slot)).collect();
+        for (place, part) in for_indexes.into_iter().enumerate() {
+            let Some(part) = part else { continue };
+            set.push(((table.columns.len() + place) as u16, part.slot, part.codec, part.source));
+            generated += 1;
+        }
+        let for_indexes = slots;
         for index in &meta.def.indexes {
-            let changed = moves || index.key.iter().any(|part| columns.contains(&part.column));
+            let expression = |part: &KeyColumn| part.column.checked_sub(table.plain_width()).map(usize::from);
+            let changed = moves
+                || index.key.iter().any(|part| match expression(part) {
+                    Some(at) => for_indexes.get(at).is_some_and(Option::is_some),
+                    None => columns.contains(&part.column),
+                });
             if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
                 && changed
                 && let Some(first) = index.key.first()
             {
-                for slot in [old[usize::from(first.column)], row[usize::from(first.column)]] {
-                    let key = self.route_of_slot(slot);
+                let (old, new) = match expression(first) {
+                    Some(at) => (None, for_indexes.get(at).copied().flatten()),
+                    None => (Some(old[usize::from(first.column)]), Some(row[usize::from(first.column)])),
+                };
+                for slot in [old, new] {
+                    let key = match slot {
+                        Some(slot) => self.route_of_slot(slot),
+                        None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                    };
                     self.note_index(table, meta, *first, group, key);
                 }
             }
@@ -151,7 +179,8 @@ impl Compiler<'_> {
             self.mark_all(check.sources());
         }
         let acts = children.iter().any(|child| child.acts());
-        Ok(Change { set, generated, old: old.to_vec(), row, checks, parents, children, acts, moves })
+        let old = old.to_vec();
+        Ok(Change { set, generated, for_indexes, old, row, checks, parents, children, acts, moves })
     }
 
     /// Plans the target of UPDATE or DELETE with its FROM items: the node, the slots of both,
@@ -238,7 +267,10 @@ impl Compiler<'_> {
             if let archipel_engine::schema::IndexPlacement::Global { group } = index.placement
                 && let Some(first) = index.key.first()
             {
-                let key = self.route_of_slot(old[usize::from(first.column)]);
+                let key = match old.get(usize::from(first.column)) {
+                    Some(slot) => self.route_of_slot(*slot),
+                    None => RouteKey::Unknown(OF_EXPRESSION.to_owned()),
+                };
                 self.note_index(table, &meta, *first, group, key);
             }
         }
@@ -326,9 +358,10 @@ impl Change {
         let value = |slot: &u32| &frame.slots[*slot as usize];
         let prepared;
         let mut changes: SmallVec<[(u16, Cell<'_>); 8]> = SmallVec::new();
+        let stored = |column: &u16| target.stored_at(usize::from(*column)) as u16;
         for (column, slot, codec, _) in &self.set {
             match codec.encode_plain(value(slot)) {
-                Some(cell) => changes.push((*column, cell)),
+                Some(cell) => changes.push((stored(column), cell)),
                 None => break,
             }
         }
@@ -337,7 +370,7 @@ impl Change {
             prepared = Cells::prepare(self.set.iter().map(|(_, slot, codec, _)| (*codec, value(slot))))?;
             changes.clear();
             changes.extend(self.set.iter().enumerate().map(|(position, (column, slot, codec, _))| {
-                (*column, prepared.cell(position, *codec, value(slot)))
+                (stored(column), prepared.cell(position, *codec, value(slot)))
             }));
         }
         match txn.update(&target.meta, key, &changes)? {
@@ -361,7 +394,7 @@ impl Change {
     ) -> ExecResult<Option<(Vec<u8>, KeyBuf)>> {
         let hidden = match ctx.txn.get(&target.meta, key)? {
             None => return Ok(None),
-            Some(stored) if target.hidden => match target.meta.layout.get(stored, target.codecs.len()) {
+            Some(stored) if target.hidden => match target.meta.layout.get(stored, target.visible) {
                 Cell::Int8(number) => Some(number),
                 _ => return Err(SqlError::internal("a hidden row number is missing").into()),
             },
@@ -371,7 +404,10 @@ impl Change {
         let mut new_key = KeyBuf::new();
         let frame = &ctx.frame;
         target.encode(
-            |position| &frame.slots[self.row[position] as usize],
+            |place| {
+                let slot = self.row.get(place).copied().or_else(|| self.for_indexes[place - self.row.len()]);
+                slot.map_or(&Datum::Null, |slot| &frame.slots[slot as usize])
+            },
             hidden,
             &mut row,
             &mut new_key,

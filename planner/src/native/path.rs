@@ -15,12 +15,12 @@ use archipel_sql::error::Result;
 use rustc_hash::FxHashMap;
 
 use super::compile::Compiler;
-use super::conjunct::{Conjunct, Restriction};
+use super::conjunct::{Conjunct, Restriction, split};
 use super::expression::Source;
 use super::operator::Comparison;
 use crate::bound::BoundExpr;
 use crate::route::{Access, RouteKey};
-use crate::row::Codec;
+use crate::row::{Codec, stored_name, stored_type};
 
 /// One value a key column must have.
 pub(crate) enum KeyPart {
@@ -72,6 +72,13 @@ pub(crate) struct Choice<'b> {
     pub score: u32,
     /// Whether some value comes from a row read before.
     pub joined: bool,
+}
+
+/// What conditions on a part of a key are about.
+enum OnKey {
+    Column(u32),
+    /// Over the table's row.
+    Expression(Box<BoundExpr>),
 }
 
 enum ChosenPart<'b> {
@@ -129,18 +136,18 @@ impl Compiler<'_> {
         };
         let mut single = true;
         for column in key {
-            let Some(slot) = on.layout.get(usize::from(column.column)).copied() else { break };
-            let codec = Codec::of(on.table.columns[usize::from(column.column)].ty);
+            let Some(part) = self.key_part(on, *column) else { break };
+            let Some(codec) = stored_type(on.table, column.column).map(Codec::of) else { break };
             if !codec.ordered() {
                 break;
             }
-            if let Some(part) = self.equality(on, slot, column.nullable) {
+            if let Some(part) = self.equality(on, &part, column.nullable) {
                 single &= matches!(part, ChosenPart::Value(..) | ChosenPart::Known(_));
                 choice.joined |= self.part_is_joined(on, &part);
                 choice.equals.push(part);
                 continue;
             }
-            self.range(on, slot, codec, &mut choice);
+            self.range(on, &part, &mut choice);
             break;
         }
         choice.unique = unique_tree && choice.equals.len() == key.len() && single;
@@ -164,18 +171,49 @@ impl Compiler<'_> {
         choice
     }
 
+    /// What a part of a key is of, where conditions can be about it: an expression of a partial
+    /// unique index only where they say that its rows are meant.
+    fn key_part(&mut self, on: &Restrictions<'_, '_>, column: KeyColumn) -> Option<OnKey> {
+        if let Some(slot) = on.layout.get(usize::from(column.column)) {
+            return Some(OnKey::Column(*slot));
+        }
+        let at = column.column.checked_sub(on.table.plain_width())?;
+        let parts = self.index_parts(on.table)?;
+        let part = parts.get(usize::from(at))?;
+        let mut needed = Vec::new();
+        if let Some(predicate) = &part.predicate {
+            split(predicate, &mut needed);
+        }
+        let holds = |wanted: &&BoundExpr| {
+            on.conjuncts.iter().any(|conjunct| conjunct.is_over(conjunct.expr, on.layout, wanted))
+        };
+        needed.iter().all(holds).then(|| OnKey::Expression(Box::new(part.expr.clone())))
+    }
+
+    fn restriction_of<'b>(
+        &self,
+        on: &Restrictions<'_, 'b>,
+        conjunct: &Conjunct<'b>,
+        part: &OnKey,
+    ) -> Option<Restriction<'b>> {
+        match part {
+            OnKey::Column(slot) if !conjunct.slots.contains(slot) => None,
+            OnKey::Column(slot) => self.restriction(conjunct, *slot),
+            OnKey::Expression(wanted) => {
+                self.restriction_where(conjunct, &|expr| conjunct.is_over(expr, on.layout, wanted))
+            }
+        }
+    }
+
     fn equality<'b>(
         &mut self,
         on: &Restrictions<'_, 'b>,
-        slot: u32,
+        part: &OnKey,
         nullable: bool,
     ) -> Option<ChosenPart<'b>> {
         let mut list = None;
         for (position, conjunct) in on.conjuncts.iter().enumerate() {
-            if !conjunct.slots.contains(&slot) {
-                continue;
-            }
-            match self.restriction(conjunct, slot) {
+            match self.restriction_of(on, conjunct, part) {
                 Some(Restriction::Compare(Comparison::Eq, value)) if self.available(on, conjunct, value) => {
                     return Some(ChosenPart::Value(position, value));
                 }
@@ -193,24 +231,23 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        if list.is_none() {
-            return on.facts.get(&slot).map(|known| ChosenPart::Known(known.clone()));
+        if list.is_none()
+            && let OnKey::Column(slot) = part
+        {
+            return on.facts.get(slot).map(|known| ChosenPart::Known(known.clone()));
         }
         list
     }
 
-    fn range<'b>(&mut self, on: &Restrictions<'_, 'b>, slot: u32, codec: Codec, choice: &mut Choice<'b>) {
+    fn range<'b>(&mut self, on: &Restrictions<'_, 'b>, part: &OnKey, choice: &mut Choice<'b>) {
         for (position, conjunct) in on.conjuncts.iter().enumerate() {
-            if !conjunct.slots.contains(&slot) {
-                continue;
-            }
-            let Some(Restriction::Compare(comparison, value)) = self.restriction(conjunct, slot) else {
+            let Some(Restriction::Compare(comparison, value)) = self.restriction_of(on, conjunct, part)
+            else {
                 continue;
             };
             if matches!(comparison, Comparison::Eq | Comparison::Ne) || !self.available(on, conjunct, value) {
                 continue;
             }
-            let _ = codec;
             let bound = match comparison {
                 Comparison::Lt | Comparison::Le => &mut choice.high,
                 _ => &mut choice.low,
@@ -270,7 +307,7 @@ impl Compiler<'_> {
             if slot != want.slot {
                 return None;
             }
-            if !Codec::of(on.table.columns[usize::from(column.column)].ty).ordered() {
+            if !stored_type(on.table, column.column).is_some_and(|ty| Codec::of(ty).ordered()) {
                 return None;
             }
             let backwards = column.descending != want.descending;
@@ -301,11 +338,7 @@ impl Compiler<'_> {
         };
         let columns = key
             .iter()
-            .map(|column| {
-                let codec =
-                    on.table.columns.get(usize::from(column.column)).map_or(Codec::Int8, |c| Codec::of(c.ty));
-                (*column, codec)
-            })
+            .map(|column| (*column, stored_type(on.table, column.column).map_or(Codec::Int8, Codec::of)))
             .collect::<Vec<_>>();
         let mut implied = Vec::new();
         let mut equals = Vec::new();
@@ -419,11 +452,11 @@ impl Compiler<'_> {
         Access {
             group,
             table: name,
-            column: table.columns.get(position).map_or_else(|| "row number".to_owned(), |c| c.name.clone()),
+            column: stored_name(table, first.column),
             write,
             key_column: first,
             kind: meta.def.columns[position],
-            codec: table.columns.get(position).map_or(Codec::Int8, |c| Codec::of(c.ty)),
+            codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of),
             key,
         }
     }

@@ -252,7 +252,7 @@ impl Triggers {
         slots: &[u32],
     ) -> ExecResult<()> {
         let stored = target.stored(ctx, key)?;
-        let same = stored.len() == slots.len()
+        let same = !stored.is_empty()
             && stored
                 .iter()
                 .zip(slots)

@@ -195,7 +195,7 @@ pub(crate) fn visit_statement(statement: &BoundStatement, nesting: u16, visit: &
         BoundStatement::Query(query) => visit_rel(&query.rel, nesting, visit),
         BoundStatement::Insert(insert) => {
             visit_rel(&insert.source, nesting, visit);
-            insert.checks.iter().for_each(|(_, check)| visit_expr(check, nesting, visit));
+            insert.checks.iter().for_each(|check| visit_expr(&check.expr, nesting, visit));
             if let Some((set, filter)) = insert.on_conflict.as_ref().and_then(|c| c.update.as_ref()) {
                 set.iter().for_each(|(_, expr)| visit_expr(expr, nesting, visit));
                 filter.iter().for_each(|expr| visit_expr(expr, nesting, visit));
@@ -206,7 +206,7 @@ pub(crate) fn visit_statement(statement: &BoundStatement, nesting: u16, visit: &
             update.from.iter().for_each(|from| visit_rel(from, nesting, visit));
             update.filter.iter().for_each(|filter| visit_expr(filter, nesting, visit));
             update.set.iter().for_each(|(_, expr)| visit_expr(expr, nesting, visit));
-            update.checks.iter().for_each(|(_, check)| visit_expr(check, nesting, visit));
+            update.checks.iter().for_each(|check| visit_expr(&check.expr, nesting, visit));
             returning(&update.returning, visit);
         }
         BoundStatement::Delete(delete) => {

@@ -60,7 +60,10 @@ impl Cells {
 pub(crate) struct Target {
     pub table: TableRef,
     pub meta: Meta,
+    /// Of the visible columns, then of what rows store for indexes alone: places in a row are
+    /// counted so, but for the engine, to whom the hidden row number comes in between.
     pub codecs: Vec<Codec>,
+    pub visible: usize,
     pub hidden: bool,
 }
 
@@ -68,9 +71,31 @@ impl Target {
     pub fn new(table: &TableRef, meta: Meta) -> Target {
         Target {
             table: table.clone(),
-            codecs: table.columns.iter().map(|column| Codec::of(column.ty)).collect(),
+            codecs: table
+                .columns
+                .iter()
+                .map(|column| column.ty)
+                .chain(table.index_expressions().map(|(_, part)| part.ty))
+                .map(Codec::of)
+                .collect(),
+            visible: table.columns.len(),
             hidden: crate::row::has_hidden_id(table),
             meta,
+        }
+    }
+
+    /// Where the engine keeps a place.
+    #[inline]
+    pub fn stored_at(&self, place: usize) -> usize {
+        place + usize::from(self.hidden && place >= self.visible)
+    }
+
+    /// What the engine keeps somewhere; `None` for the hidden row number.
+    #[inline]
+    fn place_of(&self, stored: usize) -> Option<usize> {
+        match self.hidden && stored >= self.visible {
+            false => Some(stored),
+            true => (stored > self.visible).then(|| stored - 1),
         }
     }
 
@@ -84,8 +109,8 @@ impl Target {
         key: &mut KeyBuf,
     ) -> Result<()> {
         row.clear();
-        let plain = |position: usize| match self.codecs.get(position) {
-            Some(codec) => codec.encode_plain(value(position)),
+        let plain = |stored: usize| match self.place_of(stored) {
+            Some(place) => self.codecs[place].encode_plain(value(place)),
             None => hidden.map(Cell::Int8),
         };
         if self.meta.layout.encode_each(row, plain) {
@@ -94,8 +119,8 @@ impl Target {
         }
         // Some value needs bytes of its own.
         let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
-        let made = |position: usize| match self.codecs.get(position) {
-            Some(codec) => Some(prepared.cell(position, *codec, value(position))),
+        let made = |stored: usize| match self.place_of(stored) {
+            Some(place) => Some(prepared.cell(place, self.codecs[place], value(place))),
             None => hidden.map(Cell::Int8),
         };
         row.clear();
@@ -115,9 +140,13 @@ impl Target {
         }
     }
 
-    /// All visible columns of a stored row.
+    /// A stored row, but for its hidden number.
     pub fn decode(&self, row: &[u8]) -> Vec<Datum> {
-        self.codecs.iter().enumerate().map(|(i, codec)| codec.decode(self.meta.layout.get(row, i))).collect()
+        self.codecs
+            .iter()
+            .enumerate()
+            .map(|(place, codec)| codec.decode(self.meta.layout.get(row, self.stored_at(place))))
+            .collect()
     }
 
     /// The row under a key, decoded; empty if it is gone.

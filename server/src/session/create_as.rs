@@ -8,7 +8,7 @@ use archipel_sql::catalog::Persistence;
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse_query, parse_type_name};
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::definition::Source;
@@ -115,7 +115,8 @@ impl Session {
             ));
         }
         let catalog = self.host().catalog.catalog.clone();
-        let ty = parse_type_name(&archipel_sql::system::type_as_written(&catalog, output.ty))?;
+        let declared = catalog.domain_of(output.source).map_or(output.ty, Type::of);
+        let ty = parse_type_name(&archipel_sql::system::type_as_written(&catalog, declared))?;
         Ok(ColumnDefinition { name, position: 0, ty, collation: None, constraints: Vec::new() })
     }
 

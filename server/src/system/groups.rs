@@ -8,7 +8,7 @@ use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{decode_cell, encode_cell};
 use archipel_engine::{REFERENCE_GROUP, TableMeta};
-use archipel_planner::row::Codec;
+use archipel_planner::row::{Codec, stored_name, stored_type};
 use archipel_sql::catalog::Catalog;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -52,8 +52,8 @@ impl GroupKeys {
         let described = |meta: &Arc<TableMeta>, column: &KeyColumn| {
             let kind = *meta.def.columns.get(usize::from(column.column))?;
             let table = catalog.tables().find(|table| table.tree == meta.def.id.0)?;
-            let (ty, name) = match table.columns.get(usize::from(column.column)) {
-                Some(column) => (column.ty, column.name.clone()),
+            let (ty, name) = match stored_type(table, column.column) {
+                Some(ty) => (ty, stored_name(table, column.column)),
                 None => (Type::INT8, "hidden row id".to_owned()),
             };
             Some((*column, kind, ty, name))

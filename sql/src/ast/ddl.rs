@@ -1,7 +1,7 @@
 //! Definitions: tables, indexes, sequences, schemas, routines, privileges.
 
 use super::{Expression, QualifiedName, TypeName};
-use crate::catalog::{OnCommit, Persistence, TriggerEvent};
+use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
 
 /// CREATE TABLE with columns. Forms without an equivalent here (INHERITS, PARTITION …, OF type)
 /// parse to `Statement::Unsupported`.
@@ -82,7 +82,7 @@ pub struct CreateView {
     /// The text of the query.
     pub query: String,
     /// WITH [LOCAL | CASCADED] CHECK OPTION.
-    pub check_option: bool,
+    pub check_option: Option<CheckOption>,
 }
 
 /// CREATE TYPE name AS ENUM (…).

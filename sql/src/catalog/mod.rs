@@ -112,6 +112,16 @@ pub struct View {
     pub references: Vec<ViewReference>,
     /// Where its other names are looked up.
     pub search_path: Vec<String>,
+    /// Which conditions rows written through it must meet.
+    #[serde(default)]
+    pub check_option: Option<CheckOption>,
+}
+
+/// WITH LOCAL or CASCADED CHECK OPTION: of the view alone, or of those below it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckOption {
+    Local,
+    Cascaded,
 }
 
 /// A relation a view reads.
@@ -217,6 +227,22 @@ impl Table {
         self.kind == TableKind::Table && self.primary_key.is_none()
     }
 
+    /// What rows store for indexes alone, in the order they store it.
+    pub fn index_expressions(&self) -> impl Iterator<Item = (&Index, &IndexExpression)> {
+        self.indexes.iter().flat_map(|index| index.expressions.iter().map(move |part| (index, part)))
+    }
+
+    /// How many columns of a stored row come before those of [`Table::index_expressions`].
+    pub fn plain_width(&self) -> u16 {
+        self.columns.len() as u16 + u16::from(self.has_hidden_id())
+    }
+
+    /// The place in a stored row of an index's expression.
+    pub fn stored_place(&self, index: Oid, place: u16) -> Option<u16> {
+        let at = self.index_expressions().position(|(of, part)| of.oid == index && part.place == place)?;
+        Some(self.plain_width() + at as u16)
+    }
+
     /// The group of the table's partitions; `None` for reference tables and system views.
     pub fn group(&self) -> Option<u32> {
         match self.distribution {
@@ -234,6 +260,26 @@ impl KeyConstraint {
 }
 
 impl Index {
+    /// The part of the key at a place, if rows store it for the index alone.
+    pub fn expression(&self, place: usize) -> Option<&IndexExpression> {
+        self.expressions.iter().find(|expression| usize::from(expression.place) == place)
+    }
+
+    /// Whether two rows never agree in the key's columns: what a foreign key can point at.
+    pub fn is_plain_key(&self) -> bool {
+        self.unique && self.expressions.is_empty()
+    }
+
+    /// The SQL text of what rows store of an expression.
+    pub fn stored_text(&self, expression: &IndexExpression) -> String {
+        match &self.predicate {
+            Some(predicate) if expression.guarded => {
+                format!("CASE WHEN ({predicate}) THEN ({}) END", expression.text)
+            }
+            _ => expression.text.clone(),
+        }
+    }
+
     /// The oid of the UNIQUE constraint behind which it stands.
     pub fn constraint_oid(&self) -> Option<Oid> {
         self.constraint.then_some(Oid(self.oid.0 + 1))
@@ -290,14 +336,34 @@ pub struct Index {
     /// Columns of INCLUDE. The entries lead to the rows, which hold them.
     #[serde(default)]
     pub include: Vec<u16>,
-    /// The condition of a partial index, as SQL text. The index has an entry for every row all the
-    /// same: it serves any query.
+    /// The condition of a partial index, as SQL text. An index that is not unique has an entry for
+    /// every row all the same: it serves any query.
     #[serde(default)]
     pub predicate: Option<String>,
+    /// The parts of its key that are no plain columns.
+    #[serde(default)]
+    pub expressions: Vec<IndexExpression>,
+}
+
+/// A part of an index's key that is stored in the table's rows for the index alone, after the
+/// visible columns and the hidden row number.
+///
+/// A partial unique index says nothing of the rows that do not meet its condition. The first part
+/// of its key is NULL for those, and NULLs equal nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexExpression {
+    /// Its place in [`Index::columns`].
+    pub place: u16,
+    /// SQL text over the row's columns.
+    pub text: String,
+    pub ty: Type,
+    /// NULL where the index's condition does not hold.
+    pub guarded: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexColumn {
+    /// [`EXPRESSION`] for an expression.
     pub column: u16,
     pub descending: bool,
     pub nulls_first: bool,
@@ -461,6 +527,9 @@ pub struct Sequence {
     /// The column that owns it (serial, identity): table and column index.
     pub owned_by: Option<(Oid, u16)>,
 }
+
+/// The column of a key's part that is no column.
+pub const EXPRESSION: u16 = u16::MAX;
 
 /// Fixed oids of the schemas every database has.
 pub const PG_CATALOG: Oid = Oid(11);

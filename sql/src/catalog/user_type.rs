@@ -132,6 +132,12 @@ impl Catalog {
         (Type { oid: array, typmod: domain.base.typmod }, Some(declared.oid))
     }
 
+    /// The domain of what is just a column: its table and one-based number.
+    pub fn domain_of(&self, source: Option<(Oid, u16)>) -> Option<Oid> {
+        let (table, number) = source?;
+        self.table_by_oid(table)?.columns.get(usize::from(number).checked_sub(1)?)?.domain
+    }
+
     /// The default that a domain gives its columns.
     pub fn domain_default(&self, domain: Oid) -> Option<String> {
         let domains = self.domains_of(domain);

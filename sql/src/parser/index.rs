@@ -44,7 +44,7 @@ impl Cursor<'_> {
         })))
     }
 
-    fn index_element(&mut self) -> Result<IndexElement> {
+    pub(super) fn index_element(&mut self) -> Result<IndexElement> {
         let position = self.position();
         let key = if *self.peek() == Token::LParen {
             IndexKey::Expression(self.parenthesized_expression()?)

@@ -8,6 +8,7 @@
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`domain`]      CREATE and ALTER DOMAIN
+//! - [`inference`]   ON CONFLICT over expressions
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
@@ -30,6 +31,7 @@ mod definition;
 mod dialect;
 mod domain;
 mod index;
+mod inference;
 mod keywords;
 mod refuse;
 mod routine;
@@ -49,6 +51,7 @@ use crate::ast::{Expression, Statement, StatementText, TypeName};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
+pub use inference::{INFERENCE, parse_inference};
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
 

@@ -4,7 +4,7 @@
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{CreateTableAs, CreateView, QualifiedName, Statement, TableLike};
-use crate::catalog::{OnCommit, Persistence};
+use crate::catalog::{CheckOption, OnCommit, Persistence};
 use crate::error::Result;
 
 use super::cursor::Cursor;
@@ -183,11 +183,23 @@ impl Cursor<'_> {
         self.expect("view")?;
         let name = self.name()?;
         let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
+        let mut check_option = None;
         if self.take("with") {
             // Who is asked for privileges, and a hint against leaks: neither changes the rows.
-            for (option, _) in self.view_options()? {
+            for (option, value) in self.view_options()? {
                 if option == "check_option" {
-                    return Ok(self.refuse("WITH CHECK OPTION"));
+                    let value = value.unwrap_or_default();
+                    check_option = Some(match value.as_str() {
+                        "local" => CheckOption::Local,
+                        "cascaded" => CheckOption::Cascaded,
+                        _ => {
+                            return Err(crate::error::SqlError::new(
+                                crate::error::SqlState::INVALID_PARAMETER_VALUE,
+                                format!("invalid value for enum option \"check_option\": {value}"),
+                            )
+                            .with_detail("Valid values are \"local\" and \"cascaded\"."));
+                        }
+                    });
                 }
             }
         }
@@ -195,14 +207,11 @@ impl Cursor<'_> {
         let start = self.byte();
         self.query()?;
         let query = self.since(start).to_string();
-        let mut check_option = false;
         if self.take("with") {
-            if !self.take("cascaded") {
-                self.take("local");
-            }
+            let local = !self.take("cascaded") && self.take("local");
             self.expect("check")?;
             self.expect("option")?;
-            check_option = true;
+            check_option = Some(if local { CheckOption::Local } else { CheckOption::Cascaded });
         }
         Ok(Statement::CreateView(Box::new(CreateView {
             name,

@@ -11,6 +11,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 
+use super::inference::rewrite_inference;
 use super::keywords::is_foreign_keyword;
 
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
@@ -114,7 +115,8 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
-    Ok(rewrite_locks(rewrite_words(drop_only(rewrite_table(tokens)))))
+    let tokens = rewrite_inference(rewrite_table(tokens), positions);
+    Ok(rewrite_locks(rewrite_words(drop_only(tokens))))
 }
 
 /// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.
@@ -228,7 +230,7 @@ fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
+pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
     matches!(token.map(|token| &token.token), Some(Token::Word(found)) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 

@@ -6,6 +6,7 @@ use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
 use crate::type_table::{format_type, type_info};
 use crate::types::{Oid, Type};
+use sqlparser::ast::Expr;
 
 /// A type as text, row types and their arrays included.
 pub fn type_text(catalog: &Catalog, ty: Type) -> String {
@@ -35,13 +36,21 @@ fn column_names(table: &Table, columns: &[u16]) -> String {
 }
 
 /// One index column with its order, where that is not the default.
-pub(super) fn index_column(index: &IndexView<'_>, position: usize) -> String {
+pub(super) fn index_column(index: &IndexView<'_>, position: usize, pretty: bool) -> String {
     let Some(column) = index.all_columns().get(position).copied() else { return String::new() };
+    if let Some(expression) = index.expression(position) {
+        // A call needs no parentheses of its own, an operator gets some beside those around it.
+        return match crate::parser::parse_expression(&expression.text) {
+            Ok(Expr::Function(_)) => expression.text.clone(),
+            Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) if !pretty => format!("(({}))", expression.text),
+            _ => format!("({})", expression.text),
+        };
+    }
     index.table.columns.get(usize::from(column)).map_or(String::new(), |c| quote_identifier(&c.name))
 }
 
 /// `CREATE INDEX … ON … USING btree (…)`.
-pub(super) fn index_definition(index: &IndexView<'_>) -> String {
+pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
     let columns: Vec<String> = index
         .columns
         .iter()
@@ -53,7 +62,7 @@ pub(super) fn index_definition(index: &IndexView<'_>) -> String {
                 (false, true) => " NULLS FIRST",
                 (false, false) => "",
             };
-            index_column(index, i) + order
+            index_column(index, i, pretty) + order
         })
         .collect();
     let mut tail = String::new();

@@ -85,13 +85,13 @@ fn role_name(source: &dyn SystemSource, oid: Oid) -> String {
 }
 
 /// pg_get_indexdef(index, column, pretty): the statement, or one column.
-fn index_def(catalog: &Catalog, oid: Oid, column: i32) -> Datum {
+fn index_def(catalog: &Catalog, oid: Oid, column: i32, pretty: bool) -> Datum {
     for table in catalog.tables() {
         if let Some(index) = indexes(table).find(|index| index.oid == oid) {
             return if column > 0 {
-                text(index_column(&index, column as usize - 1))
+                text(index_column(&index, column as usize - 1, pretty))
             } else {
-                text(index_definition(&index))
+                text(index_definition(&index, pretty))
             };
         }
     }
@@ -234,8 +234,11 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_operator_is_visible" => Datum::Bool(crate::function::operator_by_oid(first).is_some()),
         // What the catalog stores as an expression is its text already.
         "pg_get_expr" | "pg_get_expr_ext" => args.first().cloned().unwrap_or(Datum::Null),
-        "pg_get_indexdef" => index_def(catalog, first, 0),
-        "pg_get_indexdef_ext" => index_def(catalog, first, integer_at(args, 1)),
+        "pg_get_indexdef" => index_def(catalog, first, 0, false),
+        "pg_get_indexdef_ext" => {
+            let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+            index_def(catalog, first, integer_at(args, 1), pretty)
+        }
         "pg_get_constraintdef" | "pg_get_constraintdef_ext" => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             optional(constraint_definition(catalog, source.search_path(), first, pretty))

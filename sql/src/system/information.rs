@@ -4,7 +4,7 @@ use super::SystemSource;
 use super::definition::type_text;
 use super::relations::{indexes, is_identity};
 use super::shape::{Sheet, text};
-use crate::catalog::{ArgMode, RoutineKind, SUPERUSER_NAME, Table, TableKind};
+use crate::catalog::{ArgMode, CheckOption, RoutineKind, SUPERUSER_NAME, Table, TableKind};
 use crate::datum::Datum;
 use crate::type_table::{element_of, format_type, numeric_typmod, type_info};
 use crate::types::{Oid, Type};
@@ -519,7 +519,14 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
             ("view_definition", super::relations::view_definition(source, table)),
-            ("check_option", text("NONE")),
+            (
+                "check_option",
+                text(match table.view.as_ref().and_then(|view| view.check_option) {
+                    None => "NONE",
+                    Some(CheckOption::Local) => "LOCAL",
+                    Some(CheckOption::Cascaded) => "CASCADED",
+                }),
+            ),
             ("is_updatable", text("NO")),
             ("is_insertable_into", text("NO")),
             ("is_trigger_updatable", text("NO")),

@@ -122,6 +122,7 @@ mod tests {
                 global_group: None,
                 include: Vec::new(),
                 predicate: None,
+                expressions: Vec::new(),
             }],
             checks: vec![Check {
                 oid: Oid(20_007),

@@ -3,7 +3,10 @@
 use super::SystemSource;
 use super::definition::index_definition;
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
-use crate::catalog::{DATABASE, Index, SUPERUSER, SUPERUSER_NAME, Sequence, Table, TableKind};
+use crate::catalog::{
+    CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, SUPERUSER, SUPERUSER_NAME, Sequence, Table,
+    TableKind,
+};
 use crate::datum::Datum;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
@@ -34,9 +37,32 @@ pub(super) struct IndexView<'t> {
     pub constraint: Option<Oid>,
     pub include: &'t [u16],
     pub predicate: Option<&'t str>,
+    pub expressions: &'t [IndexExpression],
 }
 
 impl IndexView<'_> {
+    /// The part of its key at a place, if it is no plain column.
+    pub fn expression(&self, place: usize) -> Option<&IndexExpression> {
+        let (column, ..) = self.columns.get(place)?;
+        self.expressions.iter().find(|part| *column == EXPRESSION && usize::from(part.place) == place)
+    }
+
+    /// The name and type of a part of its key.
+    fn part(&self, place: usize) -> Option<(String, Type)> {
+        if let Some(expression) = self.expression(place) {
+            // FigureIndexColname.
+            let named = match crate::parser::parse_expression(&expression.text).ok() {
+                Some(sqlparser::ast::Expr::Function(call)) => {
+                    call.name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
+                }
+                _ => None,
+            };
+            return Some((named.unwrap_or_else(|| "expr".to_owned()), expression.ty));
+        }
+        let column = self.table.columns.get(usize::from(*self.all_columns().get(place)?))?;
+        Some((column.name.clone(), column.ty))
+    }
+
     /// The columns of its key, then those of INCLUDE.
     pub fn all_columns(&self) -> Vec<u16> {
         self.columns.iter().map(|(column, ..)| *column).chain(self.include.iter().copied()).collect()
@@ -54,6 +80,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         constraint: Some(key.constraint_oid()),
         include: &key.include,
         predicate: None,
+        expressions: &[],
     });
     let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
         table,
@@ -65,6 +92,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         constraint: index.constraint_oid(),
         include: &index.include,
         predicate: index.predicate.as_deref(),
+        expressions: &index.expressions,
     });
     primary.chain(secondary)
 }
@@ -105,6 +133,15 @@ pub(super) fn kind_of(table: &Table) -> u8 {
     }
 }
 
+/// pg_class.reloptions.
+fn view_options(table: &Table) -> Datum {
+    match table.view.as_ref().and_then(|view| view.check_option) {
+        None => Datum::Null,
+        Some(CheckOption::Local) => array(Oid::TEXT, vec![text("check_option=local")]),
+        Some(CheckOption::Cascaded) => array(Oid::TEXT, vec![text("check_option=cascaded")]),
+    }
+}
+
 fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     // Both ends of a foreign key: PostgreSQL enforces it with triggers there, and psql looks for
     // foreign keys only where it sees them.
@@ -127,6 +164,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relam", Datum::Oid(if kind == b'r' { HEAP } else { Oid(0) })),
             ("relfilenode", Datum::Oid(if kind == b'r' { table.oid } else { Oid(0) })),
             ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
+            ("reloptions", view_options(table)),
             ("relhasindex", Datum::Bool(has_index)),
             ("relpersistence", text(table.persistence.letter())),
             ("relkind", letter(kind)),
@@ -215,9 +253,9 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&cells);
         }
         for index in indexes(table) {
-            for (i, column) in index.all_columns().into_iter().enumerate() {
-                let column = &table.columns[usize::from(column)];
-                sheet.add(&attribute(index.oid, &column.name, column.ty, i + 1));
+            for i in 0..index.all_columns().len() {
+                let Some((name, ty)) = index.part(i) else { continue };
+                sheet.add(&attribute(index.oid, &name, ty, i + 1));
             }
         }
     }
@@ -291,20 +329,22 @@ pub(super) fn operator_class(ty: Oid) -> Oid {
 }
 
 fn attribute_number(column: u16) -> Datum {
-    Datum::Int2(column as i16 + 1)
+    Datum::Int2(if column == EXPRESSION { 0 } else { column as i16 + 1 })
 }
 
 fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for index in indexes(table) {
-            let column = |c: &u16| &table.columns[usize::from(*c)];
+            let types: Vec<Oid> =
+                (0..index.columns.len()).filter_map(|place| Some(index.part(place)?.1.oid)).collect();
+            let expressions: Vec<String> = (0..index.columns.len())
+                .filter_map(|place| Some(index.expression(place)?.text.clone()))
+                .collect();
             let numbers = index.all_columns().into_iter().map(attribute_number).collect();
-            let classes =
-                index.columns.iter().map(|(c, ..)| Datum::Oid(operator_class(column(c).ty.oid))).collect();
-            let collations = index
-                .columns
+            let classes = types.iter().map(|ty| Datum::Oid(operator_class(*ty))).collect();
+            let collations = types
                 .iter()
-                .map(|(c, ..)| Datum::Oid(type_info(column(c).ty.oid).map_or(Oid(0), |info| info.collation)))
+                .map(|ty| Datum::Oid(type_info(*ty).map_or(Oid(0), |info| info.collation)))
                 .collect();
             let options = index
                 .columns
@@ -318,6 +358,7 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("indrelid", Datum::Oid(table.oid)),
                 ("indnatts", Datum::Int2(index.all_columns().len() as i16)),
                 ("indpred", index.predicate.map_or(Datum::Null, text)),
+                ("indexprs", if expressions.is_empty() { Datum::Null } else { text(expressions.join(", ")) }),
                 ("indnkeyatts", Datum::Int2(index.columns.len() as i16)),
                 ("indisunique", Datum::Bool(index.unique)),
                 ("indisprimary", Datum::Bool(index.primary)),
@@ -571,7 +612,7 @@ fn index_view(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("schemaname", text(&table.schema)),
                 ("tablename", text(&table.name)),
                 ("indexname", text(index.name)),
-                ("indexdef", text(index_definition(&index))),
+                ("indexdef", text(index_definition(&index, false))),
             ]);
         }
     }

@@ -1,0 +1,355 @@
+//! What INSERT, UPDATE and DELETE change: a table, or the table below a view that is simple enough
+//! to tell which of its rows is meant (rewriteTargetView).
+//!
+//! A view is simple if it chooses columns and rows of one table, or of one such view. Its columns
+//! are expressions over the table's row; those that are plain columns can be changed.
+
+use archipel_sql::catalog::{CheckOption, TableKind, TableRef, View};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias};
+
+use super::modify::undefined_target;
+use super::scope::{Relation, ScopeColumn};
+use super::visit::{raise_depth, visit_expr_mut};
+use super::{BindEnv, Binder};
+use crate::bound::*;
+
+/// The kind of change, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Insert,
+    Update,
+    Delete,
+    Merge,
+}
+
+/// See the module's head.
+pub(crate) struct ChangeTarget {
+    pub table: TableRef,
+    view: Option<ViewTarget>,
+}
+
+/// A simple view over the rows of a table.
+struct ViewTarget {
+    view: TableRef,
+    /// Its columns.
+    columns: Vec<BoundExpr>,
+    /// Which rows it shows, with the names of the views that say so.
+    filters: Vec<(String, BoundExpr)>,
+    /// What its check options demand of new rows, with the views' names.
+    checks: Vec<(String, BoundExpr)>,
+}
+
+impl ChangeTarget {
+    pub fn of_table(table: TableRef) -> ChangeTarget {
+        ChangeTarget { table, view: None }
+    }
+
+    /// The table's column that a name at a position means.
+    pub fn column(&self, name: &str, change: Change, position: Option<u32>) -> Result<u16> {
+        let Some(view) = &self.view else {
+            let found = self.table.column_index(name);
+            return found.ok_or_else(|| undefined_target(name, &self.table).at(position));
+        };
+        let found = view.view.column_index(name);
+        let place = found.ok_or_else(|| undefined_target(name, &view.view).at(position))?;
+        view.base_column(usize::from(place), change)
+    }
+
+    /// The columns an INSERT without a list fills, as far as they can be filled.
+    pub fn all_columns(&self) -> Vec<usize> {
+        let Some(view) = &self.view else { return (0..self.table.columns.len()).collect() };
+        view.columns.iter().map_while(plain_column).map(usize::from).collect()
+    }
+
+    /// Refuses a value beyond [`ChangeTarget::all_columns`], for a column that cannot be filled.
+    pub fn check_fillable(&self, given: usize) -> Result<()> {
+        let Some(view) = &self.view else { return Ok(()) };
+        let first = view.columns.iter().position(|column| plain_column(column).is_none());
+        match first.filter(|first| *first < given) {
+            Some(first) => view.base_column(first, Change::Insert).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// What a column that is not given becomes: SQL text that the view says.
+    pub fn default(&self, column: usize) -> Option<&str> {
+        let view = self.view.as_ref()?;
+        let place = view.columns.iter().position(|expr| plain_column(expr) == Some(column as u16))?;
+        view.view.columns.get(place)?.default.as_deref()
+    }
+
+    /// The condition of a change: the view's and the statement's own.
+    pub fn filter(&self, own: Option<BoundExpr>) -> Option<BoundExpr> {
+        let mut parts: Vec<BoundExpr> =
+            self.view.iter().flat_map(|view| view.filters.iter().map(|(_, filter)| filter.clone())).collect();
+        parts.extend(own);
+        match parts.len() {
+            0 | 1 => parts.pop(),
+            _ => Some(BoundExpr::new(ExprKind::And(parts), archipel_sql::types::Type::BOOL)),
+        }
+    }
+
+    /// What new rows must meet beside the table's own conditions.
+    pub fn checks(&self) -> impl Iterator<Item = BoundCheck> {
+        self.view.iter().flat_map(|view| &view.checks).map(|(name, expr)| {
+            let kind = ExprKind::IsBool { expr: Box::new(expr.clone()), value: true, negated: false };
+            let expr = BoundExpr::new(kind, archipel_sql::types::Type::BOOL);
+            BoundCheck { name: name.clone(), expr, of_view: true }
+        })
+    }
+}
+
+impl ViewTarget {
+    fn base_column(&self, place: usize, change: Change) -> Result<u16> {
+        plain_column(&self.columns[place]).ok_or_else(|| {
+            let what = match change {
+                Change::Insert => "insert into",
+                Change::Update | Change::Delete | Change::Merge => "update",
+            };
+            SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "cannot {what} column \"{}\" of view \"{}\"",
+                    self.view.columns[place].name, self.view.name
+                ),
+            )
+            .with_detail("View columns that are not columns of their base relation are not updatable.")
+        })
+    }
+}
+
+fn plain_column(expr: &BoundExpr) -> Option<u16> {
+    match &expr.kind {
+        ExprKind::Column { depth: 0, index } => Some(*index),
+        _ => None,
+    }
+}
+
+/// Columns and conditions over the row of one table.
+struct Simple {
+    table: TableRef,
+    columns: Vec<BoundExpr>,
+    filters: Vec<BoundExpr>,
+}
+
+/// A plan as choices of columns and rows of one table; `None` if it is more.
+fn simple(rel: &Rel) -> Option<Simple> {
+    match rel {
+        Rel::Scan { table, lock: None } if table.kind == TableKind::Table => {
+            let columns = table
+                .columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| BoundExpr::column(at, column.ty))
+                .collect();
+            Some(Simple { table: table.clone(), columns, filters: Vec::new() })
+        }
+        Rel::Filter { input, predicate } => {
+            let mut below = simple(input)?;
+            below.filters.push(over(predicate, &below.columns));
+            Some(below)
+        }
+        Rel::Sort { input, .. } => simple(input),
+        Rel::Project { input, exprs } => {
+            let below = simple(input)?;
+            let columns = exprs.iter().map(|expr| over(expr, &below.columns)).collect();
+            Some(Simple { columns, ..below })
+        }
+        _ => None,
+    }
+}
+
+/// An expression over columns as one over what those are made of.
+fn over(expr: &BoundExpr, columns: &[BoundExpr]) -> BoundExpr {
+    let mut own = expr.clone();
+    visit_expr_mut(&mut own, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = part.kind
+            && depth == nesting
+            && let Some(made) = columns.get(usize::from(index))
+        {
+            let mut made = made.clone();
+            raise_depth(&mut made, nesting);
+            *part = made;
+            return false;
+        }
+        true
+    });
+    own
+}
+
+impl Binder<'_, '_> {
+    /// What a name of a table or view lets a statement change.
+    pub(crate) fn change_target(&mut self, name: &ObjectName, change: Change) -> Result<ChangeTarget> {
+        let table = self.require_table(name)?;
+        if table.kind == TableKind::View && change != Change::Merge {
+            let view = self.view_target(&table, change)?;
+            return Ok(ChangeTarget { table: view.0, view: Some(view.1) });
+        }
+        self.changed_table(name).map(ChangeTarget::of_table)
+    }
+
+    /// The names a target offers to its own statement.
+    pub(crate) fn target_relation(
+        &self,
+        target: &ChangeTarget,
+        alias: Option<&TableAlias>,
+    ) -> Result<Relation> {
+        let Some(view) = &target.view else {
+            return self.table_relation(&target.table, alias, Some(&target.table.schema));
+        };
+        let columns = view
+            .view
+            .columns
+            .iter()
+            .zip(&view.columns)
+            .map(|(column, expr)| ScopeColumn {
+                name: column.name.clone(),
+                expr: expr.clone(),
+                source: None,
+                hidden: false,
+            })
+            .collect();
+        let mut relation = Relation::new(Some(view.view.name.clone()), columns);
+        relation.schema = Some(view.view.schema.clone());
+        self.apply_alias(&mut relation, alias, None)?;
+        Ok(relation)
+    }
+
+    fn view_target(&mut self, view: &TableRef, change: Change) -> Result<(TableRef, ViewTarget)> {
+        let refused = |detail: &str| not_updatable(view, change, detail);
+        let Some(stored) = &view.view else { return Err(SqlError::internal("a view without a query")) };
+        let query = archipel_sql::parser::parse_query(&stored.query)?;
+        if let Some(detail) = more_than_simple(&query) {
+            return Err(refused(detail));
+        }
+        let bound = self.view_rows(view)?;
+        let Some(simple) = simple(&bound.rel) else {
+            return Err(refused(of_other_rel(&bound.rel)));
+        };
+        let fixed = !simple.columns.iter().any(|column| plain_column(column).is_some());
+        if fixed && change != Change::Delete {
+            return Err(refused("Views that have no updatable columns are not automatically updatable."));
+        }
+        // The view that this one is over, if it is no table.
+        let below = match &stored.references[..] {
+            [below, ..] => {
+                self.env.catalog.table_by_oid(below.relation).filter(|t| t.kind == TableKind::View)
+            }
+            [] => None,
+        };
+        let (inherited, own) = match below {
+            Some(below) => {
+                let (_, below) = self.view_target(&below, change)?;
+                let own = simple.filters.into_iter().skip(below.filters.len()).collect();
+                (Some(below), own)
+            }
+            None => (None, simple.filters),
+        };
+        let own: Vec<BoundExpr> = own;
+        let own = own.into_iter().map(|filter| (view.name.clone(), filter));
+        let (mut filters, mut checks) = match inherited {
+            None => (Vec::new(), Vec::new()),
+            Some(below) if stored.check_option == Some(CheckOption::Cascaded) => {
+                (below.filters.clone(), below.filters)
+            }
+            Some(below) => (below.filters, below.checks),
+        };
+        filters.extend(own.clone());
+        if stored.check_option.is_some() {
+            checks.extend(own);
+        }
+        let target = ViewTarget { view: view.clone(), columns: simple.columns, filters, checks };
+        Ok((simple.table, target))
+    }
+
+    /// A view's own rows, without locks.
+    fn view_rows(&mut self, view: &TableRef) -> Result<BoundQuery> {
+        self.nested(|binder| binder.view_query(view, Vec::new()))
+    }
+}
+
+/// Why a view cannot be changed, in PostgreSQL's words.
+fn not_updatable(view: &TableRef, change: Change, detail: &str) -> SqlError {
+    let (what, doing, event) = match change {
+        Change::Insert => ("insert into", "inserting into", "INSERT"),
+        Change::Update => ("update", "updating", "UPDATE"),
+        Change::Delete | Change::Merge => ("delete from", "deleting from", "DELETE"),
+    };
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("cannot {what} view \"{}\"", view.name),
+    )
+    .with_detail(detail)
+    .with_hint(format!(
+        "To enable {doing} the view, provide an INSTEAD OF {event} trigger or an unconditional ON {event} DO INSTEAD rule."
+    ))
+}
+
+/// What a query has that a simple view has not, as far as its syntax tells.
+fn more_than_simple(query: &Query) -> Option<&'static str> {
+    let select: &Select = match query.body.as_ref() {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { .. } => {
+            return Some("Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.");
+        }
+        _ => return Some(NOT_ONE_TABLE),
+    };
+    let grouped =
+        !matches!(&select.group_by, sqlparser::ast::GroupByExpr::Expressions(list, _) if list.is_empty());
+    if select.distinct.is_some() {
+        return Some("Views containing DISTINCT are not automatically updatable.");
+    }
+    if grouped {
+        return Some("Views containing GROUP BY are not automatically updatable.");
+    }
+    if select.having.is_some() {
+        return Some("Views containing HAVING are not automatically updatable.");
+    }
+    if query.with.is_some() {
+        return Some("Views containing WITH are not automatically updatable.");
+    }
+    if query.limit_clause.is_some() || query.fetch.is_some() {
+        return Some("Views containing LIMIT or OFFSET are not automatically updatable.");
+    }
+    None
+}
+
+const NOT_ONE_TABLE: &str =
+    "Views that do not select from a single table or view are not automatically updatable.";
+
+fn of_other_rel(rel: &Rel) -> &'static str {
+    match rel {
+        Rel::Aggregate { .. } => "Views that return aggregate functions are not automatically updatable.",
+        Rel::Window { .. } => "Views that return window functions are not automatically updatable.",
+        Rel::ProjectSet { .. } => {
+            "Views that return set-returning functions are not automatically updatable."
+        }
+        Rel::Project { input, .. } | Rel::Filter { input, .. } | Rel::Sort { input, .. } => {
+            of_other_rel(input)
+        }
+        _ => NOT_ONE_TABLE,
+    }
+}
+
+/// Refuses a check option for a view that cannot be changed.
+pub fn check_updatable(view: &View, env: &BindEnv<'_>) -> Result<()> {
+    let query = archipel_sql::parser::parse_query(&view.query)?;
+    let detail = match more_than_simple(&query) {
+        Some(detail) => Some(detail),
+        None => {
+            let mut own = BindEnv::new(env.catalog, env.search_path, env.context);
+            own.references = &view.references;
+            let bound = Binder::new(&mut own).query_with_locks(&query, Vec::new())?;
+            simple(&bound.rel).is_none().then(|| of_other_rel(&bound.rel))
+        }
+    };
+    match detail {
+        None => Ok(()),
+        Some(detail) => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "WITH CHECK OPTION is supported only on automatically updatable views",
+        )
+        .with_hint(detail)),
+    }
+}
