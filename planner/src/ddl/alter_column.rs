@@ -16,7 +16,7 @@ use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
 use super::validation::Conversion;
 use super::work::Work;
-use super::{distribution, expression, sequence, stored, table as create, view};
+use super::{MissingKey, distribution, expression, sequence, stored, table as create, view};
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::BoundStatement;
 use crate::row::{Codec, table_def};
@@ -157,7 +157,7 @@ fn validate_new_column(
             continue;
         };
         let query = format!(
-            "SELECT 1 FROM (SELECT {value} AS v FROM {target}) t WHERE v IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.v) LIMIT 1",
+            "SELECT CAST(v AS text) FROM (SELECT {value} AS v FROM {target}) t WHERE v IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.v) LIMIT 1",
             quote_qualified(&referenced.schema, &referenced.name),
             quote_identifier(&referenced.columns[usize::from(*other)].name)
         );
@@ -167,9 +167,9 @@ fn validate_new_column(
                 "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
                 table.name, key.name
             ),
-        )
-        .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
-        work.validate(query, error);
+        );
+        let columns = table.columns.last().map(|column| column.name.clone()).into_iter().collect();
+        work.validate_key(query, error, MissingKey { columns, table: referenced.name.clone() });
     }
     Ok(())
 }

@@ -49,6 +49,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
@@ -103,6 +104,29 @@ pub struct Validation {
     /// A query that finds an offending row.
     pub query: String,
     pub error: SqlError,
+    /// Where the row is a key, as texts, that is missing elsewhere.
+    pub missing: Option<MissingKey>,
+}
+
+/// A key of a foreign key, for the detail of its error.
+#[derive(Clone, Debug)]
+pub struct MissingKey {
+    pub columns: Vec<String>,
+    /// The referenced table's name.
+    pub table: String,
+}
+
+impl MissingKey {
+    /// `Key (a, b)=(1, 2) is not present in table "t".`
+    pub fn detail(&self, values: &[Datum]) -> String {
+        let shown = |value: &Datum| match value {
+            Datum::Text(text) => text.to_string(),
+            _ => "null".to_owned(),
+        };
+        let values: Vec<String> = values.iter().map(shown).collect();
+        let columns = self.columns.join(", ");
+        format!("Key ({columns})=({}) is not present in table \"{}\".", values.join(", "), self.table)
+    }
 }
 
 impl DdlPlan {

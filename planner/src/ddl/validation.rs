@@ -6,6 +6,7 @@ use archipel_sql::catalog::{Check, Column, ForeignKey, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
+use super::MissingKey;
 use super::work::Work;
 
 /// A column that ALTER COLUMN … TYPE converts, and how.
@@ -130,16 +131,20 @@ fn foreign_key_rows(
     key: &ForeignKey,
     work: &mut Work<'_>,
 ) {
-    let mut conditions = Vec::new();
-    let mut present = Vec::new();
+    let (mut conditions, mut present, mut texts, mut names) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (&own, &other) in key.columns.iter().zip(&key.referenced_columns) {
-        let own = quote_identifier(&table.columns[usize::from(own)].name);
+        let name = &table.columns[usize::from(own)].name;
+        names.push(name.clone());
+        let own = quote_identifier(name);
+        texts.push(format!("CAST(t.{own} AS text)"));
         let other = quote_identifier(&referenced.columns[usize::from(other)].name);
         conditions.push(format!("r.{other} = t.{own}"));
         present.push(format!("t.{own} IS NOT NULL"));
     }
     let query = format!(
-        "SELECT 1 FROM {rows} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {parents} r WHERE {}) LIMIT 1",
+        "SELECT {} FROM {rows} t WHERE {} AND NOT EXISTS (SELECT 1 FROM {parents} r WHERE {}) LIMIT 1",
+        texts.join(", "),
         present.join(" AND "),
         conditions.join(" AND ")
     );
@@ -149,7 +154,6 @@ fn foreign_key_rows(
             "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
             table.name, key.name
         ),
-    )
-    .with_detail(format!("A key is not present in table \"{}\".", referenced.name));
-    work.validate(query, error);
+    );
+    work.validate_key(query, error, MissingKey { columns: names, table: referenced.name.clone() });
 }

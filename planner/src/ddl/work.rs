@@ -18,7 +18,7 @@ use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
 use super::validation::Conversion;
-use super::{Computed, DdlEnv, DdlPlan, Validation};
+use super::{Computed, DdlEnv, DdlPlan, MissingKey, Validation};
 
 pub(super) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,
@@ -184,7 +184,12 @@ impl<'a> Work<'a> {
     }
 
     pub fn validate(&mut self, query: String, error: SqlError) {
-        self.plan.validations.push(Validation { query, error });
+        self.plan.validations.push(Validation { query, error, missing: None });
+    }
+
+    /// As [`Work::validate`], for a query that answers a key which is missing elsewhere.
+    pub fn validate_key(&mut self, query: String, error: SqlError, missing: MissingKey) {
+        self.plan.validations.push(Validation { query, error, missing: Some(missing) });
     }
 
     /// A NOTICE without a condition of its own.

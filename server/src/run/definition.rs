@@ -12,6 +12,7 @@ use archipel_engine::txn::Commit;
 use archipel_engine::{
     CATALOG_TREE, ClaimSet, DdlOp, Direction, Inserted, KeyRange, Program, RoutingTable, Stop, TableMeta, Txn,
 };
+use archipel_planner::ddl::MissingKey;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::catalog::{CatalogChange, Object, ObjectKind};
 use archipel_sql::datum::Datum;
@@ -22,10 +23,16 @@ use archipel_sql::types::Oid;
 use super::{panic_error, stop_with};
 use crate::session::host::Host;
 
+/// A query that must answer no row, and the error if it does.
+pub struct ValidationRun {
+    pub query: CompiledStatement,
+    pub error: SqlError,
+    pub missing: Option<MissingKey>,
+}
+
 /// See the module's head.
 pub struct DefinitionRun {
-    /// Must answer no row, each; else its error.
-    pub validations: Vec<(CompiledStatement, SqlError)>,
+    pub validations: Vec<ValidationRun>,
     pub operations: Vec<DdlOp>,
     /// The error of an operation that met two rows of one key, by the operation's place.
     pub duplicates: Vec<SqlError>,
@@ -37,11 +44,11 @@ pub struct DefinitionRun {
     pub error: Option<SqlError>,
 }
 
-struct FoundRow(bool);
+struct FoundRow(Option<Vec<Datum>>);
 
 impl RowSink for FoundRow {
-    fn row(&mut self, _row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.0 = true;
+    fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
+        self.0 = Some(row.to_vec());
         Ok(ControlFlow::Break(()))
     }
 }
@@ -64,13 +71,18 @@ impl DefinitionRun {
     pub(super) fn define(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         if let Some(host) = &self.host {
             let functions = FunctionContext { now: txn.started_at(), session: &**host };
-            for (query, error) in &self.validations {
+            for validation in &self.validations {
                 let mut context = ExecContext::new(txn, functions, &**host);
                 context.budgeted = false;
-                let mut found = FoundRow(false);
-                query.run(&mut context, &mut found)?;
-                if found.0 {
-                    return Err(error.clone().into());
+                let mut found = FoundRow(None);
+                validation.query.run(&mut context, &mut found)?;
+                if let Some(row) = found.0 {
+                    let error = validation.error.clone();
+                    return Err(match &validation.missing {
+                        Some(missing) => error.with_detail(missing.detail(&row)),
+                        None => error,
+                    }
+                    .into());
                 }
             }
         }

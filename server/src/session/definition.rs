@@ -20,7 +20,7 @@ use super::Session;
 use super::temporary::makes_temporary;
 use crate::encode::Formats;
 use crate::run::computed::{ComputedRun, ValueRun};
-use crate::run::definition::DefinitionRun;
+use crate::run::definition::{DefinitionRun, ValidationRun};
 use crate::statement::{Body, Prepared};
 use crate::wire::output::Severity;
 
@@ -231,7 +231,11 @@ impl Session {
             let linker = self.server.routines.linker(&environment);
             let compile =
                 CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
-            validations.push((compile_statement(&bound, &compile)?, validation.error.clone()));
+            validations.push(ValidationRun {
+                query: compile_statement(&bound, &compile)?,
+                error: validation.error.clone(),
+                missing: validation.missing.clone(),
+            });
         }
         let mut computed = Vec::with_capacity(plan.computed.len());
         for columns in &plan.computed {
