@@ -133,6 +133,8 @@ pub enum ExprKind {
 #[derive(Clone, Debug)]
 pub struct DomainConditions {
     pub schema: String,
+    pub name: String,
+    /// As messages show it: with its schema where the search path does not find it.
     pub domain: String,
     pub not_null: bool,
     pub checks: Vec<(String, BoundExpr)>,
@@ -154,7 +156,7 @@ impl DomainConditions {
     fn of_domain(&self, mut error: SqlError, constraint: Option<&str>) -> SqlError {
         let fields = error.fields_mut();
         fields.schema = Some(self.schema.clone());
-        fields.data_type = Some(self.domain.clone());
+        fields.data_type = Some(self.name.clone());
         fields.constraint = constraint.map(str::to_owned);
         error
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Column, UserTypeRef};
 use archipel_sql::error::Result;
 use archipel_sql::type_table::element_of;
@@ -50,8 +51,13 @@ impl Binder<'_, '_> {
         if !not_null && checks.is_empty() {
             return Ok(value);
         }
-        let (schema, domain) = (named.schema.clone(), named.name.clone());
-        let conditions = Arc::new(DomainConditions { schema, domain, not_null, checks });
+        let visible = self.env.catalog.user_type(None, &named.name, self.env.search_path);
+        let domain = match visible.is_some_and(|found| found.oid == named.oid) {
+            true => named.name.clone(),
+            false => quote_qualified(&named.schema, &named.name),
+        };
+        let (schema, name) = (named.schema.clone(), named.name.clone());
+        let conditions = Arc::new(DomainConditions { schema, name, domain, not_null, checks });
         let ty = value.ty;
         Ok(BoundExpr::new(ExprKind::Domain { expr: Box::new(value), conditions }, ty))
     }

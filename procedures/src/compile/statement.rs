@@ -166,7 +166,9 @@ impl Compiler<'_> {
                     Some(name) => OperationKind::AssignChecked { register: *register, value, name },
                 })
             }
-            (Storage::Scalar { register, ty, .. }, path) => self.assign_element(*register, *ty, path, value),
+            (Storage::Scalar { register, declared, .. }, path) => {
+                self.assign_element(*register, *declared, path, value)
+            }
             (record, [Step::Field(name), path @ ..]) => {
                 let field = record.fields().and_then(|fields| fields.iter().find(|f| f.name == *name));
                 let Some(field) = field.cloned() else {
@@ -255,10 +257,12 @@ impl Compiler<'_> {
     fn assign_element(
         &mut self,
         register: u32,
-        ty: Type,
+        declared: Type,
         path: &[Step],
         value: &Fragment,
     ) -> Result<OperationKind> {
+        let (ty, domain) = self.environment.catalog.plain_type(declared);
+        let of_domain = domain.and_then(|domain| self.environment.catalog.user_type_of(domain));
         let Some(element) = element_of(ty.oid) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
@@ -268,12 +272,15 @@ impl Compiler<'_> {
                 ),
             ));
         };
+        if of_domain.as_ref().is_some_and(|domain| domain.oid == declared.oid) {
+            return Err(unsupported("assignment to an element of a domain over an array"));
+        }
         if let [Step::Slice(lower, upper)] = path {
             let bound = |this: &mut Self, bound: &Option<Fragment>| {
                 bound.as_ref().map(|bound| this.expression(bound, Some(Type::INT4))).transpose()
             };
             let bounds = (bound(self, lower)?, bound(self, upper)?);
-            let value = self.expression(value, Some(ty))?;
+            let value = self.expression(value, Some(declared))?;
             self.trace.forget(register, "an array built while it runs");
             return Ok(OperationKind::AssignSlice { register, bounds, value });
         }
@@ -285,7 +292,10 @@ impl Compiler<'_> {
                 Step::Field(_) => return Err(unsupported("assignment to a field of an array's element")),
             }
         }
-        let element_type = Type { oid: element, typmod: ty.typmod };
+        let element_type = match of_domain {
+            Some(domain) => Type::of(domain.oid),
+            None => Type { oid: element, typmod: ty.typmod },
+        };
         let value = self.expression(value, Some(element_type))?;
         self.trace.forget(register, "an array built while it runs");
         Ok(OperationKind::AssignElement { register, element, subscripts, value })
