@@ -86,7 +86,8 @@ impl TriggerUse<'_> {
 }
 
 /// The function with its variables as arguments.
-fn with_variables(function: &Routine, row: Type, result: Type) -> RoutineRef {
+/// So many arguments behind OLD and NEW are tables that the trigger names.
+fn with_variables(function: &Routine, row: Type, result: Type, tables: usize) -> RoutineRef {
     let arg = |name: &str, ty| RoutineArg {
         name: Some(name.into()),
         mode: ArgMode::In,
@@ -95,14 +96,16 @@ fn with_variables(function: &Routine, row: Type, result: Type) -> RoutineRef {
         domain: None,
     };
     let rows = [arg("old", row), arg("new", row)].into_iter();
-    let args = rows.chain(VARIABLES.iter().map(|(name, ty)| arg(name, *ty))).collect();
+    // Names no SQL can spell.
+    let tables = (0..tables).map(|number| arg(&format!("\u{1}table{number}"), Type::of(Oid::RECORD_ARRAY)));
+    let args = rows.chain(tables).chain(VARIABLES.iter().map(|(name, ty)| arg(name, *ty))).collect();
     Arc::new(Routine { args, result, strict: false, ..function.clone() })
 }
 
 /// Reads the body of a trigger function that is being created: without a table, that is all there
 /// is to check.
 pub(crate) fn check_grammar(function: &RoutineRef) -> Result<()> {
-    let routine = with_variables(function, Type::RECORD, Type::RECORD);
+    let routine = with_variables(function, Type::RECORD, Type::RECORD, 0);
     parser::parse(&routine.source, &Signature::of(&routine)).map(drop)
 }
 
@@ -131,8 +134,11 @@ pub(crate) fn compile(
             let function = environment.catalog.trigger_function(trigger).ok_or_else(|| {
                 SqlError::internal(format!("the function of trigger {} is gone", trigger.name))
             })?;
-            let routine = with_variables(&function, used.row_type(), used.row_type());
-            let program = compile::compile_trigger(&routine, used.present(), environment, linker)?;
+            let named: Vec<&str> =
+                [&trigger.old_table, &trigger.new_table].into_iter().flatten().map(String::as_str).collect();
+            let routine = with_variables(&function, used.row_type(), used.row_type(), named.len());
+            let rows = compile::TriggerRows { present: used.present(), named: &named, table: used.table };
+            let program = compile::compile_trigger(&routine, &rows, environment, linker)?;
             TriggerProgram::Function(Box::new(program), used.variables())
         }
     })

@@ -417,6 +417,11 @@ impl Binder<'_, '_> {
             self.apply_alias(&mut relation, alias, None)?;
             return Ok((Rel::CteScan { id, types }, vec![relation]));
         }
+        if schema.is_none()
+            && let Some((rows, table)) = self.env.variables.and_then(|scope| scope.relation(&table_name))
+        {
+            return self.rows_of_array(rows, &table, &table_name, alias);
+        }
         let table = self.require_table(name)?;
         if let Some(reference) = self.view_reference(schema.as_deref(), &table_name) {
             let mut relation = self.referenced_relation(&table, reference);
@@ -434,6 +439,26 @@ impl Binder<'_, '_> {
         let relation = self.table_relation(&table, alias, Some(&table.schema))?;
         let lock = self.lock_of(relation.name.as_deref());
         Ok((Rel::Scan { table, lock }, vec![relation]))
+    }
+
+    /// Rows of a table in an array, under a name of their own.
+    fn rows_of_array(
+        &mut self,
+        rows: BoundExpr,
+        table: &TableRef,
+        name: &str,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let [unnest, ..] = archipel_sql::function::lookup_set_functions("unnest") else {
+            return Err(SqlError::internal("there is no unnest"));
+        };
+        let mut relation = self.table_relation(table, alias, None)?;
+        if alias.is_none() {
+            relation.name = Some(name.to_owned());
+        }
+        let call = SetCall::Builtin { function: unnest, args: vec![rows] };
+        let types = table.columns.iter().map(|column| column.ty).collect();
+        Ok((Rel::Function { call, ordinality: false, types }, vec![relation]))
     }
 
     /// The table a name means, or 42P01.

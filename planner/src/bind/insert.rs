@@ -8,7 +8,7 @@ use super::span::query_span;
 use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
 use crate::bound::*;
-use archipel_sql::catalog::{Identity, Index, TableRef};
+use archipel_sql::catalog::{Identity, Index, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -107,6 +107,9 @@ impl Binder<'_, '_> {
         };
         let target = self.change_target(name, Change::Insert)?;
         let table = target.table.clone();
+        if table.kind == TableKind::View && on.is_some() {
+            return Err(SqlError::unsupported(format_args!("ON CONFLICT on view \"{}\"", table.name)));
+        }
         let mut relation = self.target_relation(&target, None)?;
         if let Some(ast::TableAliasWithoutColumns { explicit: _, alias }) = table_alias {
             relation.name = Some(ident_name(alias));

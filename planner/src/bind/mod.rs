@@ -165,6 +165,12 @@ pub trait VariableScope {
         None
     }
 
+    /// The rows that a name in FROM means before the catalog's tables: an array of them, and the table
+    /// they are of.
+    fn relation(&self, _name: &str) -> Option<(BoundExpr, archipel_sql::catalog::TableRef)> {
+        None
+    }
+
     fn conflict(&self) -> VariableConflict {
         VariableConflict::Error
     }

@@ -482,6 +482,7 @@ impl Binder<'_, '_> {
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
         let returning = self.returning(returning.as_deref(), relations)?;
+        let (from, filter) = self.with_view_rows(&table, from, filter)?;
         Ok(BoundUpdate { table, from, filter, set, checks, returning })
     }
 
@@ -492,6 +493,37 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("WHERE CURRENT OF"));
         }
         self.where_clause(selection)
+    }
+
+    /// For a view: its rows in front of those beside it, filtered. A table's are found by the change
+    /// itself.
+    fn with_view_rows(
+        &mut self,
+        table: &TableRef,
+        beside: Option<Rel>,
+        filter: Option<BoundExpr>,
+    ) -> Result<(Option<Rel>, Option<BoundExpr>)> {
+        if table.kind != TableKind::View {
+            return Ok((beside, filter));
+        }
+        let (view, _) = self.view(table, None)?;
+        let joined = match beside {
+            None => view,
+            Some(beside) => Rel::Join {
+                kind: JoinKind::Inner,
+                left: Box::new(view),
+                right: Box::new(beside),
+                on: None,
+                lateral: false,
+            },
+        };
+        Ok((
+            Some(match filter {
+                Some(predicate) => Rel::Filter { input: Box::new(joined), predicate },
+                None => joined,
+            }),
+            None,
+        ))
     }
 
     /// The names of the changed table and of the FROM or USING rows beside it.
@@ -545,6 +577,7 @@ impl Binder<'_, '_> {
         };
         let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
+        let (using, filter) = self.with_view_rows(&table, using, filter)?;
         Ok(BoundDelete { table, using, filter, returning })
     }
 

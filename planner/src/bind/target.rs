@@ -1,10 +1,11 @@
 //! What INSERT, UPDATE and DELETE change: a table, or the table below a view that is simple enough
-//! to tell which of its rows is meant (rewriteTargetView).
+//! to tell which of its rows is meant (rewriteTargetView), or the view itself where INSTEAD OF
+//! triggers take its rows.
 //!
 //! A view is simple if it chooses columns and rows of one table, or of one such view. Its columns
 //! are expressions over the table's row; those that are plain columns can be changed.
 
-use archipel_sql::catalog::{CheckOption, TableKind, TableRef, View};
+use archipel_sql::catalog::{CheckOption, TableKind, TableRef, TriggerEvent, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias};
 
@@ -183,6 +184,10 @@ impl Binder<'_, '_> {
     pub(crate) fn change_target(&mut self, name: &ObjectName, change: Change) -> Result<ChangeTarget> {
         let table = self.require_table(name)?;
         if table.kind == TableKind::View && change != Change::Merge {
+            if has_instead_of(&table, change) {
+                // The triggers are given the view's rows.
+                return Ok(ChangeTarget::of_table(table));
+            }
             let view = self.view_target(&table, change)?;
             return Ok(ChangeTarget { table: view.0, view: Some(view.1) });
         }
@@ -240,6 +245,12 @@ impl Binder<'_, '_> {
         };
         let (inherited, own) = match below {
             Some(below) => {
+                if has_instead_of(&below, change) {
+                    return Err(SqlError::unsupported(format_args!(
+                        "changing view \"{}\" through the INSTEAD OF triggers of view \"{}\"",
+                        view.name, below.name
+                    )));
+                }
                 let (_, below) = self.view_target(&below, change)?;
                 let own = simple.filters.into_iter().skip(below.filters.len()).collect();
                 (Some(below), own)
@@ -267,6 +278,17 @@ impl Binder<'_, '_> {
     fn view_rows(&mut self, view: &TableRef) -> Result<BoundQuery> {
         self.nested(|binder| binder.view_query(view, Vec::new()))
     }
+}
+
+/// Whether triggers of a view take its changes.
+fn has_instead_of(view: &TableRef, change: Change) -> bool {
+    let event = match change {
+        Change::Insert => TriggerEvent::Insert,
+        Change::Update => TriggerEvent::Update,
+        Change::Delete => TriggerEvent::Delete,
+        Change::Merge => return false,
+    };
+    view.triggers.iter().any(|trigger| trigger.instead && trigger.answers(event, view, None))
 }
 
 /// Why a view cannot be changed, in PostgreSQL's words.

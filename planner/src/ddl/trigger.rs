@@ -4,26 +4,23 @@
 use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
-use archipel_sql::catalog::{OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{
+    OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent, TriggerTiming,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
-use super::alter::finish;
 use super::drop::cascade_notice;
 use super::expression;
 use super::work::Work;
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
-    if table.kind == TableKind::View {
-        if !create.row {
-            return Err(SqlError::unsupported("a trigger of a view"));
-        }
-        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is a view", table.name))
-            .with_detail("Views cannot have row-level BEFORE or AFTER triggers."));
+    check_relation(create, &table)?;
+    if table.kind != TableKind::View {
+        work.check_changeable(&table)?;
     }
-    work.check_changeable(&table)?;
     if table.on_commit == OnCommit::DeleteRows && create.events.contains(&TriggerEvent::Delete) {
         // COMMIT empties it without firing anything.
         return Err(SqlError::unsupported("a DELETE trigger of a table that is ON COMMIT DELETE ROWS"));
@@ -43,6 +40,19 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
         let (old, new) = expression::rows_of_condition(condition, &table.columns)?;
         check_condition(create, old, new)?;
     }
+    if create.or_replace && create.constraint.is_some() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "CREATE OR REPLACE CONSTRAINT TRIGGER is not supported",
+        ));
+    }
+    if create.row && create.events.contains(&TriggerEvent::Truncate) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "TRUNCATE FOR EACH ROW triggers are not supported",
+        ));
+    }
+    check_transition_tables(create)?;
     let function = trigger_function(&create.function, work)?;
     let known = table.trigger(&create.name);
     if known.is_some() && !create.or_replace {
@@ -56,18 +66,101 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
         name: create.name.clone(),
         function: function.oid,
         before: create.before,
+        instead: create.instead,
         events: create.events.clone(),
         columns: create.columns.clone(),
         row: create.row,
         condition: create.condition.as_ref().map(|condition| folded(&condition.text)).transpose()?,
         arguments: create.arguments.clone(),
         enabled: true,
+        old_table: create.old_table.clone(),
+        new_table: create.new_table.clone(),
+        constraint: create.constraint.map(|timing| TriggerTiming {
+            deferrable: timing.deferrable,
+            initially_deferred: timing.initially_deferred,
+        }),
     };
     let trigger = if trigger.oid == Oid(0) { Trigger { oid: work.oids(1), ..trigger } } else { trigger };
     work.plan.triggers.push((table.oid, trigger.name.clone()));
     let mut changed = (*table).clone();
     changed.put_trigger(trigger);
     finish(changed, work);
+    Ok(())
+}
+
+/// What a view may have, and what only a view.
+fn check_relation(create: &CreateTrigger, table: &Table) -> Result<()> {
+    let wrong = |what: &str, detail: &str| {
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is a {what}", table.name))
+            .with_detail(detail))
+    };
+    let unsupported = |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    if table.kind != TableKind::View {
+        return match create.instead {
+            true => wrong("table", "Tables cannot have INSTEAD OF triggers."),
+            false => Ok(()),
+        };
+    }
+    if create.row && !create.instead {
+        return wrong("view", "Views cannot have row-level BEFORE or AFTER triggers.");
+    }
+    if create.events.contains(&TriggerEvent::Truncate) {
+        return wrong("view", "Views cannot have TRUNCATE triggers.");
+    }
+    if create.old_table.is_some() || create.new_table.is_some() {
+        return wrong("view", "Triggers on views cannot have transition tables.");
+    }
+    if !create.instead {
+        return Ok(());
+    }
+    if !create.row {
+        return unsupported("INSTEAD OF triggers must be FOR EACH ROW");
+    }
+    if create.condition.is_some() {
+        return unsupported("INSTEAD OF triggers cannot have WHEN conditions");
+    }
+    if !create.columns.is_empty() {
+        return unsupported("INSTEAD OF triggers cannot have column lists");
+    }
+    Ok(())
+}
+
+/// Puts a table or a view whose triggers have changed.
+fn finish(changed: Table, work: &mut Work<'_>) {
+    match changed.kind {
+        TableKind::View => drop(work.put_table(changed)),
+        _ => super::alter::finish(changed, work),
+    }
+}
+
+/// REFERENCING: what a trigger may name.
+fn check_transition_tables(create: &CreateTrigger) -> Result<()> {
+    let refused = |message: &str| Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+    if create.old_table.is_none() && create.new_table.is_none() {
+        return Ok(());
+    }
+    if create.before {
+        return refused("transition table name can only be specified for an AFTER trigger");
+    }
+    let unsupported = |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    if create.events.contains(&TriggerEvent::Truncate) {
+        return unsupported("TRUNCATE triggers with transition tables are not supported");
+    }
+    if create.events.len() != 1 {
+        return unsupported("transition tables cannot be specified for triggers with more than one event");
+    }
+    if !create.columns.is_empty() {
+        return unsupported("transition tables cannot be specified for triggers with column lists");
+    }
+    if create.new_table.is_some() && create.events[0] == TriggerEvent::Delete {
+        return refused("NEW TABLE can only be specified for an INSERT or UPDATE trigger");
+    }
+    if create.old_table.is_some() && create.events[0] == TriggerEvent::Insert {
+        return refused("OLD TABLE can only be specified for a DELETE or UPDATE trigger");
+    }
+    if create.old_table == create.new_table {
+        return refused("OLD TABLE name and NEW TABLE name cannot be the same");
+    }
     Ok(())
 }
 
@@ -149,7 +242,9 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
         }
         return Err(undefined_trigger(&drop.name, &table));
     }
-    work.check_changeable(&table)?;
+    if table.kind != TableKind::View {
+        work.check_changeable(&table)?;
+    }
     let mut changed = (*table).clone();
     changed.triggers.retain(|trigger| trigger.name != drop.name);
     finish(changed, work);

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use archipel_sql::ast::ReferentialAction;
 use archipel_sql::catalog::{ForeignKey, TableRef, TriggerEvent};
-use archipel_sql::datum::Datum;
+use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
@@ -31,6 +31,18 @@ pub(crate) struct Queue {
     /// The tables and events whose BEFORE STATEMENT triggers have fired: once for the statement and
     /// all that its foreign keys do.
     begun: Vec<(Oid, TriggerEvent)>,
+    /// The rows that came and went, for triggers that name them.
+    transitions: Vec<Transitions>,
+}
+
+/// The rows of one table that an event has changed.
+struct Transitions {
+    table: Oid,
+    event: TriggerEvent,
+    /// Old and new.
+    rows: [Vec<Datum>; 2],
+    /// The same as arrays, as triggers are given them.
+    arrays: [Option<Datum>; 2],
 }
 
 pub(crate) enum Waiting {
@@ -52,6 +64,52 @@ impl Queue {
             self.begun.push((table, event));
         }
         first
+    }
+
+    fn transitions_of(&mut self, table: Oid, event: TriggerEvent) -> &mut Transitions {
+        let known = self.transitions.iter().position(|known| known.table == table && known.event == event);
+        let at = known.unwrap_or_else(|| {
+            self.transitions.push(Transitions {
+                table,
+                event,
+                rows: Default::default(),
+                arrays: [None, None],
+            });
+            self.transitions.len() - 1
+        });
+        &mut self.transitions[at]
+    }
+
+    /// Keeps a row that came, went or changed.
+    pub fn keep(&mut self, table: Oid, event: TriggerEvent, [old, new]: [Datum; 2]) {
+        let transitions = self.transitions_of(table, event);
+        for ((rows, array), row) in transitions.rows.iter_mut().zip(&mut transitions.arrays).zip([old, new]) {
+            if !row.is_null() {
+                rows.push(row);
+                *array = None;
+            }
+        }
+    }
+
+    /// The rows kept, old or new, as an array.
+    pub fn transition_table(&mut self, table: Oid, event: TriggerEvent, new: bool) -> Datum {
+        let place = usize::from(new);
+        let transitions = self.transitions_of(table, event);
+        let rows = &transitions.rows[place];
+        let array = transitions.arrays[place].get_or_insert_with(|| {
+            let dimensions = match rows.len() {
+                0 => Vec::new(),
+                length => vec![Dimension { length, lower_bound: 1 }],
+            };
+            // Rows of one column go by their value.
+            let bare = |row: &Datum| match row {
+                Datum::Record(fields) if fields.len() == 1 => fields[0].clone(),
+                row => row.clone(),
+            };
+            let values = rows.iter().map(bare).collect();
+            Datum::Array(Arc::new(Array { element: Oid::RECORD, dimensions, values }))
+        });
+        array.clone()
     }
 
     /// Adds an AFTER STATEMENT trigger, taking it away where it waits already.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::context::{ExecContext, ExecResult};
+use super::{CompiledRoutine, NoRows};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{ForeignKey, Table};
+use archipel_sql::catalog::{ForeignKey, Table, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -22,11 +24,17 @@ pub struct ConstraintModes {
 impl ConstraintModes {
     /// Whether a foreign key is checked at COMMIT.
     pub fn is_deferred(&self, key: &ForeignKey) -> bool {
-        if !key.deferrable {
-            return false;
-        }
-        let named = self.named.iter().rev().find(|(oid, _)| *oid == key.oid).map(|(_, deferred)| *deferred);
-        named.or(self.all).unwrap_or(key.initially_deferred)
+        key.deferrable && self.said(key.oid).unwrap_or(key.initially_deferred)
+    }
+
+    /// Whether a constraint trigger fires at COMMIT.
+    pub fn is_trigger_deferred(&self, trigger: Oid, timing: TriggerTiming) -> bool {
+        timing.deferrable && self.said(trigger).unwrap_or(timing.initially_deferred)
+    }
+
+    fn said(&self, constraint: Oid) -> Option<bool> {
+        let named = self.named.iter().rev().find(|(oid, _)| *oid == constraint);
+        named.map(|(_, deferred)| *deferred).or(self.all)
     }
 
     /// SET CONSTRAINTS ALL.
@@ -40,13 +48,20 @@ impl ConstraintModes {
     }
 }
 
-/// A foreign key that did not hold when a statement ended.
-#[derive(Clone, Debug)]
+/// What waits for COMMIT.
+#[derive(Clone)]
 pub struct DeferredCheck {
     pub constraint: Oid,
-    /// Answers a row if it still does not hold.
-    pub query: Arc<str>,
-    pub error: SqlError,
+    pub work: DeferredWork,
+}
+
+#[derive(Clone)]
+pub enum DeferredWork {
+    /// A foreign key that did not hold when a statement ended: a query that answers a row if it
+    /// still does not.
+    Key { query: Arc<str>, error: SqlError },
+    /// A constraint trigger, with the old and the new row; its function as the statement had it.
+    Trigger { table: Oid, event: TriggerEvent, rows: [Datum; 2], function: Arc<dyn CompiledRoutine> },
 }
 
 impl DeferredCheck {
@@ -82,6 +97,26 @@ impl DeferredCheck {
             quote_qualified(&parent.schema, &parent.name),
             joins.join(" AND ")
         );
-        DeferredCheck { constraint: key.oid, query: query.into(), error }
+        DeferredCheck { constraint: key.oid, work: DeferredWork::Key { query: query.into(), error } }
     }
+}
+
+/// Does what waits at the end of a transaction that is one run. False if some of it takes statements
+/// of its own; nothing has been done then.
+pub fn finish_deferred(ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
+    let is_key = |check: &DeferredCheck| matches!(check.work, DeferredWork::Key { .. });
+    while !ctx.deferred.is_empty() {
+        if ctx.deferred.iter().any(is_key) {
+            return Ok(false);
+        }
+        for check in std::mem::take(&mut ctx.deferred) {
+            if let DeferredWork::Trigger { rows, function, .. } = check.work {
+                ctx.trigger_depth += 1;
+                let called = function.call(ctx, &rows, &mut NoRows);
+                ctx.trigger_depth -= 1;
+                called?;
+            }
+        }
+    }
+    Ok(true)
 }

@@ -40,6 +40,7 @@ mod deferral;
 mod expression;
 mod hash;
 mod insert;
+mod instead;
 mod join;
 mod lock;
 mod merge;
@@ -81,7 +82,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
-pub use deferral::{ConstraintModes, DeferredCheck};
+pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of, convert_io};
 pub use operand::element;

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
+use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
@@ -12,6 +13,7 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
 use super::insert::Insert;
+use super::instead::Instead;
 use super::merge::Merge;
 use super::modify::{Delete, Update};
 use super::node::Node;
@@ -72,13 +74,25 @@ pub struct CompiledStatement {
 
 /// What a statement does.
 pub(crate) enum Body {
-    Query { node: Box<Node>, output: Output },
+    Query {
+        node: Box<Node>,
+        output: Output,
+    },
     Insert(Box<Insert>, usize),
     Update(Box<Update>, usize),
     Delete(Box<Delete>, usize),
     Merge(Box<Merge>),
-    Call { routine: Arc<dyn CompiledRoutine>, args: Vec<Source>, width: usize },
-    With { ctes: Vec<Cte>, body: Box<Body> },
+    /// A change of a view.
+    Instead(Box<Instead>, usize),
+    Call {
+        routine: Arc<dyn CompiledRoutine>,
+        args: Vec<Source>,
+        width: usize,
+    },
+    With {
+        ctes: Vec<Cte>,
+        body: Box<Body>,
+    },
 }
 
 /// What a modifying CTE found and is still to write.
@@ -262,6 +276,15 @@ impl Compiler<'_> {
                 let output = Output::of(&node, slots);
                 Body::Query { node: Box::new(node), output }
             }
+            BoundStatement::Insert(insert) if insert.table.kind == TableKind::View => {
+                Body::Instead(Box::new(self.instead_of_insert(insert)?), width)
+            }
+            BoundStatement::Update(update) if update.table.kind == TableKind::View => {
+                Body::Instead(Box::new(self.instead_of_update(update)?), width)
+            }
+            BoundStatement::Delete(delete) if delete.table.kind == TableKind::View => {
+                Body::Instead(Box::new(self.instead_of_delete(delete)?), width)
+            }
             BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
             BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),
             BoundStatement::Delete(delete) => Body::Delete(Box::new(self.delete(delete)?), width),
@@ -284,7 +307,10 @@ impl Body {
     pub fn width(&self) -> usize {
         match self {
             Body::Query { output, .. } => output.width(),
-            Body::Insert(_, width) | Body::Update(_, width) | Body::Delete(_, width) => *width,
+            Body::Insert(_, width)
+            | Body::Update(_, width)
+            | Body::Delete(_, width)
+            | Body::Instead(_, width) => *width,
             Body::Merge(_) => 0,
             Body::Call { width, .. } => *width,
             Body::With { body, .. } => body.width(),
@@ -298,6 +324,7 @@ impl Body {
             Body::Update(update, _) => update.fires(),
             Body::Delete(delete, _) => delete.fires(),
             Body::With { body, .. } => body.fires(),
+            Body::Instead(..) => true,
             Body::Query { .. } | Body::Merge(_) | Body::Call { .. } => false,
         }
     }
@@ -318,7 +345,11 @@ impl Body {
                 let mut found = delete.find(ctx)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
             }
-            Body::Query { .. } | Body::Merge(_) | Body::Call { .. } | Body::With { .. } => None,
+            Body::Query { .. }
+            | Body::Merge(_)
+            | Body::Instead(..)
+            | Body::Call { .. }
+            | Body::With { .. } => None,
         })
     }
 
@@ -349,6 +380,7 @@ impl Body {
             Body::Update(update, _) => update.run(ctx, emit),
             Body::Delete(delete, _) => delete.run(ctx, emit),
             Body::Merge(merge) => merge.run(ctx),
+            Body::Instead(instead, _) => instead.run(ctx, emit),
             Body::Call { routine, args, .. } => {
                 let args = eval_all(args, ctx)?;
                 let mut count = 0;

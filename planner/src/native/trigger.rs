@@ -12,7 +12,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -20,6 +20,7 @@ use archipel_sql::types::Oid;
 use super::action::Waiting;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
+use super::deferral::{DeferredCheck, DeferredWork};
 use super::write::Target;
 use super::{CompiledRoutine, RowSink, TriggerPart};
 use crate::bound::BoundExpr;
@@ -30,8 +31,12 @@ pub(crate) struct Triggers {
     event: TriggerEvent,
     before_statement: Vec<Arc<Fire>>,
     before_row: Vec<Arc<Fire>>,
+    /// INSTEAD OF, of a view.
+    instead: Vec<Arc<Fire>>,
     after_row: Vec<Arc<Fire>>,
     after_statement: Vec<Arc<Fire>>,
+    /// Whether some trigger names the rows that came or went.
+    keeps_rows: bool,
 }
 
 /// One trigger, linked.
@@ -40,6 +45,10 @@ pub(crate) struct Fire {
     event: TriggerEvent,
     function: Arc<dyn CompiledRoutine>,
     condition: Option<Arc<dyn CompiledRoutine>>,
+    table: Oid,
+    /// The rows it names, old or new: further arguments.
+    transitions: Vec<bool>,
+    timing: Option<TriggerTiming>,
 }
 
 /// The first row a routine answers.
@@ -74,8 +83,15 @@ impl Fire {
         new: &Datum,
     ) -> ExecResult<Option<Vec<Datum>>> {
         let mut answer = First::default();
+        let mut args = vec![old.clone(), new.clone()];
+        for new in &self.transitions {
+            let queue = ctx.waiting.as_mut();
+            args.push(
+                queue.map_or(Datum::Null, |queue| queue.transition_table(self.table, self.event, *new)),
+            );
+        }
         ctx.trigger_depth += 1;
-        let called = self.function.call(ctx, &[old.clone(), new.clone()], &mut answer);
+        let called = self.function.call(ctx, &args, &mut answer);
         ctx.trigger_depth -= 1;
         called?;
         Ok(answer.0)
@@ -108,8 +124,10 @@ impl Compiler<'_> {
             event,
             before_statement: Vec::new(),
             before_row: Vec::new(),
+            instead: Vec::new(),
             after_row: Vec::new(),
             after_statement: Vec::new(),
+            keeps_rows: false,
         };
         for trigger in table.triggers.iter().filter(|trigger| trigger.answers(event, table, set)) {
             let known = if trigger.row { &rows[..] } else { &[] };
@@ -119,12 +137,25 @@ impl Compiler<'_> {
                 None => None,
             };
             let list = match (trigger.before, trigger.row) {
+                _ if trigger.instead => &mut triggers.instead,
                 (true, false) => &mut triggers.before_statement,
                 (true, true) => &mut triggers.before_row,
                 (false, true) => &mut triggers.after_row,
                 (false, false) => &mut triggers.after_statement,
             };
-            list.push(Arc::new(Fire { trigger: trigger.oid, event, function, condition }));
+            let transitions = trigger.transitions();
+            triggers.keeps_rows |= !transitions.is_empty();
+            let timing = trigger.constraint;
+            let fire = Fire {
+                trigger: trigger.oid,
+                event,
+                function,
+                condition,
+                table: table.oid,
+                transitions,
+                timing,
+            };
+            list.push(Arc::new(fire));
         }
         for row in [old, new].into_iter().flatten() {
             self.mark_all(row);
@@ -219,6 +250,23 @@ impl Triggers {
         Ok(true)
     }
 
+    /// Fires the INSTEAD OF triggers over a row of a view; whether they have taken it.
+    pub fn instead(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        old: Option<&[u32]>,
+        new: Option<&[u32]>,
+    ) -> ExecResult<bool> {
+        for fire in &self.instead {
+            let (old, row) = (record(ctx, old), record(ctx, new));
+            let Some(row) = fire.call(ctx, &old, &row)? else { return Ok(false) };
+            for (value, slot) in row.into_iter().zip(new.unwrap_or_default()) {
+                ctx.frame.slots[*slot as usize].set(value);
+            }
+        }
+        Ok(true)
+    }
+
     /// Puts the row a trigger answered into the slots.
     fn take_over(
         &self,
@@ -280,14 +328,30 @@ impl Triggers {
         old: Option<&[u32]>,
         new: Option<&[u32]>,
     ) -> ExecResult<()> {
-        if self.after_row.is_empty() {
+        if self.after_row.is_empty() && !self.keeps_rows {
             return Ok(());
         }
         let (old, new) = (record(ctx, old), record(ctx, new));
+        if self.keeps_rows
+            && let Some(queue) = &mut ctx.waiting
+        {
+            queue.keep(self.table.oid, self.event, [old.clone(), new.clone()]);
+        }
         for fire in &self.after_row {
-            if fire.wants(ctx, &old, &new)?
-                && let Some(queue) = &mut ctx.waiting
+            if !fire.wants(ctx, &old, &new)? {
+                continue;
+            }
+            if let Some(timing) = fire.timing
+                && ctx
+                    .constraints
+                    .as_ref()
+                    .is_some_and(|modes| modes.is_trigger_deferred(fire.trigger, timing))
             {
+                let rows = [old.clone(), new.clone()];
+                let (table, event, function) = (fire.table, fire.event, fire.function.clone());
+                let work = DeferredWork::Trigger { table, event, rows, function };
+                ctx.deferred.push(DeferredCheck { constraint: fire.trigger, work });
+            } else if let Some(queue) = &mut ctx.waiting {
                 queue.push(Waiting::Trigger(fire.clone(), old.clone(), new.clone()));
             }
         }

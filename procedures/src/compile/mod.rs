@@ -55,7 +55,7 @@ pub use result::{Columns, result_columns};
 pub(crate) use sql::statements_text;
 use storage::Storage;
 use trace::Trace;
-pub(crate) use trigger::{Condition, compile_condition, compile_trigger};
+pub(crate) use trigger::{Condition, TriggerRows, compile_condition, compile_trigger};
 
 /// What routines are compiled against: one version of the catalog, and the engine's tables.
 #[derive(Clone)]

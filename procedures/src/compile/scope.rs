@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::ast::Statement as SqlAst;
+use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser;
 use archipel_sql::types::Type;
@@ -120,6 +121,10 @@ impl VariableScope for Scope<'_, '_> {
             }
             _ => self.resolve(&[&format!("${}", number + 1)]),
         }
+    }
+
+    fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
+        self.compiler.trigger.as_ref()?.table(name)
     }
 
     fn conflict(&self) -> VariableConflict {

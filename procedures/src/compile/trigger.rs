@@ -8,11 +8,11 @@ use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::route::Access;
-use archipel_sql::catalog::RoutineRef;
+use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::format_type;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::storage::Storage;
 use super::trace::Symbol;
@@ -27,9 +27,28 @@ pub(crate) struct Rows {
     absent: Vec<VariableId>,
     /// The registers of their fields.
     absent_fields: Vec<Vec<u32>>,
+    /// The tables it names: registers of arrays.
+    named: Vec<(String, u32)>,
+    table: TableRef,
+}
+
+/// What is known of the rows of a trigger's call.
+pub(crate) struct TriggerRows<'t> {
+    /// Which of OLD and NEW are rows.
+    pub present: [bool; 2],
+    /// What it calls the tables of old and new rows.
+    pub named: &'t [&'t str],
+    pub table: &'t TableRef,
 }
 
 impl Rows {
+    /// The rows of a table that the trigger names.
+    pub fn table(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
+        let (_, register) = self.named.iter().find(|(known, _)| known == name)?;
+        let rows = BoundExpr { kind: ExprKind::Variable(*register), ty: Type::of(Oid::RECORD_ARRAY) };
+        Some((rows, self.table.clone()))
+    }
+
     /// Whether an expression is the bare name of a variable that is NULL.
     pub fn is_absent(&self, compiler: &Compiler<'_>, value: &Fragment) -> bool {
         let name = value.text.trim().to_lowercase();
@@ -71,18 +90,21 @@ impl Rows {
 }
 
 /// Compiles the function of a trigger. `routine` stands for it with its variables as arguments,
-/// OLD and NEW first; `present` says which of those are rows.
+/// OLD and NEW first, then the tables it names.
 pub(crate) fn compile_trigger(
     routine: &RoutineRef,
-    present: [bool; 2],
+    known: &TriggerRows<'_>,
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
     let body = parser::parse(&routine.source, &Signature::of(routine))?;
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
     compiler.trace_rows();
-    let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new() };
-    for (variable, present) in body.parameters.iter().zip(present) {
+    let named = known.named.iter().zip(&body.parameters[2..]);
+    let named = named.map(|(name, variable)| (name.to_string(), compiler.register_of(*variable))).collect();
+    let table = known.table.clone();
+    let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new(), named, table };
+    for (variable, present) in body.parameters.iter().zip(known.present) {
         if !present {
             rows.absent.push(*variable);
             if let Storage::Row { fields, .. } = &compiler.storage[*variable as usize] {

@@ -449,6 +449,7 @@ impl Invocation<'_, '_> {
         let savepoint = ctx.txn.savepoint();
         let depth = ctx.depth;
         let cursors = ctx.cursors.mark();
+        let deferred = ctx.deferred.len();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
         ctx.subtransactions -= 1;
@@ -463,6 +464,7 @@ impl Invocation<'_, '_> {
         };
         ctx.txn.rollback_to(savepoint);
         ctx.cursors.rollback_to(cursors);
+        ctx.deferred.truncate(deferred);
         ctx.depth = depth;
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
         ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());

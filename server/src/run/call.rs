@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use archipel_engine::{ClaimSet, RoutingTable};
 use archipel_planner::bound::{BoundCall, BoundExpr};
-use archipel_planner::native::{CompileEnv, CompiledExpr, ExecContext, ExecResult, RowSink, compile_expr};
+use archipel_planner::native::{
+    CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, NoRows, RowSink, compile_expr,
+};
 use archipel_planner::route::{RouteInputs, evaluate, is_row_free};
 use archipel_procedures::Program as RoutineProgram;
 use archipel_procedures::run::pause::Paused;
@@ -91,5 +93,30 @@ impl CallPlan {
     /// A DO block: no arguments.
     pub fn of_block(program: Arc<RoutineProgram>) -> CallPlan {
         CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true }
+    }
+}
+
+/// A trigger's function and the rows it is called with, outside of the statement that set it off.
+pub struct TriggerCall {
+    pub function: Arc<dyn CompiledRoutine>,
+    /// WHEN, where it is still to be asked.
+    pub condition: Option<Arc<dyn CompiledRoutine>>,
+    /// Old and new; NULL for none.
+    pub rows: [Datum; 2],
+}
+
+impl TriggerCall {
+    pub fn run(&self, context: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        if let Some(condition) = &self.condition {
+            let mut answer: Vec<Vec<Datum>> = Vec::new();
+            condition.call(context, &self.rows, &mut answer)?;
+            if !matches!(answer.first().map(Vec::as_slice), Some([Datum::Bool(true)])) {
+                return Ok(());
+            }
+        }
+        context.trigger_depth += 1;
+        let called = self.function.call(context, &self.rows, &mut NoRows);
+        context.trigger_depth -= 1;
+        called
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::cursor::Cursors;
-use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
+use archipel_planner::native::{
+    ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, finish_deferred,
+};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
@@ -95,6 +97,7 @@ impl StatementRun {
         };
         let done = match &self.plan.code {
             Code::Native(compiled) => compiled.run(&mut context, &mut sink),
+            Code::Trigger(trigger) => trigger.run(&mut context).map(|()| 0),
             Code::Call(call) => {
                 call.run(&mut context, &mut sink, self.resume.clone()).and_then(|paused| {
                     self.paused = paused;
@@ -106,16 +109,27 @@ impl StatementRun {
                 })
             }
         };
+        // What waits for the end of the transaction, where this is all of it.
+        let done = done.and_then(|rows| {
+            if !self.one_shot {
+                return Ok(rows);
+            }
+            match (finish_deferred(&mut context), &self.paused, &self.plan.code) {
+                (Ok(true), ..) => Ok(rows),
+                // The checks that COMMIT makes are statements of their own.
+                (Ok(false), ..) => Err(Stop::Interactive.into()),
+                (Err(ExecError::Sql(error)), Some(paused), Code::Call(call)) => {
+                    Err(paused.add_context(&call.program, error).into())
+                }
+                (Err(error), ..) => Err(error),
+            }
+        });
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.sequences = std::mem::take(&mut context.sequences);
         self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
         self.rows = done?;
-        if self.one_shot && !self.deferred.is_empty() {
-            // The checks that COMMIT makes are statements of their own.
-            return Err(Stop::Interactive.into());
-        }
         Ok(())
     }
 }
@@ -128,6 +142,8 @@ impl Program for StatementRun {
                 let inputs = RouteInputs { params: &self.params, variables: &[], functions: &functions };
                 predict(&compiled.accesses, &inputs, routing, claims);
             }
+            // It runs in a transaction that has begun.
+            Code::Trigger(_) => {}
             Code::Call(call) => {
                 call.predict(&self.host, &self.params, &functions, routing, claims);
             }
@@ -136,7 +152,7 @@ impl Program for StatementRun {
 
     fn class(&self) -> u32 {
         match &self.plan.code {
-            Code::Native(_) => 0,
+            Code::Native(_) | Code::Trigger(_) => 0,
             Code::Call(call) => call.class(),
         }
     }

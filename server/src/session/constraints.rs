@@ -1,13 +1,21 @@
 //! Deferred constraints: SET CONSTRAINTS, and the checks that COMMIT makes.
 
-use archipel_planner::native::DeferredCheck;
+use std::collections::VecDeque;
+
+use archipel_planner::native::{DeferredCheck, DeferredWork, TriggerPart};
 use archipel_sql::ast::{QualifiedName, SetConstraints};
-use archipel_sql::catalog::ForeignKey;
+use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use super::Session;
+use super::execute::{RECOMPILES_MAX, TRIGGER};
+use super::explain::empty_query;
+use crate::encode::RowsTo;
+use crate::run::call::TriggerCall;
+use crate::statement::{Body, Code};
 use crate::wire::output::Severity;
 
 impl Session {
@@ -54,12 +62,19 @@ impl Session {
             Some(schema) => vec![schema],
             None => catalog.effective_path(&path),
         };
-        let found: Option<ForeignKey> = schemas.into_iter().find_map(|schema| {
-            let tables = catalog.tables().filter(|table| table.schema == schema);
-            tables.flat_map(|table| &table.foreign_keys).find(|key| key.name == name.name).cloned()
+        // Foreign keys and constraint triggers: the number, and whether it can be deferred.
+        let found: Option<(Oid, bool)> = schemas.into_iter().find_map(|schema| {
+            catalog.tables().filter(|table| table.schema == schema).find_map(|table| {
+                let key = table.foreign_keys.iter().find(|key| key.name == name.name);
+                let key = key.map(|key| (key.oid, key.deferrable));
+                key.or_else(|| {
+                    let trigger = table.trigger(&name.name)?;
+                    Some((trigger.oid, trigger.constraint?.deferrable))
+                })
+            })
         });
         match found {
-            Some(key) if key.deferrable => Ok(key.oid),
+            Some((constraint, true)) => Ok(constraint),
             Some(_) => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("constraint \"{}\" is not deferrable", name.name),
@@ -79,15 +94,87 @@ impl Session {
             .into_iter()
             .partition(|check| only.is_none_or(|only| only.contains(&check.constraint)));
         self.transaction.add_deferred(later);
+        let mut now = VecDeque::from(now);
         let mut seen = FxHashSet::default();
-        for check in now {
-            if !seen.insert(check.query.clone()) {
-                continue;
-            }
-            if !Box::pin(self.rows_of(&check.query, false)).await?.is_empty() {
-                return Err(check.error);
+        while let Some(check) = now.pop_front() {
+            match check.work {
+                DeferredWork::Key { query, error } => {
+                    if seen.insert(query.clone()) && !Box::pin(self.rows_of(&query, false)).await?.is_empty()
+                    {
+                        return Err(error);
+                    }
+                }
+                DeferredWork::Trigger { table, event, rows, .. } => {
+                    Box::pin(self.fire_deferred(check.constraint, table, event, rows)).await?;
+                    // It may have deferred more, and keys are to be looked at again.
+                    seen.clear();
+                    let (more, later): (Vec<_>, Vec<_>) = self
+                        .transaction
+                        .take_deferred()
+                        .into_iter()
+                        .partition(|check| only.is_none_or(|only| only.contains(&check.constraint)));
+                    self.transaction.add_deferred(later);
+                    now.extend(more);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Fires a constraint trigger, if it is still there.
+    async fn fire_deferred(
+        &mut self,
+        trigger: Oid,
+        table: Oid,
+        event: TriggerEvent,
+        rows: [Datum; 2],
+    ) -> Result<()> {
+        let catalog = self.catalog_state().catalog.clone();
+        let Some(table) = catalog.table_by_oid(table) else { return Ok(()) };
+        let Some(trigger) = table.triggers.iter().find(|known| known.oid == trigger) else { return Ok(()) };
+        // WHEN was asked when the row was written.
+        self.fire(&table, trigger, event, rows, false).await
+    }
+
+    /// Calls the function of a trigger, if its condition (where `asked`) lets it.
+    pub(super) async fn fire(
+        &mut self,
+        table: &TableRef,
+        trigger: &Trigger,
+        event: TriggerEvent,
+        rows: [Datum; 2],
+        asked: bool,
+    ) -> Result<()> {
+        for _ in 1..RECOMPILES_MAX {
+            match self.fire_once(table, trigger, event, rows.clone(), asked).await {
+                // What it was compiled against has changed, or its first run found something out.
+                Err(error) if error.state() == SqlState::OBJECT_IN_USE => {}
+                done => return done,
+            }
+        }
+        self.fire_once(table, trigger, event, rows, asked).await
+    }
+
+    async fn fire_once(
+        &mut self,
+        table: &TableRef,
+        trigger: &Trigger,
+        event: TriggerEvent,
+        rows: [Datum; 2],
+        asked: bool,
+    ) -> Result<()> {
+        let environment = self.environment();
+        let linker = self.server.routines.linker(&environment);
+        let function = linker.link_trigger(table, trigger, event, TriggerPart::Function)?;
+        let condition = match &trigger.condition {
+            Some(_) if asked => Some(linker.link_trigger(table, trigger, event, TriggerPart::Condition)?),
+            _ => None,
+        };
+        self.enter_transaction(false);
+        let code = Code::Trigger(TriggerCall { function, condition, rows });
+        let prepared = self.prepared_code(TRIGGER, "", empty_query(), code);
+        let Body::Rows(plan) = &prepared.body else { return Ok(()) };
+        let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
+        self.run_to_end(&prepared, run).await.map(drop)
     }
 }

@@ -91,11 +91,13 @@ impl Session {
             ));
         }
         // Rows are inserted in batches, each a statement of its own.
-        let of_statement =
-            |trigger: &Trigger| !trigger.row && trigger.answers(TriggerEvent::Insert, &table, None);
+        let of_statement = |trigger: &Trigger| {
+            let of_all = !trigger.row || !trigger.transitions().is_empty();
+            of_all && trigger.answers(TriggerEvent::Insert, &table, None)
+        };
         if table.triggers.iter().any(of_statement) {
             return Err(SqlError::unsupported(format_args!(
-                "COPY into table \"{}\" with INSERT triggers FOR EACH STATEMENT",
+                "COPY into table \"{}\" with INSERT triggers FOR EACH STATEMENT or with transition tables",
                 table.name
             )));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_planner::bound::{BoundStatement, CteBody, OutputColumn, Rel};
 use archipel_sql::ast::{ColumnDefinition, CreateTable, CreateTableAs, Statement, TransactionModes};
 use archipel_sql::catalog::Persistence;
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
@@ -84,8 +84,13 @@ impl Session {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
         }
         let BoundStatement::Query(query) = bound else {
-            return Err(SqlError::unsupported("CREATE TABLE AS over a data change"));
+            return Err(SqlError::internal("a query that is none"));
         };
+        if let Rel::With { ctes, .. } = &query.rel
+            && ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_)))
+        {
+            return Err(SqlError::unsupported("CREATE TABLE AS over a data-modifying WITH"));
+        }
         if create.columns.len() > query.columns.len() {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "too many column names were specified"));
         }

@@ -11,17 +11,15 @@ use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
-use archipel_sql::ast::{QualifiedName, Statement, Vacuum};
-use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{Catalog, CatalogChange, Object, TriggerEvent};
+use archipel_sql::ast::{Statement, Vacuum};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::temporary::makes_temporary;
-use crate::encode::Formats;
 use crate::run::computed::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, ValidationRun};
-use crate::statement::{Body, Prepared};
+use crate::statement::Prepared;
 use crate::wire::output::Severity;
 
 impl Session {
@@ -30,7 +28,6 @@ impl Session {
         &mut self,
         statement: &Arc<Statement>,
         prepared: &Arc<Prepared>,
-        _alone: bool,
     ) -> Result<String> {
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
@@ -38,11 +35,16 @@ impl Session {
                 return Ok(prepared.tag.to_owned());
             }
             Statement::Reindex { .. } => return Ok(prepared.tag.to_owned()),
+            Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
+                self.require_writable(prepared.tag)?;
+                return Box::pin(self.truncate_with_triggers(truncate)).await;
+            }
             Statement::Truncate(truncate)
                 if self.transaction.is_block() && !truncate.cascade && !truncate.restart_identity =>
             {
                 self.require_writable(prepared.tag)?;
-                self.delete_all_rows(&truncate.tables).await?;
+                let tables = self.truncated(truncate)?;
+                self.delete_all_rows(&tables).await?;
                 return Ok(prepared.tag.to_owned());
             }
             Statement::CreateTableAs(create) => return self.create_table_as(create).await,
@@ -60,28 +62,6 @@ impl Session {
         let path = self.settings.effective().search_path.clone();
         for (name, _) in &vacuum.tables {
             host.catalog.catalog.require_table(name, &path)?;
-        }
-        Ok(())
-    }
-
-    /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes.
-    async fn delete_all_rows(&mut self, tables: &[QualifiedName]) -> Result<()> {
-        let path = self.settings.effective().search_path.clone();
-        for name in tables {
-            let table = self.host().catalog.catalog.require_table(name, &path)?;
-            if table.fires(TriggerEvent::Delete, None) {
-                // They do not answer to TRUNCATE.
-                return Err(SqlError::unsupported(format_args!(
-                    "TRUNCATE of table \"{}\" with DELETE triggers in a transaction block",
-                    table.name
-                )));
-            }
-            let text: Arc<str> =
-                format!("DELETE FROM {}", quote_qualified(&table.schema, &table.name)).into();
-            let prepared = self.prepare_text(&text, &[])?;
-            if let Body::Rows(plan) = &prepared.body {
-                self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, false, false).await?;
-            }
         }
         Ok(())
     }

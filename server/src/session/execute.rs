@@ -24,7 +24,18 @@ use crate::wire::output::{Output, Severity};
 
 /// Attempts with a plan compiled anew before the statement gives up: each needs a DDL
 /// statement that committed in between.
-const RECOMPILES_MAX: u32 = 5;
+pub(super) const RECOMPILES_MAX: u32 = 5;
+
+/// What runs without a text of its own to be compiled anew from.
+pub(super) const TRIGGER: &str = "TRIGGER";
+pub(super) const TRUNCATE: &str = "TRUNCATE";
+
+fn outdated() -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_IN_USE,
+        "the definitions this statement uses changed while it ran, again and again",
+    )
+}
 
 /// A row statement that has run.
 pub(super) struct Ran {
@@ -260,10 +271,7 @@ impl Session {
         }
         run.out.truncate(run.mark);
         self.output = Output::from_messages(run.out);
-        Err(SqlError::new(
-            SqlState::OBJECT_IN_USE,
-            "the definitions this statement uses changed while it ran, again and again",
-        ))
+        Err(outdated())
     }
 
     /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
@@ -306,6 +314,10 @@ impl Session {
 
     /// Prepares a statement again after the engine found its plan outdated.
     fn renew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
+        if matches!(prepared.tag, TRIGGER | TRUNCATE) {
+            // Whoever runs these begins again.
+            return Err(outdated());
+        }
         if prepared.tag == "DO" {
             return self.prepare_block(&prepared.text);
         }
@@ -604,6 +616,7 @@ impl Session {
         let accesses = match &plan.code {
             Code::Native(compiled) => &compiled.accesses[..],
             Code::Call(call) => archipel_planner::native::CompiledRoutine::accesses(&*call.program),
+            Code::Trigger(_) => return Ok(()),
         };
         match accesses.iter().find_map(|access| Some((access, unrouted(access)?))) {
             None => Ok(()),

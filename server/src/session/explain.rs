@@ -112,16 +112,21 @@ impl Session {
     pub(super) fn prepare_block(&mut self, text: &str) -> Result<Arc<Prepared>> {
         let environment = self.environment();
         let program = self.server.routines.block(text, &environment)?;
-        let call = CallPlan::of_block(program);
-        let plan = Arc::new(RowPlan {
-            bound: empty_query(),
-            code: Code::Call(call),
-            read_only: false,
-            analytic: false,
-        });
-        Ok(Arc::new(Prepared {
+        Ok(self.prepared_code("DO", text, empty_query(), Code::Call(CallPlan::of_block(program))))
+    }
+
+    /// What runs code that no statement's text was compiled to: a block's, a trigger's.
+    pub(super) fn prepared_code(
+        &self,
+        tag: &'static str,
+        text: &str,
+        bound: BoundStatement,
+        code: Code,
+    ) -> Arc<Prepared> {
+        let plan = Arc::new(RowPlan { bound, code, read_only: false, analytic: false });
+        Arc::new(Prepared {
             text: text.into(),
-            tag: "DO",
+            tag,
             params: Arc::from([]),
             columns: None,
             body: Body::Rows(plan),
@@ -130,7 +135,7 @@ impl Session {
             declared: Arc::from([]),
             session_dependent: true,
             pace: Default::default(),
-        }))
+        })
     }
 }
 
@@ -165,7 +170,7 @@ fn call_as_json(program: &archipel_procedures::Program) -> Vec<String> {
 }
 
 /// What stands in the place of a bound statement for a block, which has none.
-fn empty_query() -> BoundStatement {
+pub(super) fn empty_query() -> BoundStatement {
     use archipel_planner::bound::{BoundQuery, Rel};
     BoundStatement::Query(BoundQuery { rel: Rel::Unit, columns: Vec::new() })
 }

@@ -44,6 +44,7 @@ mod simple;
 mod staging;
 pub(crate) mod temporary;
 mod transaction;
+mod truncate;
 mod utility;
 
 use std::rc::Rc;

@@ -543,6 +543,7 @@ impl Session {
             let (tables, accesses) = match &plan.code {
                 Code::Native(compiled) => (&compiled.tables[..], &compiled.accesses[..]),
                 Code::Call(call) => (&[][..], call.program.accesses()),
+                Code::Trigger(trigger) => (&[][..], trigger.function.accesses()),
             };
             let touched = tables.iter().any(|(table, _)| table == tree)
                 || accesses.iter().any(|access| access.table == *name);

@@ -132,7 +132,7 @@ impl Session {
             }
             other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
             _ => {
-                let tag = self.define(statement, prepared, alone).await?;
+                let tag = self.define(statement, prepared).await?;
                 self.output.command_complete(&tag);
             }
         }

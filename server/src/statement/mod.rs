@@ -15,7 +15,7 @@ use archipel_planner::native::CompiledStatement;
 use archipel_sql::ast::{Statement, TransactionStatement};
 use archipel_sql::types::Type;
 
-use crate::run::call::CallPlan;
+use crate::run::call::{CallPlan, TriggerCall};
 
 /// A statement ready to run, immutable and shared.
 pub struct Prepared {
@@ -58,6 +58,7 @@ pub struct RowPlan {
 pub enum Code {
     Native(CompiledStatement),
     Call(CallPlan),
+    Trigger(TriggerCall),
 }
 
 impl RowPlan {
@@ -65,7 +66,7 @@ impl RowPlan {
     pub fn touches_nothing(&self) -> bool {
         match &self.code {
             Code::Native(compiled) => self.read_only && compiled.accesses.is_empty(),
-            Code::Call(_) => false,
+            Code::Call(_) | Code::Trigger(_) => false,
         }
     }
 }

@@ -182,7 +182,7 @@ impl Session {
         let read_only = matches!(bound, BoundStatement::Query(_))
             && match &code {
                 Code::Native(compiled) => !compiled.accesses.iter().any(|access| access.write),
-                Code::Call(_) => false,
+                Code::Call(_) | Code::Trigger(_) => false,
             };
         let analytic = match &code {
             Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),

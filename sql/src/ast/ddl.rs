@@ -54,14 +54,28 @@ pub struct CreateTrigger {
     pub or_replace: bool,
     pub name: String,
     pub before: bool,
+    /// INSTEAD OF.
+    pub instead: bool,
     pub events: Vec<TriggerEvent>,
     /// UPDATE OF.
     pub columns: Vec<String>,
     pub table: QualifiedName,
     pub row: bool,
+    /// REFERENCING OLD TABLE and NEW TABLE.
+    pub old_table: Option<String>,
+    pub new_table: Option<String>,
+    /// CREATE CONSTRAINT TRIGGER.
+    pub constraint: Option<ConstraintTiming>,
     pub condition: Option<Expression>,
     pub function: QualifiedName,
     pub arguments: Vec<String>,
+}
+
+/// When a constraint is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConstraintTiming {
+    pub deferrable: bool,
+    pub initially_deferred: bool,
 }
 
 /// DROP TRIGGER.

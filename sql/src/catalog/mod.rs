@@ -23,7 +23,7 @@ pub mod view;
 
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
 pub use snapshot::{Catalog, Relation};
-pub use trigger::{Trigger, TriggerEvent};
+pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
 pub use user_type::{UserType, UserTypeRef};
 
 use std::sync::Arc;

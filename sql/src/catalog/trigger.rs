@@ -14,6 +14,9 @@ pub struct Trigger {
     pub function: Oid,
     /// BEFORE; AFTER otherwise.
     pub before: bool,
+    /// INSTEAD OF, of a view's rows: neither.
+    #[serde(default)]
+    pub instead: bool,
     pub events: Vec<TriggerEvent>,
     /// UPDATE OF: names of columns; empty for any.
     #[serde(default)]
@@ -26,6 +29,21 @@ pub struct Trigger {
     #[serde(default)]
     pub arguments: Vec<String>,
     pub enabled: bool,
+    /// Names of the rows that went and came, for the function's queries.
+    #[serde(default)]
+    pub old_table: Option<String>,
+    #[serde(default)]
+    pub new_table: Option<String>,
+    /// A constraint trigger, and when it fires.
+    #[serde(default)]
+    pub constraint: Option<TriggerTiming>,
+}
+
+/// When a constraint trigger fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriggerTiming {
+    pub deferrable: bool,
+    pub initially_deferred: bool,
 }
 
 /// What a trigger waits for.
@@ -34,6 +52,8 @@ pub enum TriggerEvent {
     Insert,
     Delete,
     Update,
+    /// Of statements alone.
+    Truncate,
 }
 
 impl TriggerEvent {
@@ -43,14 +63,25 @@ impl TriggerEvent {
             TriggerEvent::Insert => "INSERT",
             TriggerEvent::Delete => "DELETE",
             TriggerEvent::Update => "UPDATE",
+            TriggerEvent::Truncate => "TRUNCATE",
         }
     }
 }
 
 impl Trigger {
+    /// The rows it names: for each, whether they are the new ones.
+    pub fn transitions(&self) -> Vec<bool> {
+        let named = [(&self.old_table, false), (&self.new_table, true)];
+        named.into_iter().filter_map(|(name, new)| name.as_ref().map(|_| new)).collect()
+    }
+
     /// As TG_WHEN has it.
     pub fn timing(&self) -> &'static str {
-        if self.before { "BEFORE" } else { "AFTER" }
+        match (self.instead, self.before) {
+            (true, _) => "INSTEAD OF",
+            (false, true) => "BEFORE",
+            (false, false) => "AFTER",
+        }
     }
 
     /// As TG_LEVEL has it.
@@ -76,8 +107,9 @@ impl Trigger {
             TriggerEvent::Insert => 4,
             TriggerEvent::Delete => 8,
             TriggerEvent::Update => 16,
+            TriggerEvent::Truncate => 32,
         });
-        events.sum::<i16>() + i16::from(self.row) + 2 * i16::from(self.before)
+        events.sum::<i16>() + i16::from(self.row) + 2 * i16::from(self.before) + 64 * i16::from(self.instead)
     }
 
     /// Whether its definition speaks of a column.

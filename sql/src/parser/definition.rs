@@ -59,6 +59,9 @@ impl Cursor<'_> {
         match self.word_at(0).as_str() {
             "function" | "procedure" => return self.create_routine(or_replace),
             "trigger" => return self.create_trigger(or_replace),
+            "constraint" if self.at_words(&["constraint", "trigger"]) => {
+                return self.create_trigger(or_replace);
+            }
             "trusted" | "procedural" => return Ok(self.refuse("CREATE LANGUAGE")),
             "temporary" | "temp" | "local" | "global" => {
                 while matches!(self.word_at(0).as_str(), "temporary" | "temp" | "local" | "global") {
@@ -98,9 +101,6 @@ impl Cursor<'_> {
             "unlogged" if self.at_words(&["unlogged", "table"]) => {
                 self.skip(2);
                 return self.create_table(Persistence::Unlogged);
-            }
-            "constraint" if self.at_words(&["constraint", "trigger"]) => {
-                return Ok(self.refuse("CREATE CONSTRAINT TRIGGER"));
             }
             _ => {}
         }

@@ -2,24 +2,26 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{CreateTrigger, DropTrigger, Statement};
+use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, Statement};
 use crate::catalog::TriggerEvent;
 use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
 impl Cursor<'_> {
-    /// After CREATE [OR REPLACE], at TRIGGER.
+    /// After CREATE [OR REPLACE], at [CONSTRAINT] TRIGGER.
     pub(super) fn create_trigger(&mut self, or_replace: bool) -> Result<Statement> {
+        let constraint = self.take("constraint");
         self.skip(1);
         let name = self.identifier()?;
+        let instead = !constraint && self.at_words(&["instead", "of"]);
         let before = match self.word_at(0).as_str() {
-            "before" => true,
+            "before" if !constraint => true,
             "after" => false,
-            "instead" if self.word_at(1) == "of" => return Ok(self.refuse("an INSTEAD OF trigger")),
+            _ if instead => false,
             _ => return Err(self.unexpected()),
         };
-        self.skip(1);
+        self.skip(if instead { 2 } else { 1 });
         let mut events = Vec::new();
         let mut columns = Vec::new();
         loop {
@@ -27,7 +29,7 @@ impl Cursor<'_> {
                 "insert" => TriggerEvent::Insert,
                 "delete" => TriggerEvent::Delete,
                 "update" => TriggerEvent::Update,
-                "truncate" => return Ok(self.refuse("a TRUNCATE trigger")),
+                "truncate" => TriggerEvent::Truncate,
                 _ => return Err(self.unexpected()),
             };
             if events.contains(&event) {
@@ -45,14 +47,33 @@ impl Cursor<'_> {
         }
         self.expect("on")?;
         let table = self.name()?;
-        match self.word_at(0).as_str() {
-            "from" | "deferrable" | "initially" | "not" => {
-                return Ok(self.refuse("CREATE CONSTRAINT TRIGGER"));
+        let constraint = if constraint { Some(self.trigger_timing()?) } else { None };
+        let (mut old_table, mut new_table) = (None, None);
+        if self.take("referencing") {
+            while self.at("old") || self.at("new") {
+                let old = self.take("old");
+                if !old {
+                    self.skip(1);
+                }
+                if !self.take("table") {
+                    return Ok(self.refuse("REFERENCING OLD ROW or NEW ROW"));
+                }
+                self.take("as");
+                let name = self.identifier()?;
+                let place = if old { &mut old_table } else { &mut new_table };
+                if place.replace(name).is_some() {
+                    let which = if old { "OLD" } else { "NEW" };
+                    return Err(SqlError::new(
+                        SqlState::INVALID_OBJECT_DEFINITION,
+                        format!("{which} TABLE cannot be specified multiple times"),
+                    ));
+                }
             }
-            "referencing" => return Ok(self.refuse("a transition table of a trigger")),
-            _ => {}
         }
         let row = self.trigger_level()?;
+        if constraint.is_some() && !row {
+            return Err(self.unexpected());
+        }
         let condition = if self.take("when") {
             self.expect_token(&Token::LParen)?;
             let condition = self.expression()?;
@@ -74,14 +95,47 @@ impl Cursor<'_> {
             or_replace,
             name,
             before,
+            instead,
             events,
             columns,
             table,
             row,
+            old_table,
+            new_table,
+            constraint,
             condition,
             function,
             arguments,
         })))
+    }
+
+    /// `[NOT] DEFERRABLE`, `INITIALLY IMMEDIATE | DEFERRED`.
+    fn trigger_timing(&mut self) -> Result<ConstraintTiming> {
+        if self.at("from") {
+            return Err(SqlError::unsupported("CREATE CONSTRAINT TRIGGER … FROM"));
+        }
+        let mut timing = ConstraintTiming::default();
+        let mut refused = false;
+        loop {
+            let position = self.position();
+            if self.take_words(&["not", "deferrable"]) {
+                refused = true;
+            } else if self.take("deferrable") {
+                timing.deferrable = true;
+            } else if self.take_words(&["initially", "deferred"]) {
+                timing = ConstraintTiming { deferrable: true, initially_deferred: true };
+                if refused {
+                    return Err(SqlError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+                    )
+                    .at(Some(position)));
+                }
+            } else if !self.take_words(&["initially", "immediate"]) {
+                break;
+            }
+        }
+        Ok(timing)
     }
 
     /// FOR [EACH] ROW | STATEMENT; a statement's without it.

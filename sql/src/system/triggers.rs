@@ -30,6 +30,14 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
                 ("tgnargs", Datum::Int2(trigger.arguments.len() as i16)),
                 ("tgattr", vector(Oid::INT2, columns)),
                 ("tgargs", Datum::Bytea(arguments.into())),
+                ("tgconstraint", Datum::Oid(trigger.constraint.map_or(Oid(0), |_| trigger.oid))),
+                ("tgdeferrable", Datum::Bool(trigger.constraint.is_some_and(|timing| timing.deferrable))),
+                (
+                    "tginitdeferred",
+                    Datum::Bool(trigger.constraint.is_some_and(|timing| timing.initially_deferred)),
+                ),
+                ("tgoldtable", trigger.old_table.as_ref().map_or(Datum::Null, text)),
+                ("tgnewtable", trigger.new_table.as_ref().map_or(Datum::Null, text)),
                 ("tgqual", trigger.condition.as_ref().map_or(Datum::Null, text)),
             ]);
         }
@@ -41,7 +49,8 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
 pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
     let (table, place) = source.catalog().trigger_by_oid(oid)?;
     let trigger = &table.triggers[place];
-    let events: Vec<String> = [TriggerEvent::Insert, TriggerEvent::Delete, TriggerEvent::Update]
+    let order = [TriggerEvent::Insert, TriggerEvent::Delete, TriggerEvent::Update, TriggerEvent::Truncate];
+    let events: Vec<String> = order
         .into_iter()
         .filter(|event| trigger.events.contains(event))
         .map(|event| {
@@ -58,8 +67,24 @@ pub(super) fn trigger_definition(source: &dyn SystemSource, oid: Oid, pretty: bo
         Some(condition) => format!("WHEN (({condition})) "),
         None => String::new(),
     };
+    let timing = match trigger.constraint {
+        None => String::new(),
+        Some(timing) => {
+            let deferrable = if timing.deferrable { "" } else { "NOT " };
+            let initially = if timing.initially_deferred { "DEFERRED" } else { "IMMEDIATE" };
+            format!("{deferrable}DEFERRABLE INITIALLY {initially} ")
+        }
+    };
+    let named = |which: &str, name: &Option<String>| {
+        name.as_ref().map_or(String::new(), |name| format!("{which} TABLE AS {} ", quote_identifier(name)))
+    };
+    let mut tables = named("OLD", &trigger.old_table) + &named("NEW", &trigger.new_table);
+    if !tables.is_empty() {
+        tables = format!("REFERENCING {tables}");
+    }
     Some(format!(
-        "CREATE TRIGGER {} {} {} ON {} FOR EACH {} {condition}{}",
+        "CREATE {}TRIGGER {} {} {} ON {} {timing}{tables}FOR EACH {} {condition}{}",
+        if trigger.constraint.is_some() { "CONSTRAINT " } else { "" },
         quote_identifier(&trigger.name),
         trigger.timing(),
         events.join(" OR "),
@@ -90,7 +115,8 @@ fn execute(source: &dyn SystemSource, trigger: &Trigger) -> Option<String> {
 pub(super) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for trigger in &table.triggers {
-            for event in &trigger.events {
+            // The standard has no TRUNCATE.
+            for event in trigger.events.iter().filter(|event| **event != TriggerEvent::Truncate) {
                 sheet.add(&[
                     ("trigger_catalog", text(source.database())),
                     ("trigger_schema", text(&table.schema)),
@@ -122,6 +148,7 @@ fn order(table: &Table, trigger: &Trigger, event: TriggerEvent) -> i32 {
         other.name <= trigger.name
             && other.row == trigger.row
             && other.before == trigger.before
+            && other.instead == trigger.instead
             && other.events.contains(&event)
     });
     earlier.count() as i32

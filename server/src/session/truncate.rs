@@ -1,0 +1,145 @@
+//! TRUNCATE of tables with TRUNCATE triggers: they fire before and after, in one transaction with it.
+
+use std::sync::Arc;
+
+use archipel_planner::bound::{BoundDelete, BoundStatement};
+use archipel_sql::ast::{TransactionModes, Truncate};
+use archipel_sql::catalog::names::quote_qualified;
+use archipel_sql::catalog::{Table, TableRef, Trigger, TriggerEvent};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::parse_statement;
+
+use super::Session;
+use super::definition::Source;
+use super::execute::{RECOMPILES_MAX, TRUNCATE};
+use crate::encode::RowsTo;
+use crate::statement::Body;
+use crate::wire::output::Severity;
+
+impl Session {
+    /// The tables a TRUNCATE empties, those that CASCADE reaches included.
+    pub(super) fn truncated(&mut self, truncate: &Truncate) -> Result<Vec<TableRef>> {
+        let path = self.settings.effective().search_path.clone();
+        let catalog = self.catalog_state().catalog.clone();
+        let mut tables = Vec::new();
+        for name in &truncate.tables {
+            tables.push(catalog.require_table(name, &path)?);
+        }
+        let mut at = 0;
+        while truncate.cascade && at < tables.len() {
+            let parent = tables[at].oid;
+            let children = catalog.tables().filter(|table| {
+                let references = table.foreign_keys.iter().any(|key| key.references == parent);
+                references && !tables.iter().any(|known| known.oid == table.oid)
+            });
+            let children: Vec<TableRef> = children.cloned().collect();
+            tables.extend(children);
+            at += 1;
+        }
+        Ok(tables)
+    }
+
+    pub(super) fn fires_truncate(&mut self, truncate: &Truncate) -> Result<bool> {
+        Ok(self.truncated(truncate)?.iter().any(|table| table.fires(TriggerEvent::Truncate, None)))
+    }
+
+    pub(super) async fn truncate_with_triggers(&mut self, truncate: &Truncate) -> Result<String> {
+        if self.transaction.is_block() {
+            return self.truncate_and_fire(truncate).await;
+        }
+        self.commit_implicit().await?;
+        self.begin(&TransactionModes::default())?;
+        match self.truncate_and_fire(truncate).await {
+            Ok(tag) => {
+                self.commit_transaction().await?;
+                Ok(tag)
+            }
+            Err(error) => {
+                self.rollback_transaction().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn truncate_and_fire(&mut self, truncate: &Truncate) -> Result<String> {
+        let tables = self.truncated(truncate)?;
+        for reached in &tables[truncate.tables.len()..] {
+            let message = format!("truncate cascades to table \"{}\"", reached.name);
+            self.notice(Severity::Notice, &SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message));
+        }
+        self.fire_truncate(&tables, true).await?;
+        self.delete_all_rows(&tables).await?;
+        if truncate.restart_identity {
+            let catalog = self.catalog_state().catalog.clone();
+            for sequence in tables.iter().flat_map(|table| catalog.owned_sequences(table.oid)) {
+                let name = quote_qualified(&sequence.schema, &sequence.name);
+                let restart = parse_statement(&format!("ALTER SEQUENCE {name} RESTART"))?;
+                Box::pin(self.stage_definition(&Source::Statement(Arc::new(restart), Arc::from("")))).await?;
+            }
+        }
+        self.fire_truncate(&tables, false).await?;
+        Ok("TRUNCATE TABLE".to_owned())
+    }
+
+    /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes. DELETE
+    /// triggers do not answer to it.
+    pub(super) async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
+        // Rows that reference others go first, whichever way the tables were named.
+        for table in by_references(tables) {
+            let mut left = RECOMPILES_MAX;
+            loop {
+                left -= 1;
+                match self.delete_rows_of(table).await {
+                    Err(error) if error.state() == SqlState::OBJECT_IN_USE && left > 0 => {}
+                    done => break done?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete_rows_of(&mut self, table: &TableRef) -> Result<()> {
+        let untriggered = Table { triggers: Vec::new(), ..(**table).clone() };
+        let delete = || {
+            let table = Arc::new(untriggered.clone());
+            BoundStatement::Delete(BoundDelete { table, using: None, filter: None, returning: None })
+        };
+        let plan = self.compile_rows(delete())?;
+        let prepared = self.prepared_code(TRUNCATE, "", delete(), plan.code);
+        let Body::Rows(plan) = &prepared.body else { return Ok(()) };
+        self.enter_transaction(false);
+        let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
+        self.run_to_end(&prepared, run).await.map(drop)
+    }
+
+    async fn fire_truncate(&mut self, tables: &[TableRef], before: bool) -> Result<()> {
+        for table in tables {
+            let fires = |trigger: &&Trigger| {
+                trigger.before == before && trigger.answers(TriggerEvent::Truncate, table, None)
+            };
+            for trigger in table.triggers.iter().filter(fires) {
+                let rows = [Datum::Null, Datum::Null];
+                self.fire(table, trigger, TriggerEvent::Truncate, rows, true).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables in an order in which those that reference others come before them.
+fn by_references(tables: &[TableRef]) -> Vec<&TableRef> {
+    let mut left: Vec<&TableRef> = tables.iter().collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let referenced = |table: &TableRef| {
+            left.iter().any(|other| {
+                other.oid != table.oid && other.foreign_keys.iter().any(|key| key.references == table.oid)
+            })
+        };
+        // Of tables that reference each other, any.
+        let next = left.iter().position(|table| !referenced(table)).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
