@@ -160,7 +160,9 @@ impl World {
     /// Tables of so many rows, each cut into equal partitions in turn at home on the executors.
     pub fn new(executors: u16, rows: i64, kind: Kind) -> Self {
         let config = EngineConfig {
-            executors: (0..executors).map(|id| ExecutorPlace { island: IslandId(id), core: None }).collect(),
+            executors: (0..executors)
+                .map(|id| ExecutorPlace { island: IslandId(id), ..ExecutorPlace::default() })
+                .collect(),
             pin_threads: false,
             split_rows: u64::MAX,
             one_shot_budget_micros: 600_000_000,

@@ -35,7 +35,7 @@ use crate::id::{ExecutorId, GroupId, IslandId, PartitionId};
 use crate::submission::Submission;
 use crate::table::REFERENCE_GROUP;
 use crate::topology::mask::{bind_thread, thread_mask};
-use crate::topology::{Machine, Topology, TopologyError};
+use crate::topology::{CoreDistances, IslandDistance, Machine, Topology, TopologyError};
 use crate::txn::{Repartition, Repartitioning};
 
 /// What a look at the machine changed.
@@ -65,6 +65,8 @@ pub(crate) struct Following {
     topology: Option<Arc<dyn Topology>>,
     listener: Mutex<Option<Arc<dyn TopologyListener>>>,
     changes: AtomicU64,
+    cores: CoreDistances,
+    islands: Mutex<Arc<[IslandDistance]>>,
     /// One look after another.
     last: Mutex<Last>,
 }
@@ -88,8 +90,24 @@ struct UnderWay {
 }
 
 impl Following {
-    pub fn new(topology: Option<Arc<dyn Topology>>) -> Self {
-        Self { topology, listener: Mutex::default(), changes: AtomicU64::new(0), last: Mutex::default() }
+    pub fn new(
+        topology: Option<Arc<dyn Topology>>,
+        (cores, machine): (CoreDistances, Option<Machine>),
+    ) -> Self {
+        let islands = machine.map(|machine| machine.island_distances(&cores)).unwrap_or_default();
+        Self {
+            topology,
+            listener: Mutex::default(),
+            changes: AtomicU64::new(0),
+            cores,
+            islands: Mutex::new(islands.into()),
+            last: Mutex::default(),
+        }
+    }
+
+    /// The distances of the islands there are; empty on a machine that nobody reads.
+    pub fn island_distances(&self) -> Arc<[IslandDistance]> {
+        self.islands.lock().clone()
     }
 
     pub fn is_on(&self) -> bool {
@@ -101,6 +119,11 @@ impl Engine {
     /// Whom to tell of changes; one at a time. It is told of the next change first.
     pub fn on_topology_change(&self, listener: Option<Arc<dyn TopologyListener>>) {
         *self.shared.following.listener.lock() = listener;
+    }
+
+    /// What it costs to pass a cache line between islands, and inside each.
+    pub fn island_distances(&self) -> Arc<[IslandDistance]> {
+        self.shared.following.island_distances()
     }
 
     /// How often the topology has changed so far.
@@ -133,7 +156,10 @@ fn look(shared: &Arc<Shared>) -> Result<Option<TopologyChange>, TopologyError> {
     last.failed = false;
     let change = match &last.machine {
         Some(known) if *known == machine => None,
-        _ => follow(shared, &machine),
+        _ => {
+            *following.islands.lock() = machine.island_distances(&following.cores).into();
+            follow(shared, &machine)
+        }
     };
     last.machine = Some(machine);
     pin(shared, last.machine.as_ref());
@@ -176,7 +202,7 @@ fn follow(shared: &Arc<Shared>, machine: &Machine) -> Option<TopologyChange> {
         .iter()
         .map(|executor| Seat {
             active: executor.is_active(),
-            place: ExecutorPlace { island: executor.island(), core: executor.core() },
+            place: ExecutorPlace { island: executor.island(), core: executor.core(), near: executor.near() },
         })
         .collect();
     let places = assign(&seats, &machine.executors());

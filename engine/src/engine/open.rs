@@ -23,7 +23,7 @@ use crate::random::{Entropy, SystemEntropy};
 use crate::spawn::{Spawn, SystemSpawn};
 use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
-use crate::topology::Topology;
+use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
     GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, Sequence, SequenceRecord,
     SharedTree, TableRecord, sequence_key,
@@ -35,6 +35,14 @@ pub struct ExecutorPlace {
     pub island: IslandId,
     /// The core to pin its thread to.
     pub core: Option<usize>,
+    /// What it shares with other executors.
+    pub near: Near,
+}
+
+impl Default for ExecutorPlace {
+    fn default() -> Self {
+        Self { island: IslandId(0), core: None, near: Near::default() }
+    }
 }
 
 /// What an engine is opened with. Defaults are those of a server.
@@ -76,17 +84,14 @@ pub struct EngineConfig {
 impl EngineConfig {
     /// A configuration with this many executors on one island, unpinned.
     pub fn with_executors(count: usize) -> Self {
-        Self {
-            executors: vec![ExecutorPlace { island: IslandId(0), core: None }; count.max(1)],
-            ..Self::default()
-        }
+        Self { executors: vec![ExecutorPlace::default(); count.max(1)], ..Self::default() }
     }
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            executors: vec![ExecutorPlace { island: IslandId(0), core: None }],
+            executors: vec![ExecutorPlace::default()],
             executors_max: 0,
             pin_threads: true,
             max_memory_bytes: 4 << 30,
@@ -197,7 +202,15 @@ impl Engine {
         let log = Log::new(config.log, &recovered);
         let began = clock.monotonic_nanos();
         let speed = RecoverySpeed::read(&*store)?;
+        let machine = seams.topology.as_ref().and_then(|topology| topology.read().ok());
+        let distances = match &machine {
+            Some(machine) if config.background && config.pin_threads => {
+                CoreDistances::learn(machine, &*store, &*seams.spawn, &clock)?
+            }
+            _ => CoreDistances::default(),
+        };
         let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
+        parts.distances = (distances, machine);
         let rebuild_nanos = clock.monotonic_nanos().saturating_sub(began);
         if parts.config.background {
             parts.restart.speed = speed.learn(&*store, &recovered.cost, rebuild_nanos)?;
@@ -388,6 +401,7 @@ fn rebuild(
         spawn: seams.spawn,
         interleave: seams.interleave,
         topology: seams.topology,
+        distances: Default::default(),
         log,
         first_epoch: Epoch(recovered.epoch.0 + 1),
         references: References::new(vector),

@@ -25,7 +25,7 @@ use crate::random::Entropy;
 use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
 use crate::table::{REFERENCE_GROUP, Schema};
-use crate::topology::Topology;
+use crate::topology::{CoreDistances, Machine, Topology};
 use crate::txn::{EpochClock, History, References, Sequence, SplitPartition, WaitGraph};
 
 /// See the module.
@@ -115,6 +115,8 @@ pub(crate) struct SharedParts {
     pub spawn: Arc<dyn Spawn>,
     pub interleave: Option<Arc<dyn Interleave>>,
     pub topology: Option<Arc<dyn Topology>>,
+    /// Of cores, and the machine they are on.
+    pub distances: (CoreDistances, Option<Machine>),
     pub log: Arc<Log>,
     pub restart: RestartBound,
     pub first_epoch: Epoch,
@@ -168,7 +170,7 @@ impl Shared {
             executors,
             seats_used: AtomicUsize::new(0),
             active: AtomicUsize::new(places.len()),
-            following: Following::new(parts.topology),
+            following: Following::new(parts.topology, parts.distances),
             definitions_version: CachePadded::new(AtomicU64::new(1)),
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),

@@ -41,6 +41,7 @@ use crate::id::{Epoch, ExecutorId, IslandId};
 use crate::log::Wake;
 use crate::partition::{Lend, PartitionRef};
 use crate::sync;
+use crate::topology::Near;
 
 /// What the views and the server know of an executor.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub(crate) struct Executor {
     island: AtomicU16,
     /// -1: none is assigned.
     core: AtomicI64,
+    /// What it shares with others, in two halves.
+    near: AtomicU32,
     /// Moves with every change of place, so that the thread learns of it.
     placed: AtomicU32,
     since_micros: AtomicI64,
@@ -113,11 +116,12 @@ pub struct Drained {
 impl Executor {
     /// An executor at its place, or without one.
     pub fn new(id: ExecutorId, place: Option<ExecutorPlace>, now_micros: i64) -> Self {
-        let at = place.unwrap_or(ExecutorPlace { island: IslandId(0), core: None });
+        let at = place.unwrap_or_default();
         Self {
             id,
             island: AtomicU16::new(at.island.0),
             core: AtomicI64::new(core_number(at.core)),
+            near: AtomicU32::new(packed(at.near)),
             placed: AtomicU32::new(0),
             since_micros: AtomicI64::new(now_micros),
             thread: AtomicI32::new(0),
@@ -139,6 +143,12 @@ impl Executor {
 
     pub fn core(&self) -> Option<usize> {
         usize::try_from(self.core.load(Ordering::Relaxed)).ok()
+    }
+
+    /// What its place shares with those of others.
+    pub fn near(&self) -> Near {
+        let near = self.near.load(Ordering::Relaxed);
+        Near { cache: near as u16, package: (near >> 16) as u16 }
     }
 
     /// Whether a thread with a core takes what is pushed here.
@@ -172,6 +182,7 @@ impl Executor {
     pub fn activate(&self, place: ExecutorPlace, now_micros: i64) {
         self.island.store(place.island.0, Ordering::Relaxed);
         self.core.store(core_number(place.core), Ordering::Relaxed);
+        self.near.store(packed(place.near), Ordering::Relaxed);
         if !self.ready.set_active(true) {
             self.since_micros.store(now_micros, Ordering::Relaxed);
         }
@@ -283,6 +294,10 @@ impl Executor {
             waker.wake();
         }
     }
+}
+
+fn packed(near: Near) -> u32 {
+    u32::from(near.package) << 16 | u32::from(near.cache)
 }
 
 fn core_number(core: Option<usize>) -> i64 {

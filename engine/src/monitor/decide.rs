@@ -10,7 +10,7 @@ use super::synchronize::synchronize;
 
 /// A repartitioning must pay for itself within this time.
 pub const HORIZON_NANOS: f64 = 10e9;
-/// What a byte costs that crosses the distance of one: a line of 64 in about 100 ns.
+/// What a byte costs that crosses the distance of one: a line of 64 in 100 ns.
 const NANOS_PER_BYTE: f64 = 1.5;
 /// What passing a partition to another island for a meeting costs beside the bytes: it waits in a
 /// queue there, lent and idle, until the others have come.

@@ -14,6 +14,8 @@ use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 use crate::txn::Cut;
 
+/// Islands that pass a line in this time are at a distance of one.
+pub(super) const LINE_NANOS: f64 = 100.0;
 /// Fewer samples do not make a key hot.
 const HOT_SAMPLES_MIN: u64 = 32;
 /// A key with more than this cannot be told from all of its partition.
@@ -113,6 +115,12 @@ impl Gathered {
         self.hardware.distances = (0..islands)
             .map(|from| (0..islands).map(|to| if from == to { 0.0 } else { 1.0 }).collect())
             .collect();
+        for known in shared.following.island_distances().iter().filter(|known| known.from != known.to) {
+            let row = self.hardware.distances.get_mut(usize::from(known.from.0));
+            if let Some(distance) = row.and_then(|row| row.get_mut(usize::from(known.to.0))) {
+                *distance = known.nanos / LINE_NANOS;
+            }
+        }
     }
 
     /// Adds the slices of a partition; where they are, and the slice of every sub-partition that

@@ -2,6 +2,7 @@
 //!
 //! - [`hardware`]  the machine as hwloc sees it: real, or from a synthetic description
 //! - [`placement`] from cores to islands and executors: pure, tested on invented machines
+//! - [`distance`]  what it costs to pass a cache line between cores and islands
 //! - [`quota`]     the container's CPU quota, of either version of control groups
 //! - [`mask`]      which hardware threads a thread may run on
 //!
@@ -18,13 +19,15 @@
 //! cores onto the real ones in turn, so that placement and cost decisions for a large machine
 //! can be run on a small one.
 
+pub(crate) mod distance;
 mod hardware;
 pub mod mask;
 mod placement;
 mod quota;
 
+pub use distance::{CoreDistances, IslandDistance};
 pub use hardware::Hardware;
-pub use placement::{Bounds, CoreSeen, Granularity, Island, Machine, Place, place};
+pub use placement::{Bounds, CoreSeen, Granularity, Island, Machine, Near, Place, Reach, place};
 pub use quota::cpu_quota;
 
 /// Why the machine could not be read.

@@ -49,6 +49,35 @@ impl Granularity {
     }
 }
 
+/// What a core shares with others, by numbers that mean nothing but the same or another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Near {
+    /// Its last-level cache, or its socket where the hardware names no caches.
+    pub cache: u16,
+    pub package: u16,
+}
+
+/// The least that two executors have in common; ordered by how far that reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// They are one.
+    Core,
+    Cache,
+    Socket,
+    Machine,
+}
+
+impl Near {
+    /// What a core has in common with another one.
+    pub fn reach(self, other: Near) -> Reach {
+        match (self.package == other.package, self.cache == other.cache) {
+            (true, true) => Reach::Cache,
+            (true, false) => Reach::Socket,
+            (false, _) => Reach::Machine,
+        }
+    }
+}
+
 /// What limits the use of a machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
@@ -65,6 +94,8 @@ pub struct Place {
     pub cpu: usize,
     /// Its island.
     pub island: IslandId,
+    /// What it shares with other places, whatever the islands are.
+    pub near: Near,
 }
 
 /// Cores that communicate cheaply.
@@ -134,14 +165,21 @@ pub fn place(cores: &[CoreSeen], bounds: &Bounds, granularity: Granularity) -> M
     for (number, cores) in groups.values().enumerate() {
         let id = IslandId(number as u16);
         let allowed = |cpu: &&usize| bounds.allowed.as_ref().is_none_or(|allowed| allowed.contains(*cpu));
-        let usable: Vec<usize> =
-            cores.iter().filter_map(|core| core.threads.iter().find(allowed).copied()).take(rest).collect();
+        let near = |core: &CoreSeen| Near {
+            cache: core.cache.unwrap_or(core.package) as u16,
+            package: core.package as u16,
+        };
+        let usable: Vec<(usize, Near)> = cores
+            .iter()
+            .filter_map(|core| Some((core.threads.iter().find(allowed).copied()?, near(core))))
+            .take(rest)
+            .collect();
         if usable.is_empty() {
             continue;
         }
         rest -= usable.len();
         let first = machine.places.len();
-        machine.places.extend(usable.iter().map(|&cpu| Place { cpu, island: id }));
+        machine.places.extend(usable.iter().map(|&(cpu, near)| Place { cpu, island: id, near }));
         let (package, memory_node) = (cores[0].package, cores[0].memory_node);
         let places = (first..machine.places.len()).collect();
         machine.islands.push(Island { id, package, memory_node, places });
@@ -174,7 +212,11 @@ impl Machine {
     pub fn executors(&self) -> Vec<ExecutorPlace> {
         self.places
             .iter()
-            .map(|place| ExecutorPlace { island: place.island, core: self.pinned.then_some(place.cpu) })
+            .map(|place| ExecutorPlace {
+                island: place.island,
+                core: self.pinned.then_some(place.cpu),
+                near: place.near,
+            })
             .collect()
     }
 

@@ -1,4 +1,5 @@
-//! `archipel.islands` and `archipel.executors`: what there is to run on, and what there was.
+//! `archipel.islands`, `archipel.island_distances` and `archipel.executors`: what there is to run
+//! on, and what there was.
 //!
 //! A retired executor has lost its core; the view shows the last one.
 
@@ -48,6 +49,20 @@ pub(super) fn islands(host: &Host) -> Vec<Vec<Datum>> {
             ]
         })
         .collect()
+}
+
+/// What it costs to pass a cache line between islands, and inside each.
+pub(super) fn distances(host: &Host) -> Vec<Vec<Datum>> {
+    let distances = host.server.engine.island_distances();
+    let row = |distance: &archipel_engine::topology::IslandDistance| {
+        vec![
+            Datum::Int4(i32::from(distance.from.0)),
+            Datum::Int4(i32::from(distance.to.0)),
+            Datum::Float8((distance.nanos * 10.0).round() / 10.0),
+            text(if distance.measured { "measured" } else { "assumed" }),
+        ]
+    };
+    distances.iter().map(row).collect()
 }
 
 pub(super) fn executors(host: &Host) -> Vec<Vec<Datum>> {

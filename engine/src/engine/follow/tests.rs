@@ -3,7 +3,7 @@
 use super::*;
 
 fn place(island: u16, core: usize) -> ExecutorPlace {
-    ExecutorPlace { island: IslandId(island), core: Some(core) }
+    ExecutorPlace { island: IslandId(island), core: Some(core), ..ExecutorPlace::default() }
 }
 
 fn seats(places: &[(bool, u16, usize)]) -> Vec<Seat> {
@@ -47,7 +47,7 @@ fn more_cores_than_seats_leave_some_unused() {
 
 #[test]
 fn unpinned_executors_keep_their_order_and_their_island() {
-    let unpinned = |island| ExecutorPlace { island: IslandId(island), core: None };
+    let unpinned = |island| ExecutorPlace { island: IslandId(island), ..ExecutorPlace::default() };
     let four: Vec<Seat> = [0, 0, 1, 1].map(|island| Seat { active: true, place: unpinned(island) }).into();
     let assigned = assign(&four, &[unpinned(0), unpinned(0), unpinned(1), unpinned(1)]);
     assert_eq!(assigned, four.iter().map(|seat| Some(seat.place)).collect::<Vec<_>>());
