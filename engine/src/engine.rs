@@ -434,6 +434,7 @@ pub(crate) fn submit_on<P: Program>(
             waited_for: None,
             pending: pending.clone(),
             queued_nanos: None,
+            from: worker.executor,
         };
         match parked {
             Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),

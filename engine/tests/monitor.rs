@@ -3,16 +3,18 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use archipel_engine::clock::Clock;
 use archipel_engine::id::{ExecutorId, GroupId, PartitionId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::random::RandomStream;
+use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
 use archipel_engine::{
-    Advice, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition,
-    RepartitionRefused, Seams, SliceBudget, Told,
+    Advice, Decision, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition,
+    RepartitionRefused, Seams, SliceBudget, SubmitOptions, Told,
 };
 use common::*;
 
@@ -262,4 +264,163 @@ fn partitions_of_a_lost_executor_find_another_home() {
     assert!(homes.iter().all(|(_, home)| *home == ExecutorId(1)), "{homes:?}");
     let decisions = world.engine.monitor_decisions();
     assert!(decisions.iter().any(|decision| decision.reason == Reason::Topology), "{decisions:?}");
+}
+
+/// Two sockets of one core, in islands of the size that was chosen.
+struct Sockets(Mutex<Granularity>);
+
+impl Topology for Sockets {
+    fn read(&self) -> Result<Machine, TopologyError> {
+        let core =
+            |core: usize| CoreSeen { threads: vec![core], cache: None, package: core, memory_node: core };
+        Ok(place(&[core(0), core(1)], &Bounds::default(), *self.0.lock().expect("no panic")))
+    }
+
+    fn chooses_islands(&self) -> bool {
+        true
+    }
+
+    fn choose_islands(&self, size: Granularity) {
+        *self.0.lock().expect("no panic") = size;
+    }
+}
+
+/// The way through a queue to the other socket.
+const QUEUE_NANOS: u64 = 40_000;
+
+/// Two islands whose executors this thread drives; programs are submitted on the first.
+struct Islands {
+    world: World,
+    handles: Vec<ExecutorHandle>,
+    /// What a run takes longer on the spot where it is not at home.
+    far_nanos: u64,
+}
+
+impl Islands {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// `prepare` is done before anybody drives the executors.
+    fn with(prepare: impl FnOnce(&World)) -> Self {
+        let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
+        let topology = Arc::new(Sockets(Mutex::new(Granularity::Socket)));
+        let executors = topology.read().expect("it is there").executors();
+        let config = EngineConfig { background: false, executors, ..config(2) };
+        let seams = Seams { clock: clock.clone(), topology: Some(topology), ..Seams::default() };
+        let engine = Engine::open_with(config, Arc::new(store.clone()), seams, &|_| {}).expect("opens");
+        open_bank(&engine, ROWS);
+        let cuts = (1..4).map(|at| account_key(at * ROWS / 4)).collect();
+        engine.pre_split(GROUP, cuts).wait().outcome.result.expect("split");
+        let world = World { engine, clock, random: RandomStream::new(4), store };
+        for (at, (partition, _)) in world.homes().into_iter().enumerate() {
+            world.change(Repartition::Move { partition, to: ExecutorId(at as u16 / 2) }).expect("moved");
+        }
+        prepare(&world);
+        let attach = |id| world.engine.attach_executor(ExecutorId(id)).expect("nobody drives it");
+        let handles = (0..2).map(attach).collect();
+        Self { world, handles, far_nanos: 0 }
+    }
+
+    fn read(&mut self, through_queue: &Arc<AtomicBool>) {
+        let account = even(&mut self.world.random);
+        let (clock, queue, far_nanos) = (self.world.clock.clone(), through_queue.clone(), self.far_nanos);
+        let program = script(
+            move |_, claims| claims.add_point(GROUP, &account_key(account)),
+            move |txn| {
+                if account >= ROWS / 2 && !queue.load(Ordering::Relaxed) {
+                    clock.0.fetch_add(far_nanos, Ordering::Relaxed);
+                }
+                balance(txn, account)
+            },
+        );
+        let mut submission = self.world.engine.submit(program, SubmitOptions::default());
+        let done = submission.try_take().unwrap_or_else(|| {
+            self.world.clock.0.fetch_add(QUEUE_NANOS, Ordering::Relaxed);
+            through_queue.store(true, Ordering::Relaxed);
+            self.handles[1].drain(SliceBudget::default());
+            through_queue.store(false, Ordering::Relaxed);
+            self.handles[0].seat();
+            submission.try_take().expect("its executor has served it")
+        });
+        assert_eq!(finish(done).0, Ok(Some(100)));
+    }
+
+    fn load(&mut self, seconds: u64) {
+        let through_queue = Arc::new(AtomicBool::new(false));
+        self.handles[0].seat();
+        for sample in 0..seconds * SAMPLES_A_SECOND {
+            for _ in 0..ACTIONS {
+                self.read(&through_queue);
+            }
+            self.world.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
+            while self.world.engine.step_monitor() <= Duration::from_millis(2) {
+                self.world.clock.0.fetch_add(1_000_000, Ordering::Relaxed);
+                for handle in &self.handles {
+                    handle.drain(SliceBudget::default());
+                }
+                self.handles[0].seat();
+            }
+            // Its thread looks once a second.
+            if sample % SAMPLES_A_SECOND == 0 {
+                self.world.engine.look_at_topology().expect("it is there");
+                self.handles[0].seat();
+            }
+        }
+    }
+
+    fn islands(&self) -> usize {
+        let islands = self.world.engine.executors().into_iter().map(|executor| executor.island);
+        islands.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    fn choices(&self) -> Vec<Decision> {
+        let decisions = self.world.engine.monitor_decisions().into_iter();
+        decisions.filter(|decision| decision.reason == Reason::Communication).collect()
+    }
+}
+
+#[test]
+fn islands_grow_where_queues_cost_more_than_the_way() {
+    let mut islands = Islands::new();
+    assert_eq!(islands.islands(), 2);
+    islands.load(20);
+    let choices = islands.choices();
+    assert_eq!(islands.islands(), 1, "{choices:?}");
+    assert_eq!(choices.len(), 1, "{choices:?}");
+    assert_eq!(choices[0].verdict, Told::Islands(Granularity::Machine));
+    assert!(choices[0].predicted_gain > 0.5, "{choices:?}");
+    assert!(choices[0].measured_gain.is_some_and(|gain| gain > 0.05), "{choices:?}");
+    // What is chosen stays chosen while the load is the same.
+    islands.load(60);
+    assert_eq!(islands.choices().len(), 1, "{:?}", islands.choices());
+}
+
+#[test]
+fn islands_that_did_no_good_are_taken_back_and_not_tried_again_soon() {
+    // Nothing tells beforehand what the way is like, and no partition may go where it is short.
+    let mut islands = Islands::with(|world| {
+        for (partition, _) in world.homes() {
+            for mark in [Mark::Pinned, Mark::Frozen] {
+                world.change(Repartition::Mark { partition, mark, set: true }).expect("marked");
+            }
+        }
+    });
+    islands.far_nanos = 200_000;
+    islands.load(20);
+    let choices = islands.choices();
+    assert_eq!(islands.islands(), 2, "{choices:?}");
+    let verdicts: Vec<Told> = choices.iter().map(|choice| choice.verdict).collect();
+    assert_eq!(verdicts, [Told::Islands(Granularity::Machine), Told::IslandsBack(Granularity::Socket)]);
+    assert!(choices[0].measured_gain.is_some_and(|gain| gain < -0.05), "{choices:?}");
+}
+
+#[test]
+fn islands_are_only_told_of_where_nothing_may_be_changed() {
+    let mut islands = Islands::new();
+    islands.world.engine.set_monitor(MonitorSettings { adapts: false, ..MonitorSettings::default() });
+    islands.load(20);
+    let choices = islands.choices();
+    assert_eq!(choices.len(), 1, "{choices:?}");
+    assert_eq!((choices[0].verdict, islands.islands()), (Told::Static, 2));
 }

@@ -33,6 +33,14 @@ impl AskedFor {
 }
 
 impl Topology for AskedFor {
+    fn chooses_islands(&self) -> bool {
+        self.hardware.chooses_islands()
+    }
+
+    fn choose_islands(&self, size: Granularity) {
+        self.hardware.choose_islands(size);
+    }
+
     fn read(&self) -> Result<Machine, TopologyError> {
         let machine = self.hardware.read()?;
         Ok(if self.executors > 0 { machine.with_places(self.executors) } else { machine })

@@ -186,6 +186,41 @@ async fn marks_are_kept_by_everybody_and_over_a_crash() {
 }
 
 #[tokio::test]
+async fn islands_are_as_large_as_the_load_asks_for() {
+    let two = "archipel.topology=synthetic:pack:2 core:1 pu:1";
+    let server = Server::start(&[two, "archipel.adaptive_samples_min=15"]);
+    let client = connect(&server.url()).await;
+    let islands = "SELECT count(*) FROM archipel.islands WHERE state = 'active'";
+    assert_eq!(ask(&client, islands).await, [["2"]]);
+    assert_eq!(
+        ask(&client, "SELECT DISTINCT source FROM archipel.island_distances").await,
+        [["assumed"]],
+        "its cores are invented"
+    );
+    // Half of what anybody reads is at home on the other island.
+    for partition in ledger(&client).await.iter().skip(2) {
+        ask(&client, &format!("SELECT archipel.move_partition({partition}, 1)")).await;
+    }
+    let stop = Arc::<AtomicBool>::default();
+    let readers: Vec<_> = (0..4).map(|_| read_until(&server.url(), 1_000, &stop)).collect();
+    until_positive(
+        &client,
+        "SELECT count(*) FROM archipel.monitor_decisions
+         WHERE reason = 'communication' AND outcome = 'an island is the machine' AND throughput_after > 0",
+    )
+    .await;
+    let again = "SELECT count(*) FROM archipel.monitor_decisions WHERE outcome LIKE '%again'";
+    if ask(&client, again).await == [["0"]] {
+        assert_eq!(ask(&client, islands).await, [["1"]]);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.await.expect("a reader ends");
+    }
+    assert_eq!(ask(&client, "SELECT sum(amount) FROM ledger").await, [["499500"]]);
+}
+
+#[tokio::test]
 async fn settings_change_while_the_server_runs() {
     let mut server = Server::start(&["archipel.executors=2"]);
     let client = connect(&server.url()).await;

@@ -35,7 +35,7 @@ use crate::id::{ExecutorId, GroupId, IslandId, PartitionId};
 use crate::submission::Submission;
 use crate::table::REFERENCE_GROUP;
 use crate::topology::mask::{bind_thread, thread_mask};
-use crate::topology::{CoreDistances, IslandDistance, Machine, Topology, TopologyError};
+use crate::topology::{CoreDistances, Granularity, IslandDistance, Machine, Topology, TopologyError};
 use crate::txn::{Repartition, Repartitioning};
 
 /// What a look at the machine changed.
@@ -67,6 +67,8 @@ pub(crate) struct Following {
     changes: AtomicU64,
     cores: CoreDistances,
     islands: Mutex<Arc<[IslandDistance]>>,
+    /// The size of the islands.
+    size: Mutex<Granularity>,
     /// One look after another.
     last: Mutex<Last>,
 }
@@ -94,6 +96,7 @@ impl Following {
         topology: Option<Arc<dyn Topology>>,
         (cores, machine): (CoreDistances, Option<Machine>),
     ) -> Self {
+        let size = machine.as_ref().map_or(Granularity::Machine, |machine| machine.granularity);
         let islands = machine.map(|machine| machine.island_distances(&cores)).unwrap_or_default();
         Self {
             topology,
@@ -101,8 +104,31 @@ impl Following {
             changes: AtomicU64::new(0),
             cores,
             islands: Mutex::new(islands.into()),
+            size: Mutex::new(size),
             last: Mutex::default(),
         }
+    }
+
+    /// The size of the islands as they are.
+    pub fn size(&self) -> Granularity {
+        *self.size.lock()
+    }
+
+    /// Whether the load may choose another size.
+    pub fn chooses_islands(&self) -> bool {
+        self.topology.as_ref().is_some_and(|topology| topology.chooses_islands())
+    }
+
+    /// Islands have this size from the next look on.
+    pub fn choose_islands(&self, size: Granularity) {
+        if let Some(topology) = &self.topology {
+            topology.choose_islands(size);
+        }
+    }
+
+    /// Nanoseconds of a line between two cores, if that was measured.
+    pub fn core_distance(&self, one: usize, other: usize) -> Option<f64> {
+        self.cores.nanos(one, other)
     }
 
     /// The distances of the islands there are; empty on a machine that nobody reads.
@@ -157,6 +183,7 @@ fn look(shared: &Arc<Shared>) -> Result<Option<TopologyChange>, TopologyError> {
     let change = match &last.machine {
         Some(known) if *known == machine => None,
         _ => {
+            *following.size.lock() = machine.granularity;
             *following.islands.lock() = machine.island_distances(&following.cores).into();
             follow(shared, &machine)
         }

@@ -13,8 +13,9 @@
 
 use smallvec::SmallVec;
 
+use super::crossings::Crossings;
 use super::sketch::HotKeys;
-use crate::id::{GroupId, PartitionId};
+use crate::id::{ExecutorId, GroupId, PartitionId};
 use crate::partition::{ClaimEntry, ClaimSet, PartitionData, PartitionRef};
 use crate::schema::KeyColumn;
 use crate::storage::KeyBuf;
@@ -48,7 +49,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn add(&mut self, nanos: u64) {
+    pub(super) fn add(&mut self, nanos: u64) {
         self.samples += 1;
         self.nanos += nanos;
     }
@@ -163,6 +164,8 @@ pub struct ThreadStatistics {
     pub meetings: Vec<MeetingCount>,
     /// Meetings there was no room for, since the thread exists.
     pub lost: u64,
+    /// Runs by who submitted them and where their partition is at home, since the thread exists.
+    pub crossings: Crossings,
 }
 
 impl ThreadStatistics {
@@ -193,6 +196,8 @@ pub(crate) struct Run<'r> {
     pub nanos: u64,
     pub redo_bytes: u64,
     pub tally: Tally,
+    /// The executor that ran it on the spot.
+    pub on_the_spot: Option<ExecutorId>,
 }
 
 /// Counts a measured run over the partitions it still holds.
@@ -218,6 +223,11 @@ pub(crate) fn measure(
     }
     let Some(mut thread) = thread.try_lock() else { return };
     thread.tally = run.tally;
+    if let (1, Some(by)) = (participants, run.on_the_spot)
+        && let Some(only) = held.iter().find(|partition| partition.group != REFERENCE_GROUP)
+    {
+        thread.crossings.add_direct(by, only.home(), run.nanos);
+    }
     if (2..=PARTICIPANTS_MAX).contains(&participants) && met.len() == participants {
         thread.meeting(run.class, &met, run.redo_bytes + participants as u64 * PARTICIPANT_BYTES);
     }

@@ -108,9 +108,14 @@ pub fn costs(hardware: &Hardware, trace: &Trace, layout: &Layout) -> Costs {
     Costs {
         imbalance: imbalance(hardware, trace, &assignment) / total,
         synchronization,
-        time: bottleneck(hardware, trace, layout)
-            + (synchronization * NANOS_PER_BYTE + hops(hardware, trace, &assignment) * HOP_NANOS) / total,
+        time: bottleneck(hardware, trace, layout) + communication(hardware, trace, &assignment) / total,
     }
+}
+
+/// What meetings cost in nanoseconds of the trace: bytes that cross islands, and waits for them.
+pub fn communication(hardware: &Hardware, trace: &Trace, assignment: &[usize]) -> f64 {
+    synchronization(hardware, trace, assignment) * NANOS_PER_BYTE
+        + hops(hardware, trace, assignment) * HOP_NANOS
 }
 
 /// Splits, merges and moves between two layouts of the same slices.

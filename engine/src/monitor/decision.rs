@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::decide::{Costs, Outcome};
 use super::trigger::Reason;
 use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::topology::Granularity;
 
 /// A row of `archipel.monitor_decisions`.
 #[derive(Clone, Debug)]
@@ -60,6 +61,10 @@ pub enum Told {
     HeldOff,
     /// No two windows agreed: the load changes faster than it could be followed.
     Unstable,
+    /// Islands have this size from now on.
+    Islands(Granularity),
+    /// Islands have this size again: throughput fell with the other one.
+    IslandsBack(Granularity),
 }
 
 impl Told {
@@ -74,6 +79,14 @@ impl Told {
             Self::Static => "adaptive is off",
             Self::HeldOff => "held off",
             Self::Unstable => "unstable",
+            Self::Islands(Granularity::Core) => "an island is a core",
+            Self::Islands(Granularity::L3 | Granularity::Auto) => "an island is a cache",
+            Self::Islands(Granularity::Socket) => "an island is a socket",
+            Self::Islands(Granularity::Machine) => "an island is the machine",
+            Self::IslandsBack(Granularity::Core) => "an island is a core again",
+            Self::IslandsBack(Granularity::L3 | Granularity::Auto) => "an island is a cache again",
+            Self::IslandsBack(Granularity::Socket) => "an island is a socket again",
+            Self::IslandsBack(Granularity::Machine) => "an island is the machine again",
         }
     }
 }

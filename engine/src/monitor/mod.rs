@@ -10,6 +10,8 @@
 //! - [`model`]       the costs RU and TS: pure
 //! - [`thesis`]      both searches as the thesis writes them: pure, the yardstick
 //! - [`balance`], [`synchronize`]  both searches as they are used: pure
+//! - [`crossings`]   what runs cost by how far they are from their data: pure
+//! - [`islands`]     the size of the islands, as a decision
 //! - [`decide`]      forecast, hysteresis and the cost of moving: pure
 //! - [`plan`]        from a layout to splits, merges and moves
 //! - [`watch`]       the thread that does all this, a step at a time
@@ -48,9 +50,11 @@
 
 pub mod balance;
 pub(crate) mod counters;
+pub mod crossings;
 pub mod decide;
 mod decision;
 mod gather;
+mod islands;
 pub mod model;
 mod plan;
 mod settings;

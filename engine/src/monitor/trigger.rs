@@ -28,6 +28,8 @@ pub enum Reason {
     Imbalance,
     Mix,
     Topology,
+    /// The way between executors and their data costs more than it need.
+    Communication,
 }
 
 impl Reason {
@@ -39,6 +41,7 @@ impl Reason {
             Self::Imbalance => "imbalance",
             Self::Mix => "mix shifted",
             Self::Topology => "topology changed",
+            Self::Communication => "communication",
         }
     }
 }

@@ -21,6 +21,7 @@ use super::counters::MEASURE_EVERY;
 use super::decide::{Outcome, Terms, costs, decide};
 use super::decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
 use super::gather::{Gathered, forget, gather};
+use super::islands::{IslandSize, actions, apply};
 use super::model::{meeting_cost, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
@@ -68,6 +69,7 @@ pub(crate) struct Watch {
     held_off_until: u64,
     /// Mean time of an action, as a moving average.
     action_nanos: Option<f64>,
+    islands: IslandSize,
 }
 
 #[derive(Default)]
@@ -157,14 +159,6 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     Duration::from_nanos(due.saturating_sub(now).clamp(100_000, settings.sample_interval_nanos.max(100_000)))
 }
 
-/// Actions of all partitions, ever.
-fn actions(shared: &Shared) -> u64 {
-    let routing = shared.load_routing();
-    let groups = routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP);
-    let routes = groups.flat_map(|group| routing.routes(group));
-    routes.map(|route| route.partition.actions.load(Ordering::Relaxed)).sum()
-}
-
 impl Watch {
     /// Idle: a sample when it is due, and what it triggers.
     fn look(&mut self, shared: &Arc<Shared>, settings: &MonitorSettings, now: u64) -> Phase {
@@ -172,6 +166,7 @@ impl Watch {
             return Phase::Idle;
         }
         self.next_sample = now + settings.sample_interval_nanos;
+        self.look_at_islands(shared, settings, now);
         let sample = self.sample(shared, now);
         let Some(reason) = self.trigger.sample(sample, settings) else { return Phase::Idle };
         let throughput = self.trigger.throughput();
@@ -185,6 +180,31 @@ impl Watch {
         forget(shared);
         let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
         Phase::Watching { reason, since: now, until, windows: 0, first: None, throughput }
+    }
+
+    /// Idle: what the size of the islands should be.
+    fn look_at_islands(&mut self, shared: &Arc<Shared>, settings: &MonitorSettings, now: u64) {
+        if !self.islands.is_due(now) {
+            return;
+        }
+        let own_cuts = &self.own_cuts;
+        let gathered = || gather(shared, own_cuts, settings.hot_key_share, false);
+        let numbers = (actions(shared), self.decisions + 1);
+        let looked = self.islands.look(shared, settings, now, numbers, &gathered);
+        let decisions = &shared.monitor.decisions;
+        if let Some(proved) = looked.proved {
+            decisions.change(proved.decision, |decision| {
+                decision.measured_gain = Some(proved.gain);
+                decision.throughput_after = Some(proved.throughput);
+            });
+        }
+        if let Some(asked) = looked.asked {
+            self.decisions += 1;
+            decisions.add(asked.decision);
+            if let Some(size) = asked.size {
+                apply(shared, size);
+            }
+        }
     }
 
     fn sample(&mut self, shared: &Shared, now: u64) -> Sample {
@@ -298,6 +318,7 @@ impl Watch {
             return Phase::Idle;
         }
         let accepted = overload(&gathered.hardware, &gathered.trace, &verdict.after.assignment());
+        self.islands.disturbed();
         let done =
             Done { decision, time_before: verdict.costs_before.time, predicted: verdict.gain, accepted };
         Phase::Acting(Box::new(Acting {

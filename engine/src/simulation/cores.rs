@@ -5,18 +5,21 @@ use std::sync::Mutex;
 use super::*;
 use crate::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
 
-/// Two sockets of two cores, of which some are there.
-pub struct Cores(Mutex<Vec<bool>>);
+/// Two sockets of two cores, of which some are there, in islands of a size that changes.
+pub struct Cores {
+    there: Mutex<Vec<bool>>,
+    size: Mutex<Granularity>,
+}
 
 impl Default for Cores {
     fn default() -> Self {
-        Self(Mutex::new(vec![true; EXECUTORS.into()]))
+        Self { there: Mutex::new(vec![true; EXECUTORS.into()]), size: Mutex::new(Granularity::Socket) }
     }
 }
 
 impl Cores {
     pub fn machine(&self) -> Machine {
-        let there = self.0.lock().expect("one thread").clone();
+        let there = self.there.lock().expect("one thread").clone();
         let core = |number: usize| CoreSeen {
             threads: vec![number],
             cache: None,
@@ -25,23 +28,31 @@ impl Cores {
         };
         let seen: Vec<CoreSeen> = (0..there.len()).map(core).collect();
         let allowed = (0..there.len()).filter(|core| there[*core]).collect();
-        place(&seen, &Bounds { allowed: Some(allowed), quota: None }, Granularity::Socket)
+        place(&seen, &Bounds { allowed: Some(allowed), quota: None }, *self.size.lock().expect("one thread"))
     }
 
     /// The cores that are there, or those that are not.
     fn those(&self, there: bool) -> Vec<usize> {
-        let cores = self.0.lock().expect("one thread");
+        let cores = self.there.lock().expect("one thread");
         (0..cores.len()).filter(|core| cores[*core] == there).collect()
     }
 
     fn set(&self, core: usize, there: bool) {
-        self.0.lock().expect("one thread")[core] = there;
+        self.there.lock().expect("one thread")[core] = there;
     }
 }
 
 impl Topology for Cores {
     fn read(&self) -> Result<Machine, TopologyError> {
         Ok(self.machine())
+    }
+
+    fn chooses_islands(&self) -> bool {
+        true
+    }
+
+    fn choose_islands(&self, size: Granularity) {
+        *self.size.lock().expect("one thread") = size;
     }
 }
 
@@ -52,6 +63,7 @@ impl Simulation {
         match self.below(8) {
             0 => return self.change_threads(),
             1 => return self.follow_cores(),
+            2 => return self.resize_islands(),
             _ => {}
         }
         for _ in 0..=self.below(2) {
@@ -72,6 +84,16 @@ impl Simulation {
         if self.below(4) != 0 {
             self.follow_cores();
         }
+    }
+
+    /// As the monitor does, whose choices are rare.
+    fn resize_islands(&self) {
+        let sizes = [Granularity::Core, Granularity::Socket, Granularity::Machine];
+        let size = self.below(3);
+        self.note("islands", size as i64, 0);
+        self.count("islands resized");
+        self.cores.choose_islands(sizes[size as usize]);
+        self.follow_cores();
     }
 
     /// What the engine's own thread does every second.

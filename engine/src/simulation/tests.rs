@@ -81,6 +81,7 @@ const MUST_HAPPEN: &[&str] = &[
     "executor retired",
     "executor activated",
     "executor moved",
+    "islands resized",
     "handed over",
     "given a share",
     "thread ended",

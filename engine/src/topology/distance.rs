@@ -264,8 +264,7 @@ fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) ->
         Err(_) => line.0.store(OVER, Ordering::Release),
     }
     let _ = answering.join();
-    let best = best.lock().take();
-    best
+    best.lock().take()
 }
 
 fn ask(line: &Line, clock: &dyn Clock) -> Option<f64> {

@@ -20,6 +20,8 @@ use super::{Granularity, Topology, TopologyError};
 pub struct Hardware {
     described: Option<Vec<CoreSeen>>,
     granularity: Granularity,
+    /// What the load has chosen in place of `auto`.
+    chosen: Mutex<Option<Granularity>>,
     seen: Mutex<Option<Seen>>,
 }
 
@@ -32,7 +34,7 @@ struct Seen {
 impl Hardware {
     /// This machine.
     pub fn real(granularity: Granularity) -> Self {
-        Self { described: None, granularity, seen: Mutex::new(None) }
+        Self { described: None, granularity, chosen: Mutex::new(None), seen: Mutex::new(None) }
     }
 
     /// A machine in hwloc's words for synthetic ones.
@@ -47,7 +49,11 @@ impl Hardware {
         if cores.is_empty() {
             return Err(TopologyError::NoCores);
         }
-        Ok(Self { described: Some(cores), granularity, seen: Mutex::new(None) })
+        Ok(Self { described: Some(cores), granularity, chosen: Mutex::new(None), seen: Mutex::new(None) })
+    }
+
+    fn granularity(&self) -> Granularity {
+        self.chosen.lock().unwrap_or(self.granularity)
     }
 
     fn read_real(&self) -> Result<Machine, TopologyError> {
@@ -63,17 +69,27 @@ impl Hardware {
         }
         let cores = seen.as_ref().map_or(&[][..], |seen| &seen.cores);
         let bounds = Bounds { allowed, quota: cpu_quota(Path::new("/")) };
-        let machine = place(cores, &bounds, self.granularity);
+        let machine = place(cores, &bounds, self.granularity());
         if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
     }
 }
 
 impl Topology for Hardware {
+    fn chooses_islands(&self) -> bool {
+        self.granularity == Granularity::Auto
+    }
+
+    fn choose_islands(&self, size: Granularity) {
+        if self.chooses_islands() {
+            *self.chosen.lock() = Some(size);
+        }
+    }
+
     fn read(&self) -> Result<Machine, TopologyError> {
         let real = self.read_real()?;
         Ok(match &self.described {
             None => real,
-            Some(cores) => place(cores, &Bounds::default(), self.granularity).mapped_onto(&real),
+            Some(cores) => place(cores, &Bounds::default(), self.granularity()).mapped_onto(&real),
         })
     }
 }

@@ -48,6 +48,14 @@ pub enum TopologyError {
 pub trait Topology: Send + Sync {
     /// The machine as it is now.
     fn read(&self) -> Result<Machine, TopologyError>;
+
+    /// Whether the load may choose the size of the islands.
+    fn chooses_islands(&self) -> bool {
+        false
+    }
+
+    /// Reads with islands of this size from now on, if it may be chosen.
+    fn choose_islands(&self, _size: Granularity) {}
 }
 
 /// The topology a `topology` setting asks for: `auto`, or `synthetic:` and a description in

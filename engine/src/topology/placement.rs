@@ -43,6 +43,16 @@ impl Granularity {
         ("machine", Granularity::Machine),
     ];
 
+    /// As a sentence has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Granularity::Core => "core",
+            Granularity::Auto | Granularity::L3 => "last-level cache",
+            Granularity::Socket => "socket",
+            Granularity::Machine => "machine",
+        }
+    }
+
     /// The granularity of a setting's word.
     pub fn from_name(name: &str) -> Option<Granularity> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, granularity)| *granularity)
@@ -119,6 +129,8 @@ pub struct Machine {
     pub places: Vec<Place>,
     /// The islands that have places.
     pub islands: Vec<Island>,
+    /// How large they are: never [`Granularity::Auto`].
+    pub granularity: Granularity,
     /// Physical cores before the bounds.
     pub cores_seen: usize,
     /// The quota that applied.
@@ -155,6 +167,11 @@ pub fn place(cores: &[CoreSeen], bounds: &Bounds, granularity: Granularity) -> M
     let mut machine = Machine {
         places: Vec::new(),
         islands: Vec::new(),
+        granularity: match granularity {
+            Granularity::Auto | Granularity::L3 if by_cache => Granularity::L3,
+            Granularity::Auto | Granularity::L3 => Granularity::Socket,
+            asked => asked,
+        },
         cores_seen: cores.len(),
         quota: bounds.quota,
         allowed: bounds.allowed.clone(),

@@ -10,12 +10,13 @@ use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, Txn};
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::Worker;
-use crate::id::Epoch;
+use crate::id::{Epoch, ExecutorId};
 use crate::monitor::{MEASURE_EVERY, Run, measure};
 use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
 use crate::program::{Completed, Outcome, Program, Stop};
 use crate::submission::Pending;
+use crate::table::REFERENCE_GROUP;
 
 /// After this many restarts a program takes its whole groups.
 const RESTARTS_BEFORE_WIDENING: u32 = 3;
@@ -173,7 +174,8 @@ pub(crate) fn run_held<P: Program>(
     worker.tally.restarts += u64::from(result == Err(Stop::Restart));
     if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
         let (class, tally) = (program.class(), worker.tally);
-        let run = Run { class, claims, nanos, redo_bytes, tally };
+        let on_the_spot = worker.executor.filter(|_| worker.nesting == 0);
+        let run = Run { class, claims, nanos, redo_bytes, tally, on_the_spot };
         measure(&run, &held, &worker.statistics, &|group| {
             worker.schema.groups.get(&group).and_then(|meta| meta.distribution)
         });
@@ -275,6 +277,8 @@ pub(crate) struct Attempt<P: Program> {
     pub pending: Arc<Pending<P>>,
     /// When it entered the queues, if that is measured.
     pub queued_nanos: Option<u64>,
+    /// The executor that submitted it.
+    pub from: Option<ExecutorId>,
 }
 
 impl<P: Program> Attempt<P> {
@@ -387,7 +391,8 @@ impl<P: Program> Attempt<P> {
 
 impl<P: Program> Job for Attempt<P> {
     fn run(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
-        if let Some(since) = self.queued_nanos.take() {
+        let queued = self.queued_nanos.take();
+        if let Some(since) = queued {
             worker.tally.waited_nanos += shared.clock.monotonic_nanos().saturating_sub(since);
         }
         held.iter().for_each(|partition| partition.count_queued());
@@ -397,7 +402,15 @@ impl<P: Program> Job for Attempt<P> {
             return self.finish(Stop::TransactionEnded);
         }
         let options = self.options.clone();
+        let one = matches!(&held[..], [only] if only.group != REFERENCE_GROUP);
         let ran = run_held(shared, worker, &mut self.program, &options, held, &self.claims);
+        if let (true, Some(since), Some(from), Some(by)) = (one, queued, self.from, worker.executor)
+            && matches!(&ran, Ran::Done(outcome) if outcome.result.is_ok())
+            && let Some(mut statistics) = worker.statistics.try_lock()
+        {
+            let took = shared.clock.monotonic_nanos().saturating_sub(since);
+            statistics.crossings.add_queued(by, from, took);
+        }
         self.after(shared, worker, ran);
     }
 
