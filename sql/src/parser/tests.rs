@@ -354,17 +354,12 @@ fn statements_without_an_equivalent_are_refused_by_name() {
     for (text, what) in [
         ("create extension pgcrypto", "CREATE EXTENSION"),
         (
-            "create trigger x instead of insert on v for each row execute function f()",
-            "an INSTEAD OF trigger",
-        ),
-        ("create trigger x after truncate on t execute function f()", "a TRUNCATE trigger"),
-        (
-            "create constraint trigger x after insert on t for each row execute function f()",
-            "CREATE CONSTRAINT TRIGGER",
+            "create constraint trigger x after insert on t from u for each row execute function f()",
+            "CREATE CONSTRAINT TRIGGER … FROM",
         ),
         (
-            "create trigger x after insert on t referencing new table as n execute function f()",
-            "a transition table of a trigger",
+            "create trigger x after insert on t referencing new row as n execute function f()",
+            "REFERENCING OLD ROW or NEW ROW",
         ),
         ("alter trigger x on t rename to y", "ALTER TRIGGER"),
         ("create table t (a int) inherits (u)", "CREATE TABLE … INHERITS"),

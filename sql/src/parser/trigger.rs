@@ -208,11 +208,27 @@ mod tests {
         assert!(matches!(plain, Statement::CreateTrigger(t) if !t.row && !t.before && t.condition.is_none()));
         let dropped = parsed("drop trigger if exists t on u cascade");
         assert!(matches!(dropped, Statement::DropTrigger(drop) if drop.if_exists && drop.name == "t"));
+        let view =
+            parsed("create trigger t instead of insert or update on v for each row execute function f()");
+        assert!(matches!(view, Statement::CreateTrigger(t) if t.instead && !t.before && t.events.len() == 2));
+        let tables = parsed(
+            "create trigger t after update on u referencing old table o new table as n execute function f()",
+        );
+        assert!(matches!(&tables, Statement::CreateTrigger(t)
+            if t.old_table.as_deref() == Some("o") && t.new_table.as_deref() == Some("n") && !t.row));
+        let constraint = parsed(
+            "create constraint trigger t after insert on u initially deferred for each row execute function f()",
+        );
+        assert!(matches!(constraint, Statement::CreateTrigger(t)
+            if t.constraint.is_some_and(|timing| timing.deferrable && timing.initially_deferred)));
         for text in [
             "create trigger t before on u execute function f()",
             "create trigger t before insert or insert on u execute function f()",
             "create trigger t before insert on u for each table execute function f()",
             "create trigger t before insert on u execute f()",
+            "create constraint trigger t before insert on u for each row execute function f()",
+            "create constraint trigger t after insert on u execute function f()",
+            "create constraint trigger t after insert on u not deferrable initially deferred for each row execute function f()",
             "drop trigger t",
         ] {
             assert!(parse(text).is_err(), "{text}");
