@@ -21,7 +21,7 @@
 //!   injects faults; [`discard`] forgets at a kill what was never synced
 //! - [`writer`]     group commit
 //! - [`checkpoint`] rows of changed leaves, so that the log can be cut
-//! - [`recovery`]   checkpoint and log back into trees, in parallel
+//! - [`recovery`]   checkpoint and log back into trees, in parallel; `by_key` finds a key's records
 //! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
@@ -44,6 +44,7 @@
 
 pub mod batch;
 pub mod buffer;
+mod by_key;
 pub mod checkpoint;
 pub mod discard;
 pub mod memory;

@@ -3,8 +3,7 @@
 //! ```text
 //! 1. read the log from the checkpoint's mark; every batch must check and follow the one
 //!    before; a bad one at the very end is a torn tail and is cut, anywhere else it is damage
-//! 2. decode the batches, in parallel; cut the key space (table, key) into parts; deal the
-//!    records out to them, in parallel
+//! 2. cut the key space (table, key) into parts; deal the records out to them, in parallel
 //! 3. each part, in parallel: sort its records by (table, key, tag), walk them beside the
 //!    part's checkpoint rows, and build trees in ascending order
 //! 4. join the parts' trees, O(height) each
@@ -22,13 +21,14 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::batch::{self, BatchNumber};
+use super::by_key::{self, Entry, Groups, Segment, Tagged};
 use super::checkpoint::{self, CheckpointMark};
-use super::redo::{self, META_TREE, Operation, Record, Tag};
+use super::redo::{self, META_TREE, Operation, Tag};
 use super::store::{CheckpointKey, LogStore, StoreError};
 use super::writer::IndexEntry;
 use crate::clock::Clock;
 use crate::id::{Epoch, TreeId};
-use crate::storage::tree::Tree;
+use crate::storage::tree::{Finger, Tree};
 
 /// What recovery found.
 pub struct Recovered {
@@ -103,9 +103,6 @@ struct LogPart {
     torn_bytes: u64,
 }
 
-/// A record and its tag.
-type Tagged<'l> = (Tag, Record<'l>);
-
 /// Rebuilds everything. `threads` run at once; `progress` is called from any of them.
 pub fn recover(
     store: &dyn LogStore,
@@ -126,22 +123,23 @@ pub fn recover_timed(
     let began = watch.nanos();
     let mark = CheckpointMark::read(store)?;
     let log = read_log(store, &mark, progress)?;
-    let decoded = decode(&log.batches, threads)?;
-    let mut dropped = FxHashSet::default();
-    let mut sequence_max = mark.sequence_max;
-    let mut log_records = 0;
-    for stretch in &decoded {
-        dropped.extend(&stretch.dropped);
-        sequence_max = sequence_max.max(stretch.sequence_max);
-        log_records += stretch.records.len() as u64;
-    }
-    let dropped_tree_max = dropped.iter().max().copied();
-    let cuts = choose_cuts(store, &decoded, log_records as usize, threads)?;
-    let parts = deal(decoded, &cuts, threads);
+    let segments = by_key::segments(&log.batches)?;
+    let cuts = choose_cuts(store, &segments, threads)?;
+    let dealt = by_key::deal(&segments, &cuts, threads)?;
+    let dropped_tree_max = dealt.dropped.iter().max().copied();
+    let sequence_max = mark.sequence_max.max(dealt.sequence_max);
+    let log_records = dealt.records;
     let read = watch.nanos();
-    let build =
-        PartBuild { store, cuts: &cuts, dropped: &dropped, progress, log_records, rows: AtomicU64::new(0) };
-    let built = build_parts(&build, parts, threads)?;
+    let build = PartBuild {
+        store,
+        segments: &segments,
+        cuts: &cuts,
+        dropped: &dealt.dropped,
+        progress,
+        log_records,
+        rows: AtomicU64::new(0),
+    };
+    let built = build_parts(&build, dealt.shares, threads)?;
 
     let mut trees: BTreeMap<TreeId, Tree> = BTreeMap::new();
     let mut checkpoint_rows = 0;
@@ -229,16 +227,12 @@ fn read_log(
     Ok(part)
 }
 
-/// The records of a stretch of the log, in its order.
-#[derive(Default)]
-struct Decoded<'l> {
-    records: Vec<Tagged<'l>>,
-    dropped: Vec<TreeId>,
-    sequence_max: u64,
-}
-
 /// Runs `work` on each of `items`, up to `threads` at once; the results in the items' order.
-fn in_parallel<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub(super) fn in_parallel<T: Send, R: Send>(
+    items: Vec<T>,
+    threads: usize,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
     let count = items.len();
     let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
@@ -259,54 +253,10 @@ fn in_parallel<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T)
     results.into_iter().filter_map(Mutex::into_inner).collect()
 }
 
-/// Decodes the batches, a stretch of similar length for each thread.
-fn decode(batches: &[Vec<u8>], threads: usize) -> Result<Vec<Decoded<'_>>, StoreError> {
-    let bytes: usize = batches.iter().map(Vec::len).sum();
-    let share = bytes / threads.max(1) + 1;
-    let mut stretches = Vec::new();
-    let mut rest = batches;
-    while !rest.is_empty() {
-        let mut length = 0;
-        let end = rest
-            .iter()
-            .position(|batch| {
-                length += batch.len();
-                length >= share
-            })
-            .map_or(rest.len(), |at| at + 1);
-        let (stretch, after) = rest.split_at(end);
-        stretches.push(stretch);
-        rest = after;
-    }
-    in_parallel(stretches, threads, decode_stretch).into_iter().collect()
-}
-
-fn decode_stretch(batches: &[Vec<u8>]) -> Result<Decoded<'_>, StoreError> {
-    let mut decoded = Decoded::default();
-    for bytes in batches {
-        for segment in batch::segments(bytes) {
-            let (epoch, segment) =
-                segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
-            for record in redo::records(segment) {
-                let record =
-                    record.map_err(|error| StoreError::Damaged(format!("{error} in epoch {epoch}")))?;
-                decoded.sequence_max = decoded.sequence_max.max(record.sequence);
-                if record.operation == Operation::DropTree {
-                    decoded.dropped.push(record.tree);
-                } else {
-                    decoded.records.push((Tag { epoch, sequence: record.sequence }, record));
-                }
-            }
-        }
-    }
-    Ok(decoded)
-}
-
 /// Keys that cut the work into parts of similar size.
 fn choose_cuts(
     store: &dyn LogStore,
-    decoded: &[Decoded<'_>],
-    log_records: usize,
+    segments: &[Segment<'_>],
     threads: usize,
 ) -> Result<Vec<CheckpointKey>, StoreError> {
     if threads <= 1 {
@@ -315,9 +265,7 @@ fn choose_cuts(
     let parts = threads * PARTS_PER_THREAD;
     let mut keys = store.checkpoint_cuts()?;
     if keys.len() < parts {
-        let step = (log_records / (parts * 64)).max(1);
-        let samples = decoded.iter().flat_map(|stretch| stretch.records.iter().step_by(step));
-        keys.extend(samples.map(|(_, record)| (record.tree, record.key.to_vec())));
+        keys.extend(by_key::sample(segments));
     }
     keys.sort();
     keys.dedup();
@@ -328,62 +276,21 @@ fn choose_cuts(
     Ok((1..parts).map(|part| keys[part * count / parts].clone()).collect())
 }
 
-/// A part's records: what each stretch of the log has for it, in the log's order.
-type Share<'l> = Vec<Vec<Tagged<'l>>>;
-
-fn deal<'l>(decoded: Vec<Decoded<'l>>, cuts: &[CheckpointKey], threads: usize) -> Vec<Share<'l>> {
-    let dealt = in_parallel(decoded, threads, |stretch| {
-        let mut parts: Vec<Vec<Tagged<'l>>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
-        for tagged in stretch.records {
-            let place = (tagged.1.tree, tagged.1.key);
-            let part = cuts.partition_point(|(tree, key)| (*tree, key.as_slice()) <= place);
-            parts[part].push(tagged);
-        }
-        parts
-    });
-    let mut shares: Vec<Share<'l>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
-    for parts in dealt {
-        for (share, part) in shares.iter_mut().zip(parts) {
-            share.push(part);
-        }
-    }
-    shares
-}
-
-/// Sorts records by (table, key, tag). Most comparisons are settled by the table and the key's
-/// first bytes, kept beside each other: following every key to its batch costs several times
-/// as much. Records of one transaction for one key stay in their order.
-fn sorted<'l>(share: Share<'l>) -> Vec<Tagged<'l>> {
-    let records: Vec<Tagged<'l>> = share.into_iter().flatten().collect();
-    let prefix = |record: &Record<'_>| {
-        let mut first = [0; 8];
-        let length = record.key.len().min(first.len());
-        first[..length].copy_from_slice(&record.key[..length]);
-        u128::from(record.tree.0) << 64 | u128::from(u64::from_be_bytes(first))
-    };
-    let mut order: Vec<(u128, usize)> =
-        records.iter().enumerate().map(|(at, (_, record))| (prefix(record), at)).collect();
-    order.sort_unstable_by(|a, b| {
-        a.0.cmp(&b.0).then_with(|| {
-            let ((tag_a, record_a), (tag_b, record_b)) = (&records[a.1], &records[b.1]);
-            (record_a.key, tag_a, a.1).cmp(&(record_b.key, tag_b, b.1))
-        })
-    });
-    order.into_iter().map(|(_, at)| records[at]).collect()
-}
+/// A part's records: what each stretch of the log has for it.
+type Share = Vec<Vec<Entry>>;
 
 #[derive(Default)]
 struct BuiltPart {
     trees: BTreeMap<TreeId, Tree>,
-    /// The tree that rows are being added to.
-    open: Option<(TreeId, Tree)>,
+    /// The tree that rows are being added to, and where.
+    open: Option<(TreeId, Tree, Finger)>,
     checkpoint_rows: u64,
     rows: u64,
 }
 
 impl BuiltPart {
     fn close(&mut self) {
-        if let Some((id, tree)) = self.open.take() {
+        if let Some((id, tree, _)) = self.open.take() {
             self.trees.insert(id, tree);
         }
     }
@@ -391,6 +298,7 @@ impl BuiltPart {
 
 struct PartBuild<'s> {
     store: &'s dyn LogStore,
+    segments: &'s [Segment<'s>],
     cuts: &'s [CheckpointKey],
     dropped: &'s FxHashSet<TreeId>,
     progress: &'s (dyn Fn(Progress) + Sync),
@@ -400,7 +308,7 @@ struct PartBuild<'s> {
 
 fn build_parts(
     build: &PartBuild<'_>,
-    parts: Vec<Share<'_>>,
+    parts: Vec<Share>,
     threads: usize,
 ) -> Result<Vec<BuiltPart>, StoreError> {
     let parts = parts.into_iter().enumerate().collect();
@@ -416,25 +324,24 @@ enum State {
 }
 
 impl PartBuild<'_> {
-    fn part(&self, number: usize, share: Share<'_>) -> Result<BuiltPart, StoreError> {
-        let records = sorted(share);
+    fn part(&self, number: usize, share: Share) -> Result<BuiltPart, StoreError> {
+        let mut log = Groups::new(self.segments, share);
         let low = number.checked_sub(1).map(|before| &self.cuts[before]);
         let high = self.cuts.get(number);
         let mut built = BuiltPart::default();
-        let mut rest = records.as_slice();
         let mut failure = None;
         self.store.checkpoint_scan(low, high, &mut |tree, key, value| {
             let step = (|| {
-                while rest.first().is_some_and(|(_, record)| (record.tree, record.key) < (tree, key)) {
-                    rest = self.replay(rest, State::Absent, Tag::ZERO, &mut built)?;
+                while log.key().is_some_and(|next| next < (tree, key)) {
+                    self.replay(log.take(), State::Absent, Tag::ZERO, &mut built)?;
                 }
                 if self.dropped.contains(&tree) {
                     return Ok(());
                 }
                 built.checkpoint_rows += 1;
                 let (tag, row) = checkpoint::decode_row(value)?;
-                if rest.first().is_some_and(|(_, record)| (record.tree, record.key) == (tree, key)) {
-                    rest = self.replay(rest, State::Row(row.to_vec()), tag, &mut built)?;
+                if log.key() == Some((tree, key)) {
+                    self.replay(log.take(), State::Row(row.to_vec()), tag, &mut built)?;
                 } else {
                     self.add(&mut built, tree, key, row.into(), 0);
                 }
@@ -451,26 +358,24 @@ impl PartBuild<'_> {
         if let Some(error) = failure {
             return Err(error);
         }
-        while !rest.is_empty() {
-            rest = self.replay(rest, State::Absent, Tag::ZERO, &mut built)?;
+        while log.key().is_some() {
+            self.replay(log.take(), State::Absent, Tag::ZERO, &mut built)?;
         }
         built.close();
         Ok(built)
     }
 
-    /// Applies the records of the first key, and returns those of the other keys.
-    fn replay<'r, 'l>(
+    /// Applies the records of one key.
+    fn replay(
         &self,
-        records: &'r [Tagged<'l>],
+        records: &[Tagged<'_>],
         mut state: State,
         row_tag: Tag,
         built: &mut BuiltPart,
-    ) -> Result<&'r [Tagged<'l>], StoreError> {
-        let (_, first) = &records[0];
-        let same_key = |(_, record): &Tagged<'_>| (record.tree, record.key) == (first.tree, first.key);
-        let end = records.iter().position(|tagged| !same_key(tagged)).unwrap_or(records.len());
+    ) -> Result<(), StoreError> {
+        let Some((_, first)) = records.first() else { return Ok(()) };
         let mut stamp = 0;
-        for (tag, record) in &records[..end] {
+        for (tag, record) in records {
             if *tag <= row_tag {
                 continue;
             }
@@ -499,17 +404,18 @@ impl PartBuild<'_> {
             }
             _ => {}
         }
-        Ok(&records[end..])
+        Ok(())
     }
 
     fn add(&self, built: &mut BuiltPart, tree: TreeId, key: &[u8], row: Box<[u8]>, stamp: u64) {
         // Rows come in order, so mostly for the tree of the one before.
-        if built.open.as_ref().is_none_or(|(id, _)| *id != tree) {
+        if built.open.as_ref().is_none_or(|(id, ..)| *id != tree) {
             built.close();
-            built.open = Some((tree, built.trees.remove(&tree).unwrap_or_default()));
+            built.open = Some((tree, built.trees.remove(&tree).unwrap_or_default(), Finger::default()));
         }
-        if let Some((_, open)) = &mut built.open {
-            open.insert(key, row, stamp);
+        if let Some((_, open, finger)) = &mut built.open {
+            let added = open.insert_new_with(key, row, stamp, finger);
+            debug_assert!(added.is_ok(), "a key comes once");
         }
         built.rows += 1;
         if built.rows.is_multiple_of(PROGRESS_ROWS) {

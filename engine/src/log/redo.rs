@@ -169,17 +169,28 @@ pub fn apply_patch(row: &mut [u8], patch: &[u8]) -> Result<(), Malformed> {
 
 /// The records of a segment, in order. After an error there are no more.
 pub fn records(segment: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Malformed>> {
+    located(segment).map(|located| located.map(|(_, record)| record))
+}
+
+/// As [`records`], with the offset at which each begins.
+pub(super) fn located(segment: &[u8]) -> impl Iterator<Item = Result<(usize, Record<'_>), Malformed>> {
     let mut input = Input { bytes: segment };
     std::iter::from_fn(move || {
         if input.bytes.is_empty() {
             return None;
         }
+        let offset = segment.len() - input.bytes.len();
         let record = input.record();
         if record.is_err() {
             input.bytes = &[];
         }
-        Some(record)
+        Some(record.map(|record| (offset, record)))
     })
+}
+
+/// The record at an offset that [`located`] told.
+pub(super) fn record_at(segment: &[u8], offset: usize) -> Result<Record<'_>, Malformed> {
+    Input { bytes: segment.get(offset..).ok_or(Malformed)? }.record()
 }
 
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
