@@ -71,6 +71,7 @@ pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunC
 pub use partition::{ClaimSet, Route, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
 pub use snapshot::{PageRows, ScanPage, Snapshot, SnapshotView};
+pub use storage::tree::AHEAD_MAX;
 pub use submission::{Canceller, RowWait, Submission};
 pub use table::{CATALOG_TREE, FIRST_FREE_TREE, IndexMeta, REFERENCE_GROUP, SequenceDef, TableMeta};
 pub use txn::{

@@ -411,6 +411,30 @@ fn a_truncated_table_is_empty_also_after_a_crash() {
 }
 
 #[test]
+fn rows_asked_for_ahead_are_no_accesses() {
+    let (engine, _store) = stepped();
+    open_bank(&engine, 50);
+    ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
+    let cuts = (1..5).map(|part| account_key(part * 10)).collect();
+    assert_eq!(engine.pre_split(GroupId(ACCOUNTS.0), cuts).wait().program.added, 4);
+    let (result, outcome) = unpredicted(&engine, |txn| {
+        let accounts = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        assert_eq!(balance(txn, 5)?, Some(100));
+        // Rows here and elsewhere, rows that are not there, and more of them than go at once.
+        let keys: Vec<_> = (-5..60).map(account_key).collect();
+        txn.fetch_ahead(&accounts, &keys);
+        assert_eq!(txn.partitions_held(), 1, "nothing was claimed");
+        let items = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+        txn.fetch_ahead(&items, &[item_key(1)]);
+        set_balance(txn, 5, 7).map(drop)?;
+        txn.fetch_ahead(&accounts, &keys);
+        balance(txn, 5)
+    });
+    assert_eq!(result, Ok(Some(7)));
+    assert_eq!(outcome.partitions, 1);
+}
+
+#[test]
 fn sequences_never_repeat_after_a_crash_and_hidden_ids_neither() {
     let (engine, store) = stepped();
     let def = SequenceDef { id: SequenceId(5), start: 10, increment: 2, min: 1, max: 200, cycle: false };

@@ -126,6 +126,9 @@ pub fn explain(program: &Program) -> Vec<String> {
     if !classification.reason.is_empty() {
         lines.push(format!("  Reason: {}", classification.reason));
     }
+    if !program.ahead_text.is_empty() {
+        lines.push(format!("  Fetched ahead: {}", program.ahead_text.join("; ")));
+    }
     for access in &program.accesses {
         lines.push(format!("  ->  {}", access_text(access, &names)));
     }

@@ -44,6 +44,16 @@ fn tpcc_is_routed_by_warehouse() {
 }
 
 #[test]
+fn an_order_foresees_its_rows() {
+    let db = load("tpcc");
+    let plan = explain(&db.program("new_order")).join("\n");
+    let line = "  Fetched ahead: for each i: item, stock; warehouse, district, customer\n";
+    assert!(plan.contains(line), "{plan}");
+    // One row at once: there is nothing to wait for together.
+    assert!(!explain(&load("tatp").program("get_subscriber_data")).join("\n").contains("Fetched ahead"));
+}
+
+#[test]
 fn tatp_is_routed_by_subscriber() {
     let db = load("tatp");
     for routine in ["get_subscriber_data", "get_new_destination", "get_access_data", "update_subscriber_data"]

@@ -17,6 +17,7 @@
 //!
 //! - `access`      finding, or claiming, the partition of a key
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
+//! - `ahead`     rows that will be asked for soon
 //! - `fan_out` bodies over many partitions side by side
 //! - `overlay`     row locks and uncommitted images  - `waits` the graph of waiters
 //! - `isolation`   snapshots of interactive transactions, conflicts, validation
@@ -29,6 +30,7 @@
 //! - `epoch`       epochs
 
 mod access;
+mod ahead;
 pub(crate) mod attempt;
 mod commit;
 mod ddl;

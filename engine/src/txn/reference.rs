@@ -178,7 +178,7 @@ impl WriteTree<'_> {
 
 impl Txn<'_> {
     /// The vector this transaction reads from.
-    fn reference_vector(&mut self) -> &Arc<ReferenceVector> {
+    pub(super) fn reference_vector(&mut self) -> &Arc<ReferenceVector> {
         if self.references.is_none() {
             self.references = Some(self.worker.take_references(self.shared));
         }

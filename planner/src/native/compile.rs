@@ -16,6 +16,7 @@ use archipel_sql::types::Oid;
 use rustc_hash::FxHashMap;
 
 use super::CompileEnv;
+use super::ahead::KnownRow;
 use super::context::FrameShape;
 use super::expression::Source;
 use super::scan::ScanColumn;
@@ -83,6 +84,8 @@ pub(crate) struct Compiler<'e> {
     /// The slots of each relation's columns, by its address in the bound tree.
     layouts: FxHashMap<*const Rel, Layout>,
     pub accesses: Vec<Access>,
+    /// Rows whose keys are known beforehand.
+    pub known_rows: Vec<KnownRow>,
     /// Tables used, with the version their layout had.
     pub tables: Vec<(TreeId, u32)>,
     /// What a slot is known to equal, as an expression over parameters, variables and
@@ -139,6 +142,7 @@ impl<'e> Compiler<'e> {
             layouts: FxHashMap::default(),
             lists: FxHashMap::default(),
             accesses: Vec::new(),
+            known_rows: Vec::new(),
             tables: Vec::new(),
             known: FxHashMap::default(),
             actions: Default::default(),

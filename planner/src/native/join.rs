@@ -16,6 +16,7 @@ use super::node::{HashJoin, Loop, LoopKind, Node};
 use super::operator::{Comparison, comparison};
 use super::path::{OrderKey, Restrictions};
 use super::relation::{Planned, ScanUse};
+use super::scan::Lookup;
 use super::walk;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel, RowLock};
 use archipel_sql::catalog::{TableKind, TableRef};
@@ -480,7 +481,7 @@ impl Compiler<'_> {
     #[allow(clippy::too_many_arguments)]
     fn nested(
         &mut self,
-        left: Node,
+        mut left: Node,
         right: Node,
         left_slots: &[u32],
         right_slots: &[u32],
@@ -488,6 +489,9 @@ impl Compiler<'_> {
         kind: LoopKind,
         buffered: bool,
     ) -> Node {
+        if let (Node::Scan(left), Node::Scan(right), false) = (&mut left, &right, buffered) {
+            left.lookup = Lookup::of(right);
+        }
         let right_slots = self.pruned_slots(right_slots);
         let left_slots = self.pruned_slots(left_slots);
         Node::Loop(Loop {

@@ -13,6 +13,7 @@
 //!   [`window`], [`sort`], [`setop`], [`with`]
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
 //!   what they check
+//! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written
 //! - [`cursor`]    the open cursors of a transaction
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
@@ -30,6 +31,7 @@ pub mod statement;
 mod action;
 mod advisory;
 mod aggregate;
+pub mod ahead;
 mod arithmetic;
 #[cfg(test)]
 mod catalog_tests;

@@ -14,6 +14,7 @@ use archipel_sql::catalog::Table;
 use archipel_sql::error::Result;
 use rustc_hash::FxHashMap;
 
+use super::ahead::KnownRow;
 use super::compile::Compiler;
 use super::conjunct::{Conjunct, Restriction, split};
 use super::expression::Source;
@@ -93,7 +94,7 @@ enum ChosenPart<'b> {
 /// What restricts a scan: the table, the slots of its columns, and the conditions at hand.
 pub(crate) struct Restrictions<'s, 'b> {
     pub table: &'s Table,
-    pub meta: &'s TableMeta,
+    pub meta: &'s Meta,
     pub layout: &'s [u32],
     pub conjuncts: &'s [Conjunct<'b>],
     /// Slots that are not filled when the scan runs.
@@ -397,6 +398,7 @@ impl Compiler<'_> {
         };
         let first = key.first().copied();
         let route = self.route_of(on, choice);
+        self.note_known_row(on, choice);
         let through = choice.index.map(|index| &on.meta.def.indexes[index]);
         if let (Some(index), Some(first)) = (through, first)
             && let IndexPlacement::Global { group } = index.placement
@@ -408,6 +410,32 @@ impl Compiler<'_> {
             return;
         }
         self.note_table(on.table, on.meta, write, route);
+    }
+
+    /// Notes a row that is found by its whole storage key, if no row has to be read for that.
+    fn note_known_row(&mut self, on: &Restrictions<'_, '_>, choice: &Choice<'_>) {
+        if !choice.unique || choice.index.is_some() || choice.joined {
+            return;
+        }
+        let key = &on.meta.def.key;
+        let mut values = Vec::with_capacity(key.len());
+        for part in &choice.equals {
+            let value = match part {
+                ChosenPart::Value(position, value) => {
+                    self.in_conjunct(&on.conjuncts[*position], |c| Ok(c.row_free(value))).ok().flatten()
+                }
+                ChosenPart::Known(value) => Some(value.clone()),
+                _ => None,
+            };
+            let Some(value) = value else { return };
+            values.push(value);
+        }
+        let codec =
+            |column: &KeyColumn| on.table.columns.get(usize::from(column.column)).map(|c| Codec::of(c.ty));
+        let columns = key.iter().map(|column| Some((*column, codec(column)?))).collect::<Option<_>>();
+        if let Some(columns) = columns {
+            self.known_rows.push(KnownRow::new(on.meta.clone(), columns, values));
+        }
     }
 
     /// An access to the rows of a table.

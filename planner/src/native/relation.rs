@@ -348,7 +348,7 @@ impl Compiler<'_> {
         let lock = if key_slot.is_some() { None } else { usage.lock };
         let node = Node::Scan(Scan {
             meta,
-            path,
+            path: Arc::new(path),
             columns,
             filter,
             lock,
@@ -357,6 +357,7 @@ impl Compiler<'_> {
             key: usage.key,
             first_batch: super::scan::BATCH_ROWS,
             deferred: Pruned::none(),
+            lookup: None,
         });
         Ok(Planned { node, ordered: choice.ordered })
     }

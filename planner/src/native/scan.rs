@@ -7,18 +7,22 @@
 //! next batch continues after the last key.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
+use archipel_engine::AHEAD_MAX;
 use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_engine::txn::{Direction, KeyRange};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
+use smallvec::SmallVec;
 
 use super::CompiledPredicate;
 use super::compile::Pruned;
 use super::context::{ExecContext, ExecResult, Frame};
+use super::expression::Source;
 use super::lock::lock_row;
 use super::node::Out;
-use super::path::{Meta, Path, Tree};
+use super::path::{KeyPart, Meta, Path, Tree};
 use super::span::KeySpan;
 use crate::bound::RowLock;
 use crate::row::Codec;
@@ -45,7 +49,7 @@ pub(crate) fn scan_columns(table: &Table, meta: &Meta, slots: &[u32]) -> Vec<Sca
 /// A scan of one table along one path.
 pub(crate) struct Scan {
     pub meta: Meta,
-    pub path: Path,
+    pub path: Arc<Path>,
     pub columns: Pruned<ScanColumn>,
     pub filter: Option<CompiledPredicate>,
     pub lock: Option<RowLock>,
@@ -61,6 +65,24 @@ pub(crate) struct Scan {
     /// Columns that are read later, from the row kept in the frame. Only a scan of one row by
     /// its key keeps it.
     pub deferred: Pruned<ScanColumn>,
+    /// What each row of a range will be looked up in by its key.
+    pub lookup: Option<Lookup>,
+}
+
+/// A table that a join reads by its key, once a row of the scan on its left.
+pub(crate) struct Lookup {
+    meta: Meta,
+    path: Arc<Path>,
+}
+
+impl Lookup {
+    /// The table on the right of a join, if a key made of plain values names its row.
+    pub fn of(right: &Scan) -> Option<Lookup> {
+        let plain = |part: &KeyPart| matches!(part, KeyPart::One(Source::Operand(_)));
+        let by_key = right.path.unique && matches!(right.path.tree, Tree::Storage);
+        (by_key && right.path.equals.iter().all(plain))
+            .then(|| Lookup { meta: right.meta.clone(), path: right.path.clone() })
+    }
 }
 
 /// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
@@ -217,6 +239,26 @@ impl Scan {
         result
     }
 
+    /// Fetches what the next rows of a batch will be looked up in.
+    fn fetch_ahead(&self, ctx: &mut ExecContext<'_, '_>, lookup: &Lookup, batch: &Batch, from: usize) {
+        let columns = self.columns.get();
+        if columns.is_empty() || batch.rows - from == 1 || !ctx.txn.fetches_ahead() {
+            return;
+        }
+        let mut keys: SmallVec<[KeyBuf; AHEAD_MAX]> = SmallVec::new();
+        let values = batch.values.chunks_exact(columns.len()).skip(from).take(AHEAD_MAX);
+        for row in values {
+            for (column, value) in columns.iter().zip(row) {
+                ctx.frame.slots[column.slot as usize].clone_from(value);
+            }
+            let mut key = KeyBuf::new();
+            if matches!(lookup.path.point(ctx, &mut key), Ok(true)) {
+                keys.push(key);
+            }
+        }
+        ctx.txn.fetch_ahead(&lookup.meta, &keys);
+    }
+
     /// Walks a range in batches.
     fn batches(
         &self,
@@ -264,6 +306,11 @@ impl Scan {
                 }
             }
             for row in 0..batch.rows {
+                if row.is_multiple_of(AHEAD_MAX)
+                    && let Some(lookup) = &self.lookup
+                {
+                    self.fetch_ahead(ctx, lookup, batch, row);
+                }
                 let flow = match &self.path.tree {
                     Tree::Storage => {
                         let values = &mut batch.values[row * columns.len()..(row + 1) * columns.len()];

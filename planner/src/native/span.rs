@@ -67,6 +67,11 @@ fn append(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> 
     }
 }
 
+/// Appends a value to a key; false: no row can have it.
+pub(crate) fn append_value(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> bool {
+    matches!(append(out, value, column, codec), Fit::Inside)
+}
+
 impl Path {
     /// If the path is a single key: appends it to `out`. False: no row can match.
     #[inline]

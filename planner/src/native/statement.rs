@@ -9,6 +9,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 
 use super::action::with_queue;
+use super::ahead::KnownRow;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
@@ -57,6 +58,8 @@ pub struct CompiledStatement {
     pub columns: Vec<OutputColumn>,
     /// What it will touch, for routing and classification.
     pub accesses: Vec<Access>,
+    /// Rows it reads or writes whose keys are known before it runs.
+    pub known_rows: Vec<KnownRow>,
     /// Tables it uses, with the layout version it was compiled for. The engine stops it with
     /// `Recompile` when one has moved on.
     pub tables: Vec<(TreeId, u32)>,
@@ -182,6 +185,7 @@ pub fn compile_statement(statement: &BoundStatement, env: &CompileEnv<'_>) -> Re
     Ok(CompiledStatement {
         columns: columns_of(statement),
         accesses: compiler.accesses,
+        known_rows: compiler.known_rows,
         tables: compiler.tables,
         plan: compiler.plan.lines,
         writes,

@@ -120,11 +120,13 @@ impl Compiler<'_> {
         let (from, to) = if *reverse { (&high, &low) } else { (&low, &high) };
         // The bounds are evaluated before the first round.
         let (from, to) = (self.trace.symbol(from), self.trace.symbol(to));
+        let mut counter = 0;
         let (number, operations) = self.body(label, body, &mut |compiler| {
-            compiler.trace.open_counter(register, &name, &from, &to);
+            counter = compiler.trace.open_counter(register, &name, &from, &to);
             Ok(())
         })?;
-        let kind = LoopKind::Integer { register, lower, upper, step, reverse: *reverse };
+        let ahead = self.rows_of_counter(counter, register, &name);
+        let kind = LoopKind::Integer { register, lower, upper, step, reverse: *reverse, ahead };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 

@@ -17,6 +17,7 @@
 //! exist yet) becomes an operation that fails when it is reached, as PostgreSQL finds such
 //! errors only then; grammar errors were reported by the parser, at CREATE.
 
+mod ahead;
 mod control;
 mod cursor;
 mod flow;
@@ -151,6 +152,8 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         plain_arguments: is_plain(&arguments),
         arguments,
         found,
+        ahead: compiler.rows_of_arguments(),
+        ahead_text: compiler.ahead_text,
         body: block,
         columns,
         width: width as u32,
@@ -205,6 +208,10 @@ pub(crate) struct Compiler<'a> {
     pub columns: Columns,
     pub trace: Trace,
     pub accesses: Vec<Access>,
+    /// Rows whose keys are known before their statements run.
+    pub foreseen: Vec<ahead::Foreseen>,
+    /// Which of them are fetched ahead, for EXPLAIN.
+    pub ahead_text: Vec<String>,
     pub reference_reads: Vec<ReferenceRead>,
     pub failures: Vec<(u32, String)>,
     /// Loops and labelled blocks around the statement, innermost last.
@@ -244,6 +251,8 @@ impl<'a> Compiler<'a> {
             columns,
             trace: Trace::default(),
             accesses: Vec::new(),
+            foreseen: Vec::new(),
+            ahead_text: Vec::new(),
             reference_reads: Vec::new(),
             failures: Vec::new(),
             labels: Vec::new(),
@@ -335,6 +344,9 @@ impl<'a> Compiler<'a> {
         for access in &compiled.accesses {
             let access = self.trace.access(access);
             self.note(access);
+        }
+        for row in &compiled.known_rows {
+            self.foresee(row);
         }
         Ok(compiled)
     }

@@ -77,6 +77,8 @@ pub fn compile(
         plain_arguments: super::is_plain(&arguments),
         arguments,
         found,
+        ahead: Vec::new(),
+        ahead_text: Vec::new(),
         body: Operation { site, kind: OperationKind::Sequence(operations) },
         columns: Vec::new(),
         width,

@@ -19,7 +19,7 @@ use archipel_sql::function::Volatility;
 use archipel_sql::types::{Oid, Type};
 
 /// Registers from here on stand for loop counters.
-const COUNTER_BASE: u32 = 1 << 24;
+pub(crate) const COUNTER_BASE: u32 = 1 << 24;
 
 /// More alternatives than this are not worth tracing.
 const ALTERNATIVES_MAX: usize = 8;
@@ -91,8 +91,8 @@ impl Trace {
         }
     }
 
-    /// Opens a counter from `lower` to `upper` and puts it into a register.
-    pub fn open_counter(&mut self, register: u32, name: &str, lower: &Symbol, upper: &Symbol) {
+    /// Opens a counter from `lower` to `upper` and puts it into a register; answers its number.
+    pub fn open_counter(&mut self, register: u32, name: &str, lower: &Symbol, upper: &Symbol) -> u32 {
         let bounds = match (lower, upper) {
             (Symbol::Known(lower), Symbol::Known(upper)) if !has_counter(lower) && !has_counter(upper) => {
                 Some((lower.clone(), upper.clone()))
@@ -102,6 +102,7 @@ impl Trace {
         self.counters.push(Counter { name: name.to_string(), bounds });
         let number = COUNTER_BASE + (self.counters.len() - 1) as u32;
         self.set(register, Symbol::Known(BoundExpr { kind: ExprKind::Variable(number), ty: Type::INT4 }));
+        number
     }
 
     /// The symbol of an expression over registers.

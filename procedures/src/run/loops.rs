@@ -8,6 +8,7 @@ use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::ahead::RoundsAhead;
 use super::operation::*;
 use super::pause::{Resume, RowsLeft};
 use super::rows::{Gathered, Row, store_row};
@@ -77,7 +78,7 @@ impl Invocation<'_, '_> {
                 }
                 Ok(Flow::Next)
             }
-            LoopKind::Integer { register, lower, upper, step, reverse } => {
+            LoopKind::Integer { register, lower, upper, step, reverse, ahead } => {
                 let (lower, upper, step) = match self.resumed_counter() {
                     Some(place) => place,
                     None => {
@@ -100,9 +101,15 @@ impl Invocation<'_, '_> {
                 let mut at = lower;
                 let mut found = 0;
                 let mut end = Flow::Next;
+                let mut ahead = RoundsAhead::new(ahead);
+                let next = |at: i32| {
+                    let next = if *reverse { at.checked_sub(step) } else { at.checked_add(step) };
+                    next.filter(|&at| if *reverse { at >= upper } else { at <= upper })
+                };
                 while if *reverse { at >= upper } else { at <= upper } {
                     found = 1;
                     if !self.resuming {
+                        ahead.round(ctx, *register, at, next);
                         ctx.variables[*register as usize].set(Datum::Int4(at));
                     }
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
@@ -114,8 +121,7 @@ impl Invocation<'_, '_> {
                         break;
                     }
                     budget.round(ctx)?;
-                    let next = if *reverse { at.checked_sub(step) } else { at.checked_add(step) };
-                    let Some(next) = next else { break };
+                    let Some(next) = next(at) else { break };
                     at = next;
                 }
                 self.loop_found(ctx, found);

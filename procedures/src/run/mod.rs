@@ -17,6 +17,7 @@
 //! Invariant: `ExecError::Stop` passes through every block untouched. Only SQL conditions are
 //! caught, and what a block did before its handler runs is rolled back to its savepoint.
 
+mod ahead;
 pub(crate) mod context;
 mod cursor;
 mod element;
@@ -149,6 +150,9 @@ impl Program {
         let outer = std::mem::replace(&mut ctx.variables, frame);
         let told = ctx.callers.len();
         ctx.depth += 1;
+        if !invocation.resuming {
+            ahead::fetch_rows(ctx, &self.ahead);
+        }
         let result = invocation.routine(ctx);
         ctx.depth -= 1;
         ctx.callers.truncate(told);

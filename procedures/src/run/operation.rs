@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::OutputColumn;
+use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
 use archipel_planner::route::Access;
 use archipel_sql::ast::FetchDirection;
@@ -31,6 +32,10 @@ pub struct Program {
     /// The arguments are the first registers, in order.
     pub plain_arguments: bool,
     pub found: u32,
+    /// Rows whose keys the arguments tell.
+    pub ahead: Vec<RowAhead>,
+    /// What is fetched ahead, for EXPLAIN: tables, by what tells their keys.
+    pub ahead_text: Vec<String>,
     pub body: Operation,
     /// Registers of the OUT, INOUT and TABLE columns.
     pub columns: Vec<u32>,
@@ -315,12 +320,34 @@ pub struct Looping {
 
 pub enum LoopKind {
     Forever,
-    While { condition: Compiled },
-    Integer { register: u32, lower: Compiled, upper: Compiled, step: Option<Compiled>, reverse: bool },
-    Rows { statement: Box<SqlStatement>, targets: Targets },
-    DynamicRows { plan: Box<DynamicPlan> },
-    Cursor { open: Box<OpenPlan>, targets: Targets },
-    Array { array: Compiled, slice: u32, targets: Targets },
+    While {
+        condition: Compiled,
+    },
+    Integer {
+        register: u32,
+        lower: Compiled,
+        upper: Compiled,
+        step: Option<Compiled>,
+        reverse: bool,
+        /// Rows whose keys depend on the counter.
+        ahead: Vec<RowAhead>,
+    },
+    Rows {
+        statement: Box<SqlStatement>,
+        targets: Targets,
+    },
+    DynamicRows {
+        plan: Box<DynamicPlan>,
+    },
+    Cursor {
+        open: Box<OpenPlan>,
+        targets: Targets,
+    },
+    Array {
+        array: Compiled,
+        slice: u32,
+        targets: Targets,
+    },
 }
 
 /// EXECUTE: bound when it runs, kept by text.

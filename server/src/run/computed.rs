@@ -27,7 +27,7 @@ pub struct ComputedRun {
 pub enum ValueRun {
     /// Over the old row's columns, which are of these types, as parameters.
     Query {
-        query: CompiledStatement,
+        query: Box<CompiledStatement>,
         types: Vec<Type>,
     },
     Sequence(SequenceDef),

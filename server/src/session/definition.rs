@@ -250,7 +250,10 @@ impl Session {
                     catalog: &environment.catalog,
                     routines: &*linker,
                 };
-                ValueRun::Query { query: compile_statement(&bound, &compile)?, types: types.clone() }
+                ValueRun::Query {
+                    query: Box::new(compile_statement(&bound, &compile)?),
+                    types: types.clone(),
+                }
             }
         };
         Ok(ComputedRun { column: column.column, ty: column.ty, not_null: column.not_null.clone(), value })

@@ -22,6 +22,7 @@
 //! absent — both would have to be mended in a cut and prevent sharing of nodes between
 //! published versions ([`Shared`]).
 
+mod ahead;
 mod cursor;
 mod cut;
 mod finger;
@@ -35,6 +36,7 @@ use self::node::{Inner, Leaf, Node};
 use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
+pub use self::ahead::{AHEAD_MAX, fetch_rows};
 pub use self::cursor::{Cursor, LeafView};
 pub use self::finger::Finger;
 pub use self::pointer::{Exclusive, Pointer, Shared};

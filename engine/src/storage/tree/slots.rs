@@ -99,6 +99,9 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 impl Slots {
+    /// Bytes at its beginning that every search reads.
+    pub(super) const SEARCHED_BYTES: usize = std::mem::offset_of!(Slots, keys);
+
     pub(super) fn new() -> Slots {
         Slots {
             len: 0,
