@@ -67,14 +67,6 @@ pub(super) fn missing_construction(tokens: &[TokenWithSpan], failed: usize) -> O
     if word(failed, "cycle") && tokens.iter().any(|token| is(&token.token, "recursive")) {
         return Some("CYCLE");
     }
-    let conflict =
-        tokens.windows(2).position(|pair| is(&pair[0].token, "on") && is(&pair[1].token, "conflict"));
-    if let Some(conflict) = conflict.filter(|&conflict| failed > conflict) {
-        let decided = tokens[conflict..failed.min(tokens.len())].iter().any(|token| is(&token.token, "do"));
-        if !decided {
-            return Some("ON CONFLICT over an expression, or with a collation, operator class or condition");
-        }
-    }
     if failed >= tokens.len() && before("select") {
         return Some("SELECT without columns");
     }
