@@ -49,10 +49,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment { name: "unmeasured", about: "the same without measuring", run: unmeasured },
     Experiment { name: "select", about: "dependent reads of two tables (Fig. 4.7)", run: select },
+    Experiment {
+        name: "islands",
+        about: "0 to 100 % of the requests go anywhere, for every size of islands (Figs. 3.7, 3.16)",
+        run: crate::islands::run,
+    },
 ];
 
-const STEP: Duration = Duration::from_millis(100);
-const ROWS: i64 = 100_000;
+pub const STEP: Duration = Duration::from_millis(100);
+pub const ROWS: i64 = 100_000;
 
 fn one(table: usize, row: i64, writes: bool, class: u32) -> Work {
     let mut rows = [None, None];
@@ -98,7 +103,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// The second half of a phase: after the change was followed.
-fn settled(rates: &[f64]) -> f64 {
+pub fn settled(rates: &[f64]) -> f64 {
     mean(&rates[rates.len() / 2..])
 }
 

@@ -6,9 +6,11 @@
 //!
 //! In-process, without wire and sync, which would hide the effects. Every executor is an island of
 //! its own, as ATraPos binds partitions to cores: what is at home elsewhere goes through a queue.
-//! On one socket that shows balance and queues; it shows no NUMA distance.
+//! On one socket that shows balance and queues; it shows no NUMA distance. (`islands` compares
+//! sizes of islands.)
 
 mod experiments;
+mod islands;
 mod plot;
 mod world;
 

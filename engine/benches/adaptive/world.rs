@@ -2,8 +2,8 @@
 //! transactions on their way each, as clients would.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,10 @@ use archipel_engine::random::RandomStream;
 use archipel_engine::schema::{KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
+use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
 use archipel_engine::{
     ClaimSet, DdlOp, Engine, EngineConfig, ExecutorHandle, ExecutorPlace, MonitorSettings, Program,
-    Repartition, RoutingTable, SliceBudget, Stop, Submission, SubmitOptions, TableMeta, Txn,
+    Repartition, RoutingTable, Seams, SliceBudget, Stop, Submission, SubmitOptions, TableMeta, Txn,
 };
 
 /// The tables, each a group of its own.
@@ -123,8 +124,32 @@ impl Program for Make {
     }
 }
 
-/// What transactions come, by executor; drawn again for each.
-pub type Draw = dyn Fn(&mut RandomStream) -> Work + Send + Sync;
+/// What transactions come, by the executor that submits them; drawn again for each.
+pub type Draw = dyn Fn(u16, &mut RandomStream) -> Work + Send + Sync;
+
+/// Cores of one cache, in islands of a size that the load may choose.
+struct Cores {
+    count: u16,
+    size: Mutex<Granularity>,
+    chooses: bool,
+}
+
+impl Topology for Cores {
+    fn read(&self) -> Result<Machine, TopologyError> {
+        let core =
+            |core: u16| CoreSeen { threads: vec![core.into()], cache: Some(0), package: 0, memory_node: 0 };
+        let cores: Vec<CoreSeen> = (0..self.count).map(core).collect();
+        Ok(place(&cores, &Bounds::default(), *self.size.lock().expect("no panic")))
+    }
+
+    fn chooses_islands(&self) -> bool {
+        self.chooses
+    }
+
+    fn choose_islands(&self, size: Granularity) {
+        *self.size.lock().expect("no panic") = size;
+    }
+}
 
 /// An engine with a load on it.
 pub struct World {
@@ -157,12 +182,30 @@ impl Kind {
 }
 
 impl World {
-    /// Tables of so many rows, each cut into equal partitions in turn at home on the executors.
+    /// Tables of so many rows, each cut into equal partitions in turn at home on the executors,
+    /// which are islands of their own.
     pub fn new(executors: u16, rows: i64, kind: Kind) -> Self {
+        let places = (0..executors)
+            .map(|id| ExecutorPlace { island: IslandId(id), ..ExecutorPlace::default() })
+            .collect();
+        Self::on(executors, rows, kind, (places, None))
+    }
+
+    /// The same with islands of a size; with `chooses`, as they begin.
+    pub fn with_islands(executors: u16, rows: i64, kind: Kind, size: Granularity, chooses: bool) -> Self {
+        let cores = Cores { count: executors, size: Mutex::new(size), chooses };
+        let places = cores.read().expect("it is there").executors();
+        Self::on(executors, rows, kind, (places, Some(Arc::new(cores))))
+    }
+
+    fn on(
+        executors: u16,
+        rows: i64,
+        kind: Kind,
+        (places, topology): (Vec<ExecutorPlace>, Option<Arc<dyn Topology>>),
+    ) -> Self {
         let config = EngineConfig {
-            executors: (0..executors)
-                .map(|id| ExecutorPlace { island: IslandId(id), ..ExecutorPlace::default() })
-                .collect(),
+            executors: places,
             pin_threads: false,
             split_rows: u64::MAX,
             one_shot_budget_micros: 600_000_000,
@@ -170,7 +213,9 @@ impl World {
             monitor: Kind::Unmeasured.settings(),
             ..EngineConfig::default()
         };
-        let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("the engine opens");
+        let seams = Seams { topology, ..Seams::default() };
+        let store = Arc::new(MemoryStore::new());
+        let engine = Engine::open_with(config, store, seams, &|_| {}).expect("the engine opens");
         engine.submit(Make { rows }, SubmitOptions::default()).wait().outcome.result.expect("made");
         let parts = PARTITIONS * i64::from(executors);
         for table in 0..TABLES.len() {
@@ -178,7 +223,7 @@ impl World {
             engine.pre_split(group(table), cuts).wait().outcome.result.expect("split");
         }
         let world = Self {
-            draw: Arc::new(parking_lot::RwLock::new(Arc::new(|_: &mut RandomStream| Work {
+            draw: Arc::new(parking_lot::RwLock::new(Arc::new(|_: u16, _: &mut RandomStream| Work {
                 class: 0,
                 rows: [None, None],
                 writes: false,
@@ -209,6 +254,14 @@ impl World {
 
     /// From now on transactions are drawn so.
     pub fn set_load(&self, draw: impl Fn(&mut RandomStream) -> Work + Send + Sync + 'static) {
+        self.set_load_by_executor(move |_, random| draw(random));
+    }
+
+    /// The same, by who submits.
+    pub fn set_load_by_executor(
+        &self,
+        draw: impl Fn(u16, &mut RandomStream) -> Work + Send + Sync + 'static,
+    ) {
         *self.draw.write() = Arc::new(draw);
     }
 
@@ -236,7 +289,7 @@ impl World {
                     let drawn = draw.read().clone();
                     for _ in 0..16 {
                         let served = handle.drain(SliceBudget::default()).served;
-                        let moved = clients.step(&*drawn, &mut random);
+                        let moved = clients.step(&|random| drawn(id as u16, random), &mut random);
                         if served == 0 && !moved {
                             // Everything is on its way elsewhere.
                             std::thread::yield_now();
@@ -287,7 +340,7 @@ struct Clients {
 impl Clients {
     /// Takes in what has finished, and submits as many transactions as the window has room for.
     /// Whether anything moved.
-    fn step(&mut self, draw: &Draw, random: &mut RandomStream) -> bool {
+    fn step(&mut self, draw: &dyn Fn(&mut RandomStream) -> Work, random: &mut RandomStream) -> bool {
         let before = self.pending.len();
         self.pending.retain_mut(|submission| submission.try_take().is_none());
         let room = WINDOW - self.pending.len();

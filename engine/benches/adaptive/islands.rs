@@ -1,0 +1,123 @@
+//! How large an island should be: requests of which some go to data of any executor, on islands of
+//! one core, of all, and of a size that the load chooses.
+//!
+//! The study of hardware islands moves the share of requests over several sites from none to all,
+//! with keys drawn evenly and by Zipf's law. Here a site is an executor: a request reads or writes
+//! a row at home on the executor that submits it, or a row anywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipel_engine::random::RandomStream;
+use archipel_engine::topology::Granularity;
+use serde_json::json;
+
+use crate::experiments::{Options, ROWS, STEP, settled};
+use crate::plot::{Line, Plot, write};
+use crate::world::{Kind, READS, Work, World};
+
+/// Shares of requests that go anywhere, in percent.
+const SHARES: [u64; 5] = [0, 20, 50, 80, 100];
+/// Exponents of Zipf's law; with 0 all keys are alike.
+const SKEWS: [f64; 3] = [0.0, 0.5, 0.99];
+/// What a choice may take until it shows.
+const CHOICE: Duration = Duration::from_secs(12);
+
+/// Draws ranks of `count` keys by Zipf's law.
+struct Zipf {
+    /// By rank, what part of the draws it and those before have.
+    shares: Vec<f64>,
+}
+
+impl Zipf {
+    fn new(count: i64, exponent: f64) -> Self {
+        let mut shares = Vec::with_capacity(count as usize);
+        let mut sum = 0.0;
+        for rank in 1..=count {
+            sum += (rank as f64).powf(-exponent);
+            shares.push(sum);
+        }
+        shares.iter_mut().for_each(|share| *share /= sum);
+        Self { shares }
+    }
+
+    fn draw(&self, random: &mut RandomStream) -> i64 {
+        let drawn = random.below(1 << 53) as f64 / (1u64 << 53) as f64;
+        self.shares.partition_point(|share| *share < drawn) as i64
+    }
+}
+
+/// Ranks are spread over the keys, so that frequent ones lie apart.
+fn spread(rank: i64, count: i64) -> i64 {
+    rank * 7_919 % count
+}
+
+pub fn run(options: &Options) {
+    let sizes = [
+        ("core", Granularity::Core, false),
+        ("machine", Granularity::Machine, false),
+        ("auto", Granularity::Core, true),
+    ];
+    let seconds = Duration::from_secs(options.seconds.div_ceil(4));
+    let mut results = Vec::new();
+    for skew in SKEWS {
+        println!("Zipf {skew}: transactions a second");
+        println!("{:<10} {:>12} {:>12} {:>12}   chosen", "anywhere", sizes[0].0, sizes[1].0, sizes[2].0);
+        let mut lines = sizes.map(|(name, ..)| Line { name, points: Vec::new() });
+        let own = ROWS / i64::from(options.executors);
+        let (here, anywhere) = (Arc::new(Zipf::new(own, skew)), Arc::new(Zipf::new(ROWS, skew)));
+        for share in SHARES {
+            let mut rates = Vec::new();
+            let mut chosen = String::new();
+            for (line, (_, size, chooses)) in lines.iter_mut().zip(sizes) {
+                let kind = if chooses { Kind::Adaptive } else { Kind::Static };
+                let mut world = World::with_islands(options.executors, ROWS, kind, size, chooses);
+                let (here, anywhere) = (here.clone(), anywhere.clone());
+                world.set_load_by_executor(move |executor, random| {
+                    let row = match random.below(100) < share {
+                        true => spread(anywhere.draw(random), ROWS),
+                        false => i64::from(executor) * own + spread(here.draw(random), own),
+                    };
+                    let writes = random.below(2) == 0;
+                    Work { class: 1, rows: [Some(row), None], writes, further_reads: READS }
+                });
+                world.start();
+                world.watch(if chooses { CHOICE } else { Duration::from_secs(1) }, STEP);
+                let rate = settled(&world.watch(seconds, STEP));
+                if chooses {
+                    let islands = world.engine.executors().iter().map(|it| it.island.0 + 1).max();
+                    chosen = if islands == Some(1) { "machine".into() } else { "core".into() };
+                }
+                world.stop();
+                line.points.push((share as f64, rate));
+                rates.push(rate);
+            }
+            println!(
+                "{:<10} {:>12.0} {:>12.0} {:>12.0}   {chosen}",
+                format!("{share} %"),
+                rates[0],
+                rates[1],
+                rates[2]
+            );
+            results.push(json!({
+                "zipf": skew, "anywhere": share, "core": rates[0], "machine": rates[1], "auto": rates[2],
+                "chosen": chosen,
+            }));
+        }
+        let title = format!("Requests that go anywhere, Zipf {skew} (Figs. 3.7, 3.16)");
+        let plot = Plot {
+            title: &title,
+            x: "percent of the requests",
+            y: "transactions a second",
+            lines: &lines,
+            marks: &[],
+        };
+        write(
+            &options.out,
+            &format!("islands-{skew}"),
+            &plot,
+            &json!({ "experiment": "islands", "zipf": skew, "results": results }),
+        );
+        results.clear();
+    }
+}
