@@ -1,7 +1,8 @@
-//! Fast paths for calls: operands read in place, checked, no argument slice.
+//! Fast paths for calls: operands read in place, no argument slice. Integers have one of their own:
+//! [`super::integer`].
 
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::function::ScalarFunction;
 use archipel_sql::numeric::Numeric;
 use archipel_sql::types::{Oid, Type};
@@ -22,37 +23,6 @@ pub(crate) fn specialise(
         Err(args) => args,
     };
     let args = <[Source; 2]>::try_from(args)?;
-    type Checked<T> = fn(T, T) -> Option<T>;
-    let narrow: Option<Checked<i32>> = match function.name {
-        "int4pl" => Some(i32::checked_add),
-        "int4mi" => Some(i32::checked_sub),
-        "int4mul" => Some(i32::checked_mul),
-        _ => None,
-    };
-    if let Some(operate) = narrow {
-        return Ok(binary(args, move |a, b| match (a, b) {
-            (Datum::Int4(a), Datum::Int4(b)) => match operate(*a, *b) {
-                Some(v) => Ok(Datum::Int4(v)),
-                None => Err(out_of_range("integer")),
-            },
-            _ => Ok(Datum::Null),
-        }));
-    }
-    let wide: Option<Checked<i64>> = match function.name {
-        "int8pl" | "int48pl" | "int84pl" => Some(i64::checked_add),
-        "int8mi" | "int48mi" | "int84mi" => Some(i64::checked_sub),
-        "int8mul" | "int48mul" | "int84mul" => Some(i64::checked_mul),
-        _ => None,
-    };
-    if let Some(operate) = wide {
-        return Ok(binary(args, move |a, b| match (crate::row::integer(a), crate::row::integer(b)) {
-            (Some(a), Some(b)) => match operate(a, b) {
-                Some(v) => Ok(Datum::Int8(v)),
-                None => Err(out_of_range("bigint")),
-            },
-            _ => Ok(Datum::Null),
-        }));
-    }
     type Exact = fn(&Numeric, &Numeric) -> Result<Numeric, SqlError>;
     let exact: Option<Exact> = match function.name {
         "numeric_add" => Some(Numeric::add),
@@ -88,10 +58,6 @@ fn coercion(function: &'static ScalarFunction, args: Vec<Source>) -> Result<Comp
     let mut args = args;
     let value = args.swap_remove(0);
     Ok(Box::new(move |ctx| Ok(coerce_typmod(value.eval(ctx)?, ty, explicit)?)))
-}
-
-fn out_of_range(ty: &str) -> SqlError {
-    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{ty} out of range"))
 }
 
 /// A closure over two sources; `apply` sees NULLs and answers them.

@@ -110,6 +110,9 @@ impl Compiler<'_> {
             }
             ExprKind::Relabel(inner) => return self.source(inner),
             ExprKind::Call { function, args } => {
+                if let Some(code) = self.integer_call(expr)? {
+                    return Ok(Source::Code(code));
+                }
                 let args = self.exprs(args)?;
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));

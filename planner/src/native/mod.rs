@@ -43,6 +43,7 @@ mod expression;
 mod hash;
 mod insert;
 mod instead;
+mod integer;
 mod join;
 mod lock;
 mod merge;
