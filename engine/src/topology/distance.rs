@@ -33,8 +33,13 @@ const PAIRS_MAX: usize = 300;
 /// The best of so many batches counts, each of so many turns there and back.
 const BATCHES: u32 = 5;
 const TURNS: u32 = 300;
-/// Looks at the line before a pair is given up: the other thread has no core.
-const LOOKS_MAX: u32 = 1 << 22;
+/// A pair that takes longer is given up: others use its cores. One of a quiet machine takes one or
+/// two milliseconds.
+const PAIR_NANOS: u64 = 20_000_000;
+/// No start waits longer for all pairs together.
+const ALL_NANOS: u64 = 500_000_000;
+/// Looks at the line between two looks at the clock.
+const LOOKS: u32 = 1 << 12;
 
 const DISTANCES_KEY: &str = "core-distances";
 
@@ -94,11 +99,13 @@ impl CoreDistances {
     }
 
     fn measure(machine: &Machine, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) -> Self {
-        let pairs = pairs(machine).into_iter().filter_map(|(one, other)| {
+        let end = clock.monotonic_nanos() + ALL_NANOS;
+        let in_time = |_: &(usize, usize)| clock.monotonic_nanos() < end;
+        let measured = pairs(machine).into_iter().take_while(in_time).filter_map(|(one, other)| {
             let nanos = turns(one, other, spawn, clock)?;
             Some(((one, other), nanos))
         });
-        Self { pairs: pairs.collect() }
+        Self { pairs: measured.collect() }
     }
 
     fn write(&self, fingerprint: &str) -> String {
@@ -215,30 +222,35 @@ struct Line(CachePadded<AtomicU32>);
 const OVER: u32 = u32::MAX;
 
 impl Line {
-    /// Waits for a turn; `false` if it does not come.
-    fn wait(&self, turn: u32) -> bool {
-        for _ in 0..LOOKS_MAX {
-            match self.0.load(Ordering::Acquire) {
-                seen if seen == turn => return true,
-                OVER => return false,
-                _ => std::hint::spin_loop(),
+    /// Waits for a turn; `false` if it does not come before `end`.
+    fn wait(&self, turn: u32, clock: &dyn Clock, end: u64) -> bool {
+        loop {
+            for _ in 0..LOOKS {
+                match self.0.load(Ordering::Acquire) {
+                    seen if seen == turn => return true,
+                    OVER => return false,
+                    _ => std::hint::spin_loop(),
+                }
+            }
+            if clock.monotonic_nanos() >= end {
+                return false;
             }
         }
-        false
     }
 }
 
 /// Nanoseconds of one transfer between two cores; `None` if they could not be had.
 fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) -> Option<f64> {
     let line = Arc::new(Line(CachePadded::new(AtomicU32::new(0))));
-    let answers = line.clone();
+    let end = clock.monotonic_nanos() + PAIR_NANOS;
+    let (answers, answers_clock) = (line.clone(), clock.clone());
     let answering = spawn
         .spawn(
             "distance".to_owned(),
             Box::new(move || {
                 let bound = bind_thread(0, &BTreeSet::from([other]));
                 let mut turn = 1;
-                while bound && answers.wait(turn) {
+                while bound && answers.wait(turn, &*answers_clock, end) {
                     answers.0.store(turn + 1, Ordering::Release);
                     turn += 2;
                 }
@@ -253,7 +265,7 @@ fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) ->
         "distance".to_owned(),
         Box::new(move || {
             if bind_thread(0, &BTreeSet::from([one])) {
-                *found.lock() = ask(&asks, &*clock);
+                *found.lock() = ask(&asks, &*clock, end);
             }
             asks.0.store(OVER, Ordering::Release);
         }),
@@ -267,7 +279,7 @@ fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) ->
     best.lock().take()
 }
 
-fn ask(line: &Line, clock: &dyn Clock) -> Option<f64> {
+fn ask(line: &Line, clock: &dyn Clock, end: u64) -> Option<f64> {
     let mut best: Option<f64> = None;
     let mut turn = 1;
     // The first batch waits for the other thread to arrive, and does not count.
@@ -275,12 +287,16 @@ fn ask(line: &Line, clock: &dyn Clock) -> Option<f64> {
         let began = clock.monotonic_nanos();
         for _ in 0..TURNS {
             line.0.store(turn, Ordering::Release);
-            if !line.wait(turn + 1) {
+            if !line.wait(turn + 1, clock, end) {
                 return None;
             }
             turn += 2;
         }
-        let nanos = clock.monotonic_nanos().saturating_sub(began) as f64 / f64::from(2 * TURNS);
+        let now = clock.monotonic_nanos();
+        if now >= end {
+            return best;
+        }
+        let nanos = now.saturating_sub(began) as f64 / f64::from(2 * TURNS);
         if batch > 0 {
             best = Some(best.map_or(nanos, |best| best.min(nanos)));
         }
@@ -348,7 +364,13 @@ mod tests {
             return;
         }
         let (store, clock) = (MemoryStore::new(), Arc::new(SystemClock::new()) as Arc<dyn Clock>);
-        let learn = |spawn: &dyn Spawn| CoreDistances::learn(&machine, &store, spawn, &clock).expect("kept");
+        let learn = |spawn: &dyn Spawn| {
+            let began = clock.monotonic_nanos();
+            let found = CoreDistances::learn(&machine, &store, spawn, &clock).expect("kept");
+            let took = clock.monotonic_nanos() - began;
+            assert!(took < 10 * ALL_NANOS, "a start waits {took} ns, on a machine that others use, too");
+            found
+        };
         assert_eq!(learn(&NoSpawn), CoreDistances::default(), "nothing can be measured without threads");
         let found = learn(&SystemSpawn);
         // On a machine that others use a pair may be given up, but a line takes its time.
