@@ -262,3 +262,34 @@ fn only_an_executor_that_has_or_had_a_core_is_driven() {
     engine.look_at_topology().expect("read");
     assert!(engine.attach_executor(ExecutorId(1)).is_some(), "it had a core");
 }
+
+#[test]
+fn a_core_that_comes_back_gets_its_share_while_threads_serve() {
+    let cores = Cores::new([0, 1]);
+    let engine = open(&cores, true);
+    open_bank(&engine, 16);
+    engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(8)]).wait().outcome.result.expect("it splits");
+    let starts = Arc::new(Starts { engine: engine.clone(), stop: Arc::default(), threads: Mutex::default() });
+    starts.start(ExecutorId(0));
+    starts.start(ExecutorId(1));
+    let homes = || -> Vec<u16> {
+        let routing = engine.routing();
+        routing.routes(GroupId(ACCOUNTS.0)).iter().map(|route| route.home().0).collect()
+    };
+    let until = |wanted: &dyn Fn(&[u16]) -> bool| {
+        let began = std::time::Instant::now();
+        while !wanted(&homes()) {
+            assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", homes());
+            engine.look_at_topology().expect("read");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    cores.set([0]);
+    until(&|homes| homes == [0, 0]);
+    cores.set([0, 1]);
+    until(&|homes| homes.contains(&1));
+    starts.stop.store(true, Ordering::Relaxed);
+    for thread in std::mem::take(&mut *starts.threads.lock().expect("no panic")) {
+        thread.join().expect("ends");
+    }
+}

@@ -50,7 +50,9 @@ impl Following {
             let sessions = self.server.doors.0[usize::from(id.0)].sessions.clone();
             // Taken by the thread: what cannot start leaves them to the next attempt.
             let body = move |handle| {
-                if let Some(arrivals) = waiting.lock().take() {
+                // Not held while the thread runs: whoever looks again whether it does would wait.
+                let arrivals = waiting.lock().take();
+                if let Some(arrivals) = arrivals {
                     crate::executor::run(server, handle, arrivals, sessions, stop);
                 }
             };
