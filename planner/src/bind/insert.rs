@@ -3,6 +3,7 @@
 use super::from::combine;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
+use super::reference::bind_index_expressions;
 use super::scope::{Level, LevelKind, Relation};
 use super::span::query_span;
 use super::target::{Change, ChangeTarget};
@@ -443,7 +444,7 @@ impl Binder<'_, '_> {
         {
             return Ok(found);
         }
-        let stored = self.index_expressions(table)?;
+        let stored = bind_index_expressions(self.env.catalog, table)?;
         let parts: Vec<_> = table.index_expressions().map(|(index, part)| (index.oid, part.place)).collect();
         for index in table.indexes.iter().filter(|index| index.unique) {
             let mut implied = index.predicate.is_none();

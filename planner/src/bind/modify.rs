@@ -13,8 +13,10 @@ use sqlparser::ast::{
 use super::call::output_arguments;
 use super::expr::{record_field, unnest};
 use super::from::combine;
+use super::insert::is_same;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
+use super::reference::{bind_definition, definition_path};
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
 use super::{BindEnv, Binder, Clause};
@@ -72,7 +74,20 @@ pub fn check_index_predicate(table: &TableRef, predicate: &str, env: &mut BindEn
         let message = "functions in index predicate must be marked IMMUTABLE";
         return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
-    Ok(())
+    check_settled(table, predicate, Clause::IndexPredicate, env)
+}
+
+/// Refuses literals that this session reads otherwise than those which will change the table:
+/// definitions are kept as text, and what is there already would be judged by another value.
+fn check_settled(table: &TableRef, text: &str, clause: Clause, env: &mut BindEnv<'_>) -> Result<()> {
+    let here = Binder::new(env).definition(table, text, clause)?;
+    let elsewhere = bind_definition(env.catalog, table, text, clause);
+    if elsewhere.is_ok_and(|elsewhere| is_same(&here, &elsewhere)) {
+        return Ok(());
+    }
+    let what = "an index with a literal that depends on the settings or the clock of a session";
+    Err(SqlError::unsupported(what)
+        .with_hint("Write times with their offset from UTC and dates as year, month and day."))
 }
 
 /// The type of what an index is over; 42P17 if it is not immutable.
@@ -82,6 +97,7 @@ pub fn index_expression_type(table: &TableRef, text: &str, env: &mut BindEnv<'_>
         let message = "functions in index expression must be marked IMMUTABLE";
         return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
     }
+    check_settled(table, text, Clause::IndexExpression, env)?;
     Ok(bound.ty)
 }
 
@@ -100,8 +116,10 @@ fn is_mutable(expr: &BoundExpr) -> bool {
         mutable |= match &part.kind {
             ExprKind::Call { function, .. } => function.function.volatility != Volatility::Immutable,
             ExprKind::Routine { routine, .. } => routine.volatility != 'i',
-            // A literal was read when it was written.
-            ExprKind::ConvertIo(inner) if matches!(inner.kind, ExprKind::Const(_)) => false,
+            // A name was looked up when it was written; a time is read by the session that runs it.
+            ExprKind::ConvertIo(inner) if matches!(inner.kind, ExprKind::Const(_)) => {
+                is_of_time(inner.ty.oid) || is_of_time(part.ty.oid)
+            }
             ExprKind::ConvertIo(inner) => shows_settings(inner.ty.oid) || reads_settings(part.ty.oid),
             _ => false,
         };
@@ -118,11 +136,11 @@ fn shows_settings(oid: Oid) -> bool {
 
 /// Whether a type's input function is not immutable.
 fn reads_settings(oid: Oid) -> bool {
-    let of_time = matches!(
-        oid,
-        Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL
-    );
-    of_time || looks_further(oid)
+    is_of_time(oid) || looks_further(oid)
+}
+
+fn is_of_time(oid: Oid) -> bool {
+    matches!(oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
 }
 
 /// Arrays, records, enums and names of catalog objects.
@@ -134,15 +152,24 @@ fn looks_further(oid: Oid) -> bool {
 impl Binder<'_, '_> {
     /// A partial index's condition over the table's row.
     pub(crate) fn index_predicate(&mut self, table: &TableRef, predicate: &str) -> Result<BoundExpr> {
-        let relation = self.table_relation(table, None, None)?;
-        let bound = self.catalog_expression(predicate, vec![relation], Clause::IndexPredicate)?;
+        let bound = self.definition(table, predicate, Clause::IndexPredicate)?;
         self.boolean(bound, "WHERE")
     }
 
     fn index_expression(&mut self, table: &TableRef, text: &str) -> Result<BoundExpr> {
-        let relation = self.table_relation(table, None, None)?;
-        let bound = self.catalog_expression(text, vec![relation], Clause::IndexExpression)?;
+        let bound = self.definition(table, text, Clause::IndexExpression)?;
         self.resolve_unknown(bound)
+    }
+
+    /// An expression over a table's row that is part of the table: its names mean the same in
+    /// every session.
+    pub(crate) fn definition(&mut self, table: &TableRef, text: &str, clause: Clause) -> Result<BoundExpr> {
+        let relation = self.table_relation(table, None, None)?;
+        let path = definition_path(table);
+        let mut env = BindEnv::new(self.env.catalog, &path, self.env.context);
+        let bound = Binder::new(&mut env).catalog_expression(text, vec![relation], clause)?;
+        self.env.session_dependent |= env.session_dependent;
+        Ok(bound)
     }
 
     /// What rows store for indexes, in their order.
@@ -169,8 +196,7 @@ impl Binder<'_, '_> {
         let mut found = Vec::new();
         for (place, column) in table.columns.iter().enumerate() {
             let Some(text) = &column.generated else { continue };
-            let relation = self.table_relation(table, None, None)?;
-            let bound = self.catalog_expression(text, vec![relation], Clause::Generated)?;
+            let bound = self.definition(table, text, Clause::Generated)?;
             found.push((place as u16, self.assign_column(bound, column)?));
         }
         Ok(found)

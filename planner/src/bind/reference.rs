@@ -1,13 +1,13 @@
 //! The statements that foreign keys run: bound here, for they need defaults, conditions and casts.
 
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::catalog::{Catalog, ForeignKey, TableRef};
+use archipel_sql::catalog::{Catalog, ForeignKey, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
-use super::{BindEnv, Binder};
+use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundDelete, BoundExpr, BoundIndexExpression, BoundUpdate, ExprKind};
 
 /// What happens to the rows that reference one which goes or changes.
@@ -66,11 +66,28 @@ pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<
     if table.columns.iter().all(|column| column.generated.is_none()) {
         return Ok(Vec::new());
     }
-    let path = ["public".to_owned()];
     let context = FunctionContext::detached();
-    let mut env = BindEnv::new(catalog, &path, &context);
+    let mut env = BindEnv::new(catalog, &[], &context);
     env.late_literals = true;
     Binder::new(&mut env).generated(table)
+}
+
+/// Where the names in a table's own definitions are looked up, whoever runs the statement.
+pub(crate) fn definition_path(table: &Table) -> [String; 2] {
+    [table.schema.clone(), "public".to_owned()]
+}
+
+/// A definition of a table as statements will bind it: a generated column's expression, what an
+/// index is over, an index's condition.
+pub(crate) fn bind_definition(
+    catalog: &Catalog,
+    table: &TableRef,
+    text: &str,
+    clause: Clause,
+) -> Result<BoundExpr> {
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &[], &context);
+    Binder::new(&mut env).definition(table, text, clause)
 }
 
 /// What a table's rows store for indexes alone.
@@ -81,8 +98,7 @@ pub(crate) fn bind_index_expressions(
     if table.index_expressions().next().is_none() {
         return Ok(Vec::new());
     }
-    let path = ["public".to_owned()];
     let context = FunctionContext::detached();
-    let mut env = BindEnv::new(catalog, &path, &context);
+    let mut env = BindEnv::new(catalog, &[], &context);
     Binder::new(&mut env).index_expressions(table)
 }

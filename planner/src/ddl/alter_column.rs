@@ -48,7 +48,7 @@ pub(super) fn add_column(
     if let Some(text) = table.columns[usize::from(place)].generated.clone() {
         expression::check_generated(&table)?;
         shown = text.clone();
-        computed = Some(ComputedValue::of_row(&work.catalog, &before, &text, ty));
+        computed = Some(ComputedValue::of_definition(&work.catalog, &before, &text, ty));
     } else if let Some(request) = &made.sequence {
         let owned = create::make_owned_sequence(&mut table, place, request, work)?;
         computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));

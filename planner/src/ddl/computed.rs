@@ -6,6 +6,8 @@ use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
+use crate::bind::reference::definition_path;
+
 /// One such column of the operation that follows.
 #[derive(Clone, Debug)]
 pub struct Computed {
@@ -20,7 +22,12 @@ pub struct Computed {
 #[derive(Clone, Debug)]
 pub enum ComputedValue {
     /// A query over the old row's columns as `$1`, `$2`, …, which answers one row of one column.
-    Query { text: String, types: Vec<Type> },
+    Query {
+        text: String,
+        types: Vec<Type>,
+        /// Where its names are looked up, if not where the session looks.
+        search_path: Option<[String; 2]>,
+    },
     /// The values of a sequence made by the same plan, which goes on after them.
     Sequence(SequenceDef),
 }
@@ -51,6 +58,16 @@ impl ComputedValue {
         };
         let cast = if ty.oid == Oid::BPCHAR { "text".to_owned() } else { written };
         let text = format!("SELECT CAST(({expression}) AS {cast}){from}");
-        ComputedValue::Query { text, types: table.columns.iter().map(|column| column.ty).collect() }
+        let types = table.columns.iter().map(|column| column.ty).collect();
+        ComputedValue::Query { text, types, search_path: None }
+    }
+
+    /// As [`ComputedValue::of_row`], for an expression that is part of the table's definition.
+    pub fn of_definition(catalog: &Catalog, table: &Table, expression: &str, ty: Type) -> ComputedValue {
+        let mut value = ComputedValue::of_row(catalog, table, expression, ty);
+        if let ComputedValue::Query { search_path, .. } = &mut value {
+            *search_path = Some(definition_path(table));
+        }
+        value
     }
 }

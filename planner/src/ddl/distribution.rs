@@ -128,8 +128,9 @@ pub(super) fn place_indexes(table: &mut Table, work: &mut Work<'_>) {
             Distribution::Reference => true,
             Distribution::Column { column, .. } => {
                 let first = index.columns.first();
-                // Partition boundaries are plain keys of the column.
+                // Partition boundaries are plain keys of the column: a guarded part has NULLs.
                 first.is_some_and(|first| first.column == column && !first.descending)
+                    && index.expression(0).is_none()
                     && table.columns[usize::from(column)].not_null
             }
             Distribution::HiddenId { .. } | Distribution::None => false,

@@ -305,7 +305,7 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                     user_type::drop_type(found, true, work)?;
                 }
                 Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
-                    routine::drop_one(found, work);
+                    routine::drop_one(found, work)?;
                 }
                 _ => {}
             }

@@ -115,7 +115,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
                 column: usize::from(column),
                 ty: expression.ty,
                 not_null: None,
-                value: ComputedValue::of_row(&work.catalog, &table, &text, expression.ty),
+                value: ComputedValue::of_definition(&work.catalog, &table, &text, expression.ty),
             });
         }
         let mut def = table_def(&changed);
@@ -253,7 +253,14 @@ pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut W
         )
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
-    work.operation(DdlOp::DropIndex { table: TreeId(table.tree), index: TreeId(index.tree) });
+    remove(table, place, work);
+    Ok(())
+}
+
+/// Takes an index from its table.
+pub(super) fn remove(table: &TableRef, place: usize, work: &mut Work<'_>) {
+    let tree = TreeId(table.indexes[place].tree);
+    work.operation(DdlOp::DropIndex { table: TreeId(table.tree), index: tree });
     let mut changed = (**table).clone();
     let dropped = changed.indexes.remove(place);
     let changed = work.put_table(changed);
@@ -261,7 +268,6 @@ pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut W
         let columns = stored::sources(table, &changed, stored::all_kept(table));
         work.operation(DdlOp::AlterTable { def: table_def(&changed), columns });
     }
-    Ok(())
 }
 
 /// Whether a foreign key points at exactly these columns and no other key of the table serves.

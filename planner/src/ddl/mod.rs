@@ -28,6 +28,7 @@ mod alter;
 mod alter_column;
 pub mod computed;
 mod constraint;
+mod definition;
 pub mod distribution;
 mod domain;
 mod drop;

@@ -14,8 +14,8 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::trigger;
 use super::work::Work;
+use super::{definition, trigger};
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -354,7 +354,7 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
         match find(&work.catalog, signature, drop.kind, work.search_path()) {
             Ok(routine) => {
                 trigger::check_callers(&routine, drop.cascade, work)?;
-                drop_one(&routine, work);
+                drop_one(&routine, work)?;
             }
             Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_FUNCTION => {
                 work.notice(format!(
@@ -378,10 +378,13 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
     Ok(())
 }
 
-/// Drops a routine, and the triggers that call it.
-pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) {
+/// Drops a routine, the triggers that call it, and the columns and indexes made by it.
+pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) -> Result<()> {
+    let users = definition::users(ObjectKind::Routine, routine.oid, work);
+    definition::drop_users(&users, work)?;
     trigger::drop_callers(routine, work);
     work.drop(ObjectKind::Routine, routine.oid);
+    Ok(())
 }
 
 /// `name(type, type)` of a signature, for errors.

@@ -16,7 +16,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, routine};
+use super::{alter, definition, routine};
 
 pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
     if let Some(role) = &create.authorization {
@@ -101,6 +101,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     ),
                 ));
             }
+            definition::check_unnamed(&found, work)?;
             changed.version += 1;
             work.put(Object::Routine(Arc::new(changed)));
             Ok(())

@@ -5,15 +5,15 @@ use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent, TriggerTiming,
+    ObjectKind, OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent, TriggerTiming,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
 use super::drop::cascade_notice;
-use super::expression;
 use super::work::Work;
+use super::{definition, expression};
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
@@ -286,9 +286,11 @@ fn callers(routine: &RoutineRef, work: &Work<'_>) -> Vec<Dependent> {
     callers.into_iter().map(|(table, place)| Dependent::Trigger(table, place)).collect()
 }
 
-/// Before a routine is dropped by name: the triggers that call it go too, or it stays.
+/// Before a routine is dropped by name: the triggers that call it, and the columns and indexes
+/// made by it, go too, or it stays.
 pub(super) fn check_callers(routine: &RoutineRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
-    let callers = callers(routine, work);
+    let mut callers = callers(routine, work);
+    callers.extend(definition::users(ObjectKind::Routine, routine.oid, work));
     if callers.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use archipel_sql::catalog::{Object, ObjectKind, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::work::Work;
-use super::{drop, schema, view};
+use super::{definition, drop, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -62,6 +62,7 @@ pub(super) fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result
             .flat_map(|column| column.default.iter().chain(&column.generated))
             .chain(table.checks.iter().map(|check| &check.condition))
             .chain(table.indexes.iter().filter_map(|index| index.predicate.as_ref()))
+            .chain(table.index_expressions().map(|(_, expression)| &expression.text))
             .chain(table.view.iter().map(|view| &view.query));
         if texts.into_iter().any(|text| says(text)) {
             return Err(SqlError::unsupported(format_args!(
@@ -205,6 +206,10 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .cloned()
         .collect();
     lines.extend(domains.iter().map(|domain| format!("type {}", domain.name)));
+    // Definitions over the columns go with those.
+    let mut definitions = definition::users(ObjectKind::Type, known.oid, work);
+    definitions.retain(|user| !definition::is_over(user, &columns));
+    lines.extend(definitions.iter().map(|user| user.describe()));
     if !lines.is_empty() {
         let name = quote_identifier(&known.name);
         if !cascade {
@@ -238,6 +243,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         }
         super::alter::drop_column_of(&table, &column, work)?;
     }
+    definition::drop_users(&definitions, work)?;
     let views: Vec<_> = work
         .catalog
         .tables()
@@ -247,7 +253,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .collect();
     drop::drop_tables(&views, true, work)?;
     for routine in routines {
-        work.drop(ObjectKind::Routine, routine.oid);
+        routine::drop_one(&routine, work)?;
     }
     for domain in domains {
         if work.catalog.user_type_by_oid(domain.oid).is_some() {

@@ -40,12 +40,12 @@ pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
     let Some(table) = work.catalog.table_by_oid(before.oid) else { return Ok(()) };
     let conversions: Vec<String> = work.conversions.iter().map(|made| made.column.clone()).collect();
     let changes = |column: &Column| conversions.contains(&column.name);
-    let rows = format!("({}) AS {}", converted_rows(before, &table, work), quote_identifier(&table.name));
     for check in table.checks.iter().filter(|check| !check.not_valid) {
         let condition = archipel_sql::parser::parse_expression_text(&check.condition)?;
         let used = super::expression::columns_used(&condition, &table.name, &table.columns)?;
         if used.iter().any(|column| changes(&table.columns[usize::from(*column)])) {
-            check_rows(&rows, &table, check, work);
+            let rows = converted_rows(before, &table, &used, work);
+            check_rows(&format!("({rows}) AS {}", quote_identifier(&table.name)), &table, check, work);
         }
     }
     let children: Vec<_> = work.catalog.tables().cloned().collect();
@@ -64,23 +64,25 @@ pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
             if !affected {
                 continue;
             }
-            let of = |table: &Table, new: bool| match new {
-                true => format!("({})", converted_rows(before, table, work)),
+            let of = |table: &Table, new: bool, used: &[u16]| match new {
+                true => format!("({})", converted_rows(before, table, used, work)),
                 false => quote_qualified(&table.schema, &table.name),
             };
-            let (children, parents) = (of(&child, own), of(&parent, referenced));
+            let children = of(&child, own, &key.columns);
+            let parents = of(&parent, referenced, &key.referenced_columns);
             foreign_key_rows(&children, &parents, &child, &parent, key, work);
         }
     }
     Ok(())
 }
 
-/// The rows of a table as they will be.
-fn converted_rows(before: &Table, after: &Table, work: &Work<'_>) -> String {
-    let columns: Vec<String> = after
-        .columns
+/// Some columns of a table's rows as they will be. The others may have defaults that call what
+/// the same statement makes.
+fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) -> String {
+    let columns: Vec<String> = used
         .iter()
-        .map(|column| {
+        .map(|&place| {
+            let column = &after.columns[usize::from(place)];
             let conversion = work
                 .conversions
                 .iter()

@@ -239,10 +239,14 @@ impl Session {
     fn computed_run(&mut self, column: &Computed) -> Result<ComputedRun> {
         let value = match &column.value {
             ComputedValue::Sequence(sequence) => ValueRun::Sequence(*sequence),
-            ComputedValue::Query { text, types } => {
+            ComputedValue::Query { text, types, search_path } => {
                 let statement = archipel_sql::parser::parse_statement(text)?;
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
-                let (bound, ..) = self.bind_rows(&statement, text, &declared)?;
+                let search_path = match search_path {
+                    Some(path) => path.to_vec().into(),
+                    None => self.settings.effective().search_path.clone(),
+                };
+                let (bound, ..) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
                 let environment = self.environment();
                 let linker = self.server.routines.linker(&environment);
                 let compile = CompileEnv {

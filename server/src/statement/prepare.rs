@@ -153,10 +153,21 @@ impl Session {
         text: &str,
         declared: &[Oid],
     ) -> Result<(BoundStatement, Vec<Type>, bool)> {
+        let search_path = self.settings.effective().search_path.clone();
+        self.bind_rows_in(statement, text, declared, &search_path)
+    }
+
+    /// As [`Session::bind_rows`], with names looked up elsewhere than the session looks.
+    pub(crate) fn bind_rows_in(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        declared: &[Oid],
+        search_path: &[String],
+    ) -> Result<(BoundStatement, Vec<Type>, bool)> {
         let host = self.host();
         let context = host.context();
-        let search_path = self.settings.effective().search_path.clone();
-        let mut environment = BindEnv::new(&host.catalog.catalog, &search_path, &context);
+        let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.param_types =
             declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();

@@ -17,6 +17,10 @@ pub enum Dependent {
     View(TableRef),
     /// A trigger of this table (by place) that calls the routine, or speaks of the column.
     Trigger(TableRef, usize),
+    /// A generated column of this table (by place) whose expression names the routine or type.
+    Generated(TableRef, u16),
+    /// An index of this table (by place) whose expressions or condition name it.
+    Index(TableRef, usize),
     /// A routine whose arguments or result use the table's row type.
     Routine(RoutineRef),
     /// An object inside the schema.
@@ -42,6 +46,10 @@ impl Dependent {
             Dependent::Trigger(table, place) => {
                 format!("trigger {} on table {}", table.triggers[*place].name, table.name)
             }
+            Dependent::Generated(table, column) => {
+                format!("column {} of table {}", table.columns[*column as usize].name, table.name)
+            }
+            Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
                 format!("view {}.{}", table.schema, table.name)
