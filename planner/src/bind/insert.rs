@@ -183,7 +183,7 @@ impl Binder<'_, '_> {
     }
 
     /// What a column that is not given becomes.
-    fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
+    pub(super) fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
         match target.default(column) {
             None => self.default_value(&target.table, column),
             Some(text) => {

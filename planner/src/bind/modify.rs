@@ -305,7 +305,7 @@ impl Binder<'_, '_> {
                     let column = self.assigned_column(to, name)?;
                     let position = self.start(value);
                     let bound = if is_default(value) {
-                        self.default_value(table, usize::from(column))?
+                        self.target_default(to, usize::from(column))?
                     } else {
                         let bound = self.clause_expr(value, Clause::UpdateSet)?;
                         self.assigned_value(table, column, bound).map_err(|error| error.at(position))?
@@ -381,7 +381,7 @@ impl Binder<'_, '_> {
             let mut set = Vec::with_capacity(columns.len());
             for (&column, item) in columns.iter().zip(items) {
                 let bound = if is_default(item) {
-                    self.default_value(table, usize::from(column))?
+                    self.target_default(target, usize::from(column))?
                 } else {
                     let bound = self.clause_expr(item, Clause::UpdateSet)?;
                     self.assigned_value(table, column, bound)?

@@ -40,7 +40,9 @@ pub(crate) fn bind_reference_change(
     for (place, (&column, ty)) in key.columns.iter().zip(types).enumerate() {
         let target = &child.columns[usize::from(column)];
         let value = match action {
-            ReferentialAction::SetNull => BoundExpr::constant(Datum::Null, target.ty),
+            ReferentialAction::SetNull => {
+                binder.coerce_domain(BoundExpr::constant(Datum::Null, target.ty), target.domain)?
+            }
             ReferentialAction::SetDefault => binder.default_value(child, usize::from(column))?,
             _ => {
                 let new = ExprKind::Column { depth: 1, index: (types.len() + place) as u16 };

@@ -7,9 +7,10 @@
 
 use archipel_sql::catalog::{CheckOption, TableKind, TableRef, TriggerEvent, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias};
+use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
 use super::modify::undefined_target;
+use super::name::object_name_parts;
 use super::scope::{Relation, ScopeColumn};
 use super::visit::{raise_depth, visit_expr_mut};
 use super::{BindEnv, Binder};
@@ -63,9 +64,17 @@ impl ChangeTarget {
         view.columns.iter().map_while(plain_column).map(usize::from).collect()
     }
 
-    /// Refuses a value beyond [`ChangeTarget::all_columns`], for a column that cannot be filled.
+    /// Refuses a value beyond [`ChangeTarget::all_columns`], for a column that cannot be filled,
+    /// and two values for one column of the table.
     pub fn check_fillable(&self, given: usize) -> Result<()> {
         let Some(view) = &self.view else { return Ok(()) };
+        let filled = self.all_columns();
+        let filled = &filled[..filled.len().min(given)];
+        if let Some(twice) = filled.iter().enumerate().find(|(at, column)| filled[..*at].contains(column)) {
+            let name = &self.table.columns[*twice.1].name;
+            let message = format!("multiple assignments to same column \"{name}\"");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
         let first = view.columns.iter().position(|column| plain_column(column).is_none());
         match first.filter(|first| *first < given) {
             Some(first) => view.base_column(first, Change::Insert).map(drop),
@@ -237,12 +246,10 @@ impl Binder<'_, '_> {
             return Err(refused("Views that have no updatable columns are not automatically updatable."));
         }
         // The view that this one is over, if it is no table.
-        let below = match &stored.references[..] {
-            [below, ..] => {
-                self.env.catalog.table_by_oid(below.relation).filter(|t| t.kind == TableKind::View)
-            }
-            [] => None,
+        let Some(source) = source_of(&query).and_then(|number| stored.references.get(number)) else {
+            return Err(refused(NOT_ONE_TABLE));
         };
+        let below = self.env.catalog.table_by_oid(source.relation).filter(|t| t.kind == TableKind::View);
         let (inherited, own) = match below {
             Some(below) => {
                 if has_instead_of(&below, change) {
@@ -335,6 +342,15 @@ fn more_than_simple(query: &Query) -> Option<&'static str> {
         return Some("Views containing LIMIT or OFFSET are not automatically updatable.");
     }
     None
+}
+
+/// Which of its references a view's FROM names, if it names one and nothing else.
+fn source_of(query: &Query) -> Option<usize> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [from] = &select.from[..] else { return None };
+    let (TableFactor::Table { name, .. }, []) = (&from.relation, &from.joins[..]) else { return None };
+    let parts = object_name_parts(name).ok()?;
+    parts.last()?.parse().ok()
 }
 
 const NOT_ONE_TABLE: &str =
