@@ -48,7 +48,10 @@ impl Cursor<'_> {
         let position = self.position();
         let key = if *self.peek() == Token::LParen {
             IndexKey::Expression(self.parenthesized_expression()?)
-        } else if *self.peek_at(1) == Token::LParen {
+        } else if *self.peek_at(1) == Token::LParen
+            // A function of a schema.
+            || (*self.peek_at(1) == Token::Period && *self.peek_at(3) == Token::LParen)
+        {
             IndexKey::Expression(self.expression()?)
         } else {
             IndexKey::Column(self.identifier()?)
