@@ -161,17 +161,10 @@ impl Lock {
         for (place, request) in self.queue.iter().enumerate() {
             let blockers = self.blockers(place, &request.client, request.mode);
             if blockers.is_empty() {
-                if let Some(node) = request.waiter.who {
-                    waits.forget(node);
-                }
                 woken.push(request.waiter.clone());
                 continue;
             }
-            // In this order: who parks meanwhile publishes what it is behind.
-            request.waiter.now_behind(blockers.clone());
-            if let Some(node) = request.waiter.who {
-                waits.publish(node, blockers.clone());
-            }
+            request.waiter.now_behind(blockers.clone(), waits);
             let on = WaitOn::Object(ObjectLock { tag, mode: request.mode });
             request.client.now_waits_for(&on, blockers);
         }

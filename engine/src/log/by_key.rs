@@ -87,24 +87,24 @@ pub(super) fn segments(batches: &[Vec<u8>]) -> Result<Vec<Segment<'_>>, StoreErr
     Ok(segments)
 }
 
-/// Bytes of log whose keys are looked at before it is dealt out.
+/// Bytes of keys that are looked at before the log is dealt out, and segments they are taken of.
 const SAMPLE_BYTES: usize = 4 << 20;
-
-/// Segments here and there in the log.
-fn sampled<'s, 'l>(segments: &'s [Segment<'l>]) -> impl Iterator<Item = &'s Segment<'l>> {
-    let bytes: usize = segments.iter().map(|segment| segment.records.len()).sum();
-    segments.iter().step_by(bytes.div_ceil(SAMPLE_BYTES).max(1))
-}
+const SAMPLED_SEGMENTS: usize = 4096;
 
 /// Keys of records here and there in the log.
 pub(super) fn sample(segments: &[Segment<'_>]) -> Vec<CheckpointKey> {
-    let mut left = SAMPLE_BYTES;
+    let chosen = segments.iter().step_by(segments.len().div_ceil(SAMPLED_SEGMENTS).max(1));
+    let each = SAMPLE_BYTES / chosen.len().max(1);
     let mut keys = Vec::new();
-    for record in sampled(segments).flat_map(|segment| redo::records(segment.records)) {
-        let Ok(record) = record else { break };
-        let Some(rest) = left.checked_sub(record.key.len() + 1) else { break };
-        left = rest;
-        keys.push((record.tree, record.key.to_vec()));
+    for segment in chosen {
+        let mut left = each;
+        for record in redo::records(segment.records).map_while(Result::ok) {
+            keys.push((record.tree, record.key.to_vec()));
+            match left.checked_sub(record.key.len() + 1) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
     }
     keys
 }
@@ -118,7 +118,6 @@ pub(super) fn deal(
     let cuts: Vec<Cut<'_>> = cuts.iter().map(|(tree, key)| (*tree, head(key), key.as_slice())).collect();
     let bytes: usize = segments.iter().map(|segment| segment.records.len()).sum();
     let share = bytes / threads.max(1) + 1;
-    let expected = expected_shares(segments, &cuts);
     let mut stretches = Vec::new();
     let (mut from, mut length) = (0, 0);
     for (at, segment) in segments.iter().enumerate() {
@@ -128,7 +127,7 @@ pub(super) fn deal(
             (from, length) = (at + 1, 0);
         }
     }
-    let dealt = in_parallel(stretches, threads, |stretch| deal_stretch(segments, stretch, &cuts, &expected));
+    let dealt = in_parallel(stretches, threads, |stretch| deal_stretch(segments, stretch, &cuts));
     let mut all = Dealt {
         shares: (0..=cuts.len()).map(|_| Vec::new()).collect(),
         dropped: FxHashSet::default(),
@@ -156,39 +155,12 @@ fn part_of(cuts: &[Cut<'_>], record: &Record<'_>, head: Head) -> usize {
     })
 }
 
-/// How many records a byte of log has for each part, by a sample: room is made for them at once,
-/// since memory that a growing list leaves behind has been cleared for nothing.
-fn expected_shares(segments: &[Segment<'_>], cuts: &[Cut<'_>]) -> Vec<f64> {
-    let mut counts = vec![0u32; cuts.len() + 1];
-    let mut bytes = 0;
-    for segment in sampled(segments) {
-        let mut read = 0;
-        for located in redo::located(segment.records) {
-            let Ok((offset, record)) = located else { break };
-            read = offset;
-            if read > SAMPLE_BYTES {
-                break;
-            }
-            counts[part_of(cuts, &record, head(record.key))] += 1;
-        }
-        bytes += read;
-        if bytes > SAMPLE_BYTES {
-            break;
-        }
-    }
-    // Room that is not used is never touched.
-    counts.into_iter().map(|count| f64::from(count) * 1.25 / (bytes + 1) as f64).collect()
-}
-
 fn deal_stretch(
     segments: &[Segment<'_>],
     stretch: std::ops::Range<usize>,
     cuts: &[Cut<'_>],
-    expected: &[f64],
 ) -> Result<Stretch, StoreError> {
-    let bytes: usize = segments[stretch.clone()].iter().map(|segment| segment.records.len()).sum();
-    let room = |share: &f64| Vec::with_capacity((bytes as f64 * share) as usize);
-    let mut dealt = Stretch { parts: expected.iter().map(room).collect(), ..Stretch::default() };
+    let mut dealt = Stretch { parts: vec![Vec::new(); cuts.len() + 1], ..Stretch::default() };
     for number in stretch {
         let segment = segments[number];
         for located in redo::located(segment.records) {

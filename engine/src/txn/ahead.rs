@@ -1,8 +1,10 @@
 //! Rows that a transaction will ask for soon ([`crate::storage::tree`], fetching ahead).
 
+use smallvec::SmallVec;
+
 use super::{Place, Txn};
 use crate::storage::KeyBuf;
-use crate::storage::tree::{AHEAD_MAX, Tree, fetch_rows};
+use crate::storage::tree::{AHEAD_MAX, fetch_rows};
 use crate::table::TableMeta;
 
 impl Txn<'_> {
@@ -25,20 +27,24 @@ impl Txn<'_> {
                 {
                     fetch_rows(keys.iter().map(|key| (&table.tree, &key[..])));
                 }
-            } else {
-                fetch_rows(keys.iter().filter_map(|key| Some((self.held_tree(place, key)?, &key[..]))));
+                continue;
+            }
+            for &partition in &self.held {
+                if partition.group != place.group {
+                    continue;
+                }
+                // SAFETY: held by this transaction; nothing else refers to the partition until
+                // the end of the iteration, and held partitions are all different.
+                let data = unsafe { partition.data_mut() };
+                let covered: SmallVec<[&KeyBuf; AHEAD_MAX]> =
+                    keys.iter().filter(|key| data.covers(key)).collect();
+                if covered.is_empty() {
+                    continue;
+                }
+                if let Some(root) = data.root(place.root, place.id, place.version) {
+                    fetch_rows(covered.iter().map(|key| (&root.tree, &key[..])));
+                }
             }
         }
-    }
-
-    /// The tree of a held partition that covers the key.
-    fn held_tree(&self, place: Place, key: &[u8]) -> Option<&Tree> {
-        for &partition in &self.held {
-            // SAFETY: held by this transaction, and the reference ends with the expression.
-            if partition.group == place.group && unsafe { partition.data_mut() }.covers(key) {
-                return self.root(partition, place).ok().map(|root| &root.tree);
-            }
-        }
-        None
     }
 }

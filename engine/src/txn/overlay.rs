@@ -99,9 +99,14 @@ impl RowWaiter {
         })
     }
 
-    /// Others are in its way now.
-    pub fn now_behind(&self, blockers: Vec<TxnId>) {
-        *self.blockers.lock() = blockers;
+    /// Others are in its way now. One that was woken may be waiting elsewhere by now, and what
+    /// the graph says of that wait stays.
+    pub fn now_behind(&self, blockers: Vec<TxnId>, waits: &WaitGraph) {
+        let state = self.state.lock();
+        *self.blockers.lock() = blockers.clone();
+        if let (Some(who), WaiterState::Enqueued | WaiterState::Parked(_)) = (self.who, &*state) {
+            waits.publish(who, blockers);
+        }
     }
 
     pub fn since(&self) -> u64 {

@@ -490,7 +490,10 @@ impl Compiler<'_> {
         buffered: bool,
     ) -> Node {
         if let (Node::Scan(left), Node::Scan(right), false) = (&mut left, &right, buffered) {
-            left.lookup = Lookup::of(right);
+            // What a condition throws away is not looked up either.
+            if left.filter.is_none() {
+                left.lookup = Lookup::of(right);
+            }
         }
         let right_slots = self.pruned_slots(right_slots);
         let left_slots = self.pruned_slots(left_slots);
