@@ -191,6 +191,12 @@ fn over(expr: &BoundExpr, columns: &[BoundExpr]) -> BoundExpr {
 impl Binder<'_, '_> {
     /// What a name of a table or view lets a statement change.
     pub(crate) fn change_target(&mut self, name: &ObjectName, change: Change) -> Result<ChangeTarget> {
+        if let [only] = &object_name_parts(name)?[..]
+            && self.env.variables.is_some_and(|scope| scope.relation(only).is_some())
+        {
+            let message = format!("relation \"{only}\" cannot be the target of a modifying statement");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let table = self.require_table(name)?;
         if table.kind == TableKind::View && change != Change::Merge {
             if has_instead_of(&table, change) {

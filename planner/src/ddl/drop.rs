@@ -1,13 +1,11 @@
 //! DROP TABLE, SEQUENCE, SCHEMA (and INDEX by name), and TRUNCATE.
 
-use std::sync::Arc;
-
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{ObjectKind, Relation, SequenceRef, Table, TableKind, TableRef};
+use archipel_sql::catalog::{Catalog, ObjectKind, Relation, SequenceRef, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -315,40 +313,46 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
-    let mut tables: Vec<Arc<Table>> = Vec::new();
-    for name in &truncate.tables {
-        let table = work.user_table(name)?;
+/// The tables that TRUNCATE of some tables empties: these, then what CASCADE reaches. Without it
+/// none of them may be referenced by a table that keeps its rows.
+pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) -> Result<Vec<TableRef>> {
+    let mut tables: Vec<TableRef> = Vec::with_capacity(named.len());
+    for table in named {
         if !tables.iter().any(|other| other.oid == table.oid) {
-            tables.push(table);
+            tables.push(table.clone());
         }
     }
     let mut next = 0;
     while next < tables.len() {
         let table = tables[next].clone();
         next += 1;
-        let pointing: Vec<TableRef> = work
-            .catalog
+        let pointing: Vec<TableRef> = catalog
             .tables()
             .filter(|other| other.foreign_keys.iter().any(|key| key.references == table.oid))
             .filter(|other| !tables.iter().any(|listed| listed.oid == other.oid))
             .cloned()
             .collect();
-        for other in pointing {
-            if !truncate.cascade {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    "cannot truncate a table referenced in a foreign key constraint",
-                )
-                .with_detail(format!("Table \"{}\" references \"{}\".", other.name, table.name))
-                .with_hint(format!(
-                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
-                    other.name
-                )));
-            }
-            work.notice(format!("truncate cascades to table \"{}\"", other.name));
-            tables.push(other);
+        if let (Some(other), false) = (pointing.first(), cascade) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot truncate a table referenced in a foreign key constraint",
+            )
+            .with_detail(format!("Table \"{}\" references \"{}\".", other.name, table.name))
+            .with_hint(format!(
+                "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                other.name
+            )));
         }
+        tables.extend(pointing);
+    }
+    Ok(tables)
+}
+
+pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
+    let named = truncate.tables.iter().map(|name| work.user_table(name)).collect::<Result<Vec<_>>>()?;
+    let tables = truncated_tables(&work.catalog, &named, truncate.cascade)?;
+    for reached in tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid)) {
+        work.notice(format!("truncate cascades to table \"{}\"", reached.name));
     }
     for table in &tables {
         work.operation(DdlOp::Truncate(TreeId(table.tree)));

@@ -57,7 +57,9 @@ use archipel_sql::types::Oid;
 
 pub use computed::{Computed, ComputedValue};
 pub use distribution::DistributionCall;
+pub use drop::truncated_tables;
 use work::Work;
+pub use work::require_user_table;
 
 /// What a definition is planned in.
 pub struct DdlEnv<'a> {

@@ -255,19 +255,7 @@ impl<'a> Work<'a> {
     }
 
     pub fn check_changeable(&self, table: &Table) -> Result<()> {
-        if self.env.system || table.kind == TableKind::Table {
-            return Ok(());
-        }
-        if table.kind == TableKind::View {
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("\"{}\" is not a table", table.name),
-            ));
-        }
-        Err(SqlError::new(
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied: \"{}\" is a system catalog", table.name),
-        ))
+        if self.env.system { Ok(()) } else { require_user_table(table) }
     }
 
     /// A relation name that is free in the schema, made of the parts as PostgreSQL makes them.
@@ -342,6 +330,20 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
         at -= 1;
     }
     at
+}
+
+/// Refuses views and the system's own tables.
+pub fn require_user_table(table: &Table) -> Result<()> {
+    if table.kind == TableKind::Table {
+        return Ok(());
+    }
+    if table.kind == TableKind::View {
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a table", table.name)));
+    }
+    Err(SqlError::new(
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        format!("permission denied: \"{}\" is a system catalog", table.name),
+    ))
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ impl Session {
                 if self.transaction.is_block() && !truncate.cascade && !truncate.restart_identity =>
             {
                 self.require_writable(prepared.tag)?;
-                let tables = self.truncated(truncate)?;
-                self.delete_all_rows(&tables).await?;
+                let truncated = self.truncated(truncate)?;
+                self.delete_all_rows(&truncated.tables).await?;
                 return Ok(prepared.tag.to_owned());
             }
             Statement::CreateTableAs(create) => return self.create_table_as(create).await,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundDelete, BoundStatement};
+use archipel_planner::ddl::{require_user_table, truncated_tables};
 use archipel_sql::ast::{TransactionModes, Truncate};
 use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Table, TableRef, Trigger, TriggerEvent};
@@ -17,35 +18,40 @@ use crate::encode::RowsTo;
 use crate::statement::Body;
 use crate::wire::output::Severity;
 
+/// What a TRUNCATE empties.
+pub(super) struct Truncated {
+    /// All of it.
+    pub tables: Vec<TableRef>,
+    /// What CASCADE adds to the tables it names.
+    reached: Vec<TableRef>,
+}
+
 impl Session {
-    /// The tables a TRUNCATE empties, those that CASCADE reaches included.
-    pub(super) fn truncated(&mut self, truncate: &Truncate) -> Result<Vec<TableRef>> {
+    /// The tables a TRUNCATE empties.
+    pub(super) fn truncated(&mut self, truncate: &Truncate) -> Result<Truncated> {
         let path = self.settings.effective().search_path.clone();
         let catalog = self.catalog_state().catalog.clone();
-        let mut tables = Vec::new();
+        let mut named = Vec::with_capacity(truncate.tables.len());
         for name in &truncate.tables {
-            tables.push(catalog.require_table(name, &path)?);
+            let table = catalog.require_table(name, &path)?;
+            require_user_table(&table)?;
+            named.push(table);
         }
-        let mut at = 0;
-        while truncate.cascade && at < tables.len() {
-            let parent = tables[at].oid;
-            let children = catalog.tables().filter(|table| {
-                let references = table.foreign_keys.iter().any(|key| key.references == parent);
-                references && !tables.iter().any(|known| known.oid == table.oid)
-            });
-            let children: Vec<TableRef> = children.cloned().collect();
-            tables.extend(children);
-            at += 1;
-        }
-        Ok(tables)
+        let tables = truncated_tables(&catalog, &named, truncate.cascade)?;
+        let reached = tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid));
+        let reached = reached.cloned().collect();
+        Ok(Truncated { tables, reached })
     }
 
     pub(super) fn fires_truncate(&mut self, truncate: &Truncate) -> Result<bool> {
-        Ok(self.truncated(truncate)?.iter().any(|table| table.fires(TriggerEvent::Truncate, None)))
+        Ok(self.truncated(truncate)?.tables.iter().any(|table| table.fires(TriggerEvent::Truncate, None)))
     }
 
     pub(super) async fn truncate_with_triggers(&mut self, truncate: &Truncate) -> Result<String> {
         if self.transaction.is_block() {
+            if truncate.restart_identity {
+                return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY in a transaction block"));
+            }
             return self.truncate_and_fire(truncate).await;
         }
         self.commit_implicit().await?;
@@ -63,8 +69,8 @@ impl Session {
     }
 
     async fn truncate_and_fire(&mut self, truncate: &Truncate) -> Result<String> {
-        let tables = self.truncated(truncate)?;
-        for reached in &tables[truncate.tables.len()..] {
+        let Truncated { tables, reached } = self.truncated(truncate)?;
+        for reached in &reached {
             let message = format!("truncate cascades to table \"{}\"", reached.name);
             self.notice(Severity::Notice, &SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message));
         }

@@ -49,6 +49,9 @@ impl Cursor<'_> {
         let table = self.name()?;
         let constraint = if constraint { Some(self.trigger_timing()?) } else { None };
         let (mut old_table, mut new_table) = (None, None);
+        if constraint.is_some() && self.at("referencing") {
+            return Err(self.unexpected());
+        }
         if self.take("referencing") {
             while self.at("old") || self.at("new") {
                 let old = self.take("old");
