@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,10 @@ impl Server {
         command.stderr(Stdio::null());
         self.child = Some(command.spawn().expect("the binary runs"));
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        // The Unix socket comes after the port, and nobody meets oneself there: two ends of one
+        // socket, when a port nobody listens on is taken for the way out.
+        let socket = self.directory.path().join(format!(".s.PGSQL.{}", self.port));
+        while UnixStream::connect(&socket).is_err() {
             assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
