@@ -160,11 +160,11 @@ impl Lock {
         woken.append(&mut self.bystanders);
         for (place, request) in self.queue.iter().enumerate() {
             let blockers = self.blockers(place, &request.client, request.mode);
+            request.waiter.now_behind(blockers.clone(), waits);
             if blockers.is_empty() {
                 woken.push(request.waiter.clone());
                 continue;
             }
-            request.waiter.now_behind(blockers.clone(), waits);
             let on = WaitOn::Object(ObjectLock { tag, mode: request.mode });
             request.client.now_waits_for(&on, blockers);
         }

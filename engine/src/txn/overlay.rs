@@ -99,13 +99,17 @@ impl RowWaiter {
         })
     }
 
-    /// Others are in its way now. One that was woken may be waiting elsewhere by now, and what
-    /// the graph says of that wait stays.
+    /// Others are in its way now, or nobody. One that was woken may be waiting elsewhere by now,
+    /// and what the graph says of that wait stays.
     pub fn now_behind(&self, blockers: Vec<TxnId>, waits: &WaitGraph) {
         let state = self.state.lock();
         *self.blockers.lock() = blockers.clone();
         if let (Some(who), WaiterState::Enqueued | WaiterState::Parked(_)) = (self.who, &*state) {
-            waits.publish(who, blockers);
+            if blockers.is_empty() {
+                waits.forget(who);
+            } else {
+                waits.publish(who, blockers);
+            }
         }
     }
 
