@@ -17,6 +17,7 @@
 
 pub mod aggregate;
 pub mod carrier;
+mod condition;
 pub mod error;
 pub mod evaluate;
 pub mod function;

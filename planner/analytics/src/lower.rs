@@ -20,7 +20,7 @@ use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::{Column, JoinType, TableReference};
+use datafusion::common::{Column, JoinType};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::functions_aggregate::expr_fn;
 use datafusion::logical_expr::{
@@ -34,7 +34,7 @@ use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
 use crate::scan::{SnapshotTable, column_name};
 
-type Lowering<T> = Result<T, AnalyticsError>;
+pub(crate) type Lowering<T> = Result<T, AnalyticsError>;
 
 fn unsupported<T>(what: &str) -> Lowering<T> {
     Err(AnalyticsError::Unsupported(what.to_owned()))
@@ -399,42 +399,6 @@ impl<'a> Lowerer<'a> {
         AggregateUDF::from(function).call(args)
     }
 
-    /// Lowers a condition to tests that must all hold, which DataFusion may move and may
-    /// evaluate in any order, each over a whole batch. A part that can fail must not see a row
-    /// that a part written before it rules out: such parts are one function, which goes through
-    /// them in order and stops at the first that does not hold. What cannot fail is a test of
-    /// its own besides. A function takes only parts over the tables it reads anyway, so that it
-    /// is still tested below a join.
-    fn tests(&mut self, predicate: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Vec<Expr>> {
-        let parts: Vec<(&BoundExpr, bool, Vec<_>)> = conjuncts(predicate)
-            .into_iter()
-            .map(|part| (part, can_fail(part), tables_of(part, columns)))
-            .collect();
-        let within = |tables: &[_], of: &[_]| tables.iter().all(|table| of.contains(table));
-        let mut tests = Vec::with_capacity(parts.len());
-        for (place, (part, fails, tables)) in parts.iter().enumerate() {
-            if !fails {
-                tests.push(self.expr(part, columns)?);
-                continue;
-            }
-            let same = |other: &[_]| within(other, tables) && within(tables, other);
-            // The last part over these tables that can fail stands for all of them.
-            if parts[place + 1..].iter().any(|(_, fails, other)| *fails && same(other)) {
-                continue;
-            }
-            let mut list: Vec<BoundExpr> = parts[..=place]
-                .iter()
-                .filter(|(part, _, other)| same(other) || within(other, tables) && !is_volatile(part))
-                .map(|(part, _, _)| (*part).clone())
-                .collect();
-            tests.push(match list.len() {
-                1 => self.expr(&list.swap_remove(0), columns)?,
-                _ => self.expr(&BoundExpr::new(ExprKind::And(list), Type::BOOL), columns)?,
-            });
-        }
-        Ok(tests)
-    }
-
     /// Lowers an expression over the columns of an operator.
     pub fn expr(&mut self, expr: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Expr> {
         if let Some(native) = self.native(expr, columns)? {
@@ -597,7 +561,7 @@ fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
 }
 
 /// The comparisons whose meaning on carriers is PostgreSQL's, by the name of their function.
-fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
+pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
     let name = function.function.name;
     let types = [
         "int2",
@@ -641,53 +605,8 @@ fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
     if types.into_iter().all(comparable) { Ok(()) } else { unsupported("grouping by this type") }
 }
 
-/// The parts of a condition that must all hold.
-fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
-    match &predicate.kind {
-        ExprKind::And(list) => list.iter().flat_map(conjuncts).collect(),
-        _ => vec![predicate],
-    }
-}
-
-/// Whether evaluating an expression may raise an error. What has a native form never does.
-fn can_fail(expr: &BoundExpr) -> bool {
-    match &expr.kind {
-        ExprKind::Column { .. } | ExprKind::Const(_) | ExprKind::Param(_) => false,
-        ExprKind::Relabel(inner)
-        | ExprKind::IsNull(inner)
-        | ExprKind::IsNotNull(inner)
-        | ExprKind::Not(inner) => can_fail(inner),
-        ExprKind::IsBool { expr, .. } => can_fail(expr),
-        ExprKind::And(list) | ExprKind::Or(list) => list.iter().any(can_fail),
-        ExprKind::InList { left, list, equality, .. } => {
-            native_operator(equality).is_none() || can_fail(left) || list.iter().any(can_fail)
-        }
-        ExprKind::Call { function, args } => {
-            let safe = native_operator(function).is_some() || is_safe_like(function, args);
-            !safe || args.iter().any(can_fail)
-        }
-        _ => true,
-    }
-}
-
-/// Whether a call matches LIKE a pattern that cannot end in an escape.
-fn is_safe_like(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
-    let like = ["textlike", "textnlike"].contains(&function.function.name);
-    like && matches!(args, [_, BoundExpr { kind: ExprKind::Const(Datum::Text(pattern)), .. }]
-        if !pattern.contains('\\'))
-}
-
-/// The tables whose columns an expression reads; a computed column is of none.
-fn tables_of<'c>(expr: &BoundExpr, columns: &'c [(Column, Type)]) -> Vec<Option<&'c TableReference>> {
-    let used = columns_of(expr);
-    used.iter()
-        .filter_map(|index| columns.get(usize::from(*index)))
-        .map(|(column, _)| column.relation.as_ref())
-        .collect()
-}
-
 /// The columns of the operator's row that an expression reads, each once.
-fn columns_of(expr: &BoundExpr) -> Vec<u16> {
+pub(crate) fn columns_of(expr: &BoundExpr) -> Vec<u16> {
     let mut used = Vec::new();
     visit_expr(expr, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = part.kind

@@ -1,0 +1,94 @@
+//! Conditions, taken apart as far as their order does not show.
+
+use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_sql::datum::Datum;
+use archipel_sql::function::ResolvedFunction;
+use archipel_sql::types::Type;
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::Expr;
+
+use crate::evaluate::is_volatile;
+use crate::lower::{Lowerer, Lowering, columns_of, native_operator};
+
+impl Lowerer<'_> {
+    /// Lowers a condition to tests that must all hold, which DataFusion may move and may
+    /// evaluate in any order, each over a whole batch. A part that can fail must not see a row
+    /// that a part written before it rules out: such parts are one function, which goes through
+    /// them in order and stops at the first that does not hold. What cannot fail is a test of
+    /// its own besides. A function takes only parts over the tables it reads anyway, so that it
+    /// is still tested below a join.
+    pub(crate) fn tests(&mut self, predicate: &BoundExpr, columns: &[(Column, Type)]) -> Lowering<Vec<Expr>> {
+        let parts: Vec<(&BoundExpr, bool, Vec<_>)> = conjuncts(predicate)
+            .into_iter()
+            .map(|part| (part, can_fail(part), tables_of(part, columns)))
+            .collect();
+        let within = |tables: &[_], of: &[_]| tables.iter().all(|table| of.contains(table));
+        let mut tests = Vec::with_capacity(parts.len());
+        for (place, (part, fails, tables)) in parts.iter().enumerate() {
+            if !fails {
+                tests.push(self.expr(part, columns)?);
+                continue;
+            }
+            let same = |other: &[_]| within(other, tables) && within(tables, other);
+            // The last part over these tables that can fail stands for all of them.
+            if parts[place + 1..].iter().any(|(_, fails, other)| *fails && same(other)) {
+                continue;
+            }
+            let mut list: Vec<BoundExpr> = parts[..=place]
+                .iter()
+                .filter(|(part, _, other)| same(other) || within(other, tables) && !is_volatile(part))
+                .map(|(part, _, _)| (*part).clone())
+                .collect();
+            tests.push(match list.len() {
+                1 => self.expr(&list.swap_remove(0), columns)?,
+                _ => self.expr(&BoundExpr::new(ExprKind::And(list), Type::BOOL), columns)?,
+            });
+        }
+        Ok(tests)
+    }
+}
+
+/// The parts of a condition that must all hold.
+fn conjuncts(predicate: &BoundExpr) -> Vec<&BoundExpr> {
+    match &predicate.kind {
+        ExprKind::And(list) => list.iter().flat_map(conjuncts).collect(),
+        _ => vec![predicate],
+    }
+}
+
+/// Whether evaluating an expression may raise an error. What has a native form never does.
+fn can_fail(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Column { .. } | ExprKind::Const(_) | ExprKind::Param(_) => false,
+        ExprKind::Relabel(inner)
+        | ExprKind::IsNull(inner)
+        | ExprKind::IsNotNull(inner)
+        | ExprKind::Not(inner) => can_fail(inner),
+        ExprKind::IsBool { expr, .. } => can_fail(expr),
+        ExprKind::And(list) | ExprKind::Or(list) => list.iter().any(can_fail),
+        ExprKind::InList { left, list, equality, .. } => {
+            native_operator(equality).is_none() || can_fail(left) || list.iter().any(can_fail)
+        }
+        ExprKind::Call { function, args } => {
+            let safe = native_operator(function).is_some() || is_safe_like(function, args);
+            !safe || args.iter().any(can_fail)
+        }
+        _ => true,
+    }
+}
+
+/// Whether a call matches LIKE a pattern that cannot end in an escape.
+fn is_safe_like(function: &ResolvedFunction, args: &[BoundExpr]) -> bool {
+    let like = ["textlike", "textnlike"].contains(&function.function.name);
+    like && matches!(args, [_, BoundExpr { kind: ExprKind::Const(Datum::Text(pattern)), .. }]
+        if !pattern.contains('\\'))
+}
+
+/// The tables whose columns an expression reads; a computed column is of none.
+fn tables_of<'c>(expr: &BoundExpr, columns: &'c [(Column, Type)]) -> Vec<Option<&'c TableReference>> {
+    let used = columns_of(expr);
+    used.iter()
+        .filter_map(|index| columns.get(usize::from(*index)))
+        .map(|(column, _)| column.relation.as_ref())
+        .collect()
+}
