@@ -41,7 +41,7 @@ struct record {
 #define DESCRIPTORS 65536
 #define SYNC_TAKES_US 400
 
-static struct { ino_t file; char tracked; } open_files[DESCRIPTORS];
+static struct { dev_t disk; ino_t file; char tracked; } open_files[DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int record_file = -1;
 static unsigned saved_count;
@@ -85,8 +85,20 @@ static int is_ours(const char *path) {
     return record_file >= 0 && strncmp(path, directory, directory_length) == 0;
 }
 
+static void track(int file, const struct stat *status) {
+    open_files[file].disk = status->st_dev;
+    open_files[file].file = status->st_ino;
+    open_files[file].tracked = 1;
+}
+
+/* The C library closes some descriptors without calling `close` (closedir, fclose), and their
+ * numbers come again for sockets and events: a number alone does not say which file it is. */
 static int is_tracked(int file) {
-    return record_file >= 0 && file >= 0 && file < DESCRIPTORS && open_files[file].tracked;
+    if (record_file < 0 || file < 0 || file >= DESCRIPTORS || !open_files[file].tracked) return 0;
+    struct stat status;
+    if (fstat(file, &status) == 0 && status.st_dev == open_files[file].disk && status.st_ino == open_files[file].file) return 1;
+    open_files[file].tracked = 0;
+    return 0;
 }
 
 static int disk_is_full(void) {
@@ -162,8 +174,8 @@ static int open_tracked(int folder, const char *path, int flags, mode_t mode) {
         /* Folders are opened for reading, and synced. */
         struct stat status;
         if (file >= 0 && file < DESCRIPTORS && record_file >= 0) {
-            open_files[file].tracked = strncmp(path, directory, directory_length - 1) == 0 && fstat(file, &status) == 0 && S_ISDIR(status.st_mode);
-            if (open_files[file].tracked) open_files[file].file = status.st_ino;
+            open_files[file].tracked = 0;
+            if (strncmp(path, directory, directory_length - 1) == 0 && fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) track(file, &status);
         }
         return file;
     }
@@ -173,8 +185,7 @@ static int open_tracked(int folder, const char *path, int flags, mode_t mode) {
     if (file >= 0 && file < DESCRIPTORS) {
         struct stat status;
         if (fstat(file, &status) != 0) abort();
-        open_files[file].file = status.st_ino;
-        open_files[file].tracked = 1;
+        track(file, &status);
         if (!was_there) note_names(CREATED, folder_of(path), status.st_ino, path, "");
         if ((flags & O_TRUNC) && status.st_size > 0) {
             note_bytes(RESIZED, file, 0, 0, "", 0);
