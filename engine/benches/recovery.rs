@@ -34,7 +34,7 @@ fn store() -> Arc<MemoryStore> {
         let rows: Vec<CheckpointChange> = (chunk * 1_000..(chunk + 1) * 1_000)
             .map(|n| CheckpointChange { tree: TREE, key: key(n).into(), value: Some(tagged.clone()) })
             .collect();
-        store.checkpoint_write(&rows).expect("memory");
+        store.checkpoint_write(store.checkpoint_losses(), &rows).expect("memory");
     }
     let mut after = before.clone();
     after[100..112].fill(9);

@@ -65,6 +65,9 @@ pub struct SubmitOptions<'i> {
     pub read_only: bool,
     /// Who submits: asked whether to stop, told what the program waits for.
     pub client: Option<&'i Arc<Client>>,
+    /// The program is known to run long: give it a thread of its own when its turn comes, so
+    /// that it keeps no executor from its other partitions and its clients.
+    pub apart: bool,
 }
 
 impl Engine {
@@ -384,6 +387,7 @@ pub(crate) fn submit_on<P: Program>(
         lock_wait: options.lock_wait,
         read_only: options.read_only,
         client: options.client.cloned(),
+        apart: options.apart,
         ..RunOptions::default()
     };
     if let Some(interactive) = &run_options.interactive {
@@ -409,7 +413,7 @@ pub(crate) fn submit_on<P: Program>(
         worker.routing.resolve(&claims, &mut held);
         let mut restarts = 0;
         let mut parked = None;
-        if shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
+        if !run_options.apart && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
             match run_held(shared, worker, &mut program, &run_options, held, &claims) {
                 Ran::Done(outcome) => {
                     worker.scratch.claims = Some(claims);

@@ -41,6 +41,7 @@ pub mod log;
 mod models;
 pub mod monitor;
 mod panics;
+mod parallel;
 pub mod partition;
 #[cfg(test)]
 mod planted;

@@ -355,6 +355,14 @@ impl Program for ScanPage {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.rows.clear();
         self.next = None;
+        if let Some(now) = txn.table(self.table.def.id)
+            && now.version != self.table.version
+            && now.def.columns == self.table.def.columns
+            && now.def.key == self.table.def.key
+        {
+            // Only its place has changed, or its indexes: the rows are what they were.
+            self.table = now;
+        }
         let Self { table, state, low, high, limit, rows, next } = self;
         if state.cancelled.load(Ordering::SeqCst) {
             return Err(Stop::SnapshotTooOld);

@@ -192,6 +192,37 @@ fn a_cycle_of_waits_has_one_victim_who_asks_first() {
 }
 
 #[test]
+fn a_wait_that_was_given_up_is_in_no_cycle() {
+    let (engine, _store) = bank();
+    let [holder, first, elsewhere, late] = [(); 4].map(|()| engine.begin());
+    let share = |transaction: &Interactive, id: i64| {
+        within(&engine, transaction, move |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            txn.lock_row(&table, &account_key(id), LockMode::Share, LockWait::Wait)
+        })
+    };
+    assert_eq!(share(&holder, 1), Ok(true));
+    within(&engine, &elsewhere, |txn| set_balance(txn, 2, 1)).map(drop).expect("set");
+    within(&engine, &first, |txn| set_balance(txn, 15, 1)).map(drop).expect("set");
+    // It gives up waiting for one row, and waits for another.
+    let given_up = writes(&engine, &first, 1);
+    assert!(given_up.canceller().expect("it waits").cancel_wait(Stop::LockNotAvailable));
+    assert_eq!(given_up.wait().outcome.result, Err(Stop::LockNotAvailable));
+    let waiting = writes(&engine, &first, 2);
+    // Who comes in the way of the first wait now is in nobody's way.
+    assert_eq!(share(&late, 1), Ok(true));
+    assert_eq!(engine.waits().blockers_of(first.id()), [elsewhere.id()]);
+    let queued = writes(&engine, &late, 15);
+    assert_eq!(queued.canceller().expect("it waits").break_deadlock(), None, "a chain is no cycle");
+    for transaction in [elsewhere, holder] {
+        commit(&engine, transaction);
+    }
+    waiting.wait().outcome.result.expect("it goes on");
+    commit(&engine, first);
+    queued.wait().outcome.result.expect("it goes on");
+}
+
+#[test]
 fn a_weak_lock_does_not_show_the_writers_image() {
     let (engine, _store) = bank();
     let (reader, writer) = (engine.begin(), engine.begin());

@@ -3,15 +3,15 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use archipel_engine::clock::Clock;
 use archipel_engine::id::{ExecutorId, GroupId, PartitionId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::random::RandomStream;
-use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+use archipel_engine::topology::{Granularity, Invented, Topology};
 use archipel_engine::{
     Advice, Decision, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition,
     RepartitionRefused, Seams, SliceBudget, SubmitOptions, Told,
@@ -266,25 +266,6 @@ fn partitions_of_a_lost_executor_find_another_home() {
     assert!(decisions.iter().any(|decision| decision.reason == Reason::Topology), "{decisions:?}");
 }
 
-/// Two sockets of one core, in islands of the size that was chosen.
-struct Sockets(Mutex<Granularity>);
-
-impl Topology for Sockets {
-    fn read(&self) -> Result<Machine, TopologyError> {
-        let core =
-            |core: usize| CoreSeen { threads: vec![core], cache: None, package: core, memory_node: core };
-        Ok(place(&[core(0), core(1)], &Bounds::default(), *self.0.lock().expect("no panic")))
-    }
-
-    fn chooses_islands(&self) -> bool {
-        true
-    }
-
-    fn choose_islands(&self, size: Granularity) {
-        *self.0.lock().expect("no panic") = size;
-    }
-}
-
 /// The way through a queue to the other socket.
 const QUEUE_NANOS: u64 = 40_000;
 
@@ -304,7 +285,7 @@ impl Islands {
     /// `prepare` is done before anybody drives the executors.
     fn with(prepare: impl FnOnce(&World)) -> Self {
         let (store, clock) = (MemoryStore::new(), Arc::<VirtualClock>::default());
-        let topology = Arc::new(Sockets(Mutex::new(Granularity::Socket)));
+        let topology = Arc::new(Invented::of_sockets(2, 1, Granularity::Socket));
         let executors = topology.read().expect("it is there").executors();
         let config = EngineConfig { background: false, executors, ..config(2) };
         let seams = Seams { clock: clock.clone(), topology: Some(topology), ..Seams::default() };
@@ -347,10 +328,19 @@ impl Islands {
     }
 
     fn load(&mut self, seconds: u64) {
+        self.pass(seconds, ACTIONS);
+    }
+
+    /// Time without a load.
+    fn pause(&mut self, seconds: u64) {
+        self.pass(seconds, 0);
+    }
+
+    fn pass(&mut self, seconds: u64, actions: u64) {
         let through_queue = Arc::new(AtomicBool::new(false));
         self.handles[0].seat();
         for sample in 0..seconds * SAMPLES_A_SECOND {
-            for _ in 0..ACTIONS {
+            for _ in 0..actions {
                 self.read(&through_queue);
             }
             self.world.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
@@ -396,16 +386,19 @@ fn islands_grow_where_queues_cost_more_than_the_way() {
     assert_eq!(islands.choices().len(), 1, "{:?}", islands.choices());
 }
 
+/// No partition moves or changes its bounds.
+fn mark_all(world: &World) {
+    for (partition, _) in world.homes() {
+        for mark in [Mark::Pinned, Mark::Frozen] {
+            world.change(Repartition::Mark { partition, mark, set: true }).expect("marked");
+        }
+    }
+}
+
 #[test]
 fn islands_that_did_no_good_are_taken_back_and_not_tried_again_soon() {
     // Nothing tells beforehand what the way is like, and no partition may go where it is short.
-    let mut islands = Islands::with(|world| {
-        for (partition, _) in world.homes() {
-            for mark in [Mark::Pinned, Mark::Frozen] {
-                world.change(Repartition::Mark { partition, mark, set: true }).expect("marked");
-            }
-        }
-    });
+    let mut islands = Islands::with(mark_all);
     islands.far_nanos = 200_000;
     islands.load(20);
     let choices = islands.choices();
@@ -413,6 +406,38 @@ fn islands_that_did_no_good_are_taken_back_and_not_tried_again_soon() {
     let verdicts: Vec<Told> = choices.iter().map(|choice| choice.verdict).collect();
     assert_eq!(verdicts, [Told::Islands(Granularity::Machine), Told::IslandsBack(Granularity::Socket)]);
     assert!(choices[0].measured_gain.is_some_and(|gain| gain < -0.05), "{choices:?}");
+}
+
+#[test]
+fn islands_do_not_flip_where_throughput_shows_nothing() {
+    // Runs take half as long again on the spot, and their clients ask for no more than they get.
+    let mut islands = Islands::with(mark_all);
+    islands.far_nanos = 60_000;
+    islands.load(60);
+    let choices = islands.choices();
+    let verdicts: Vec<Told> = choices.iter().map(|choice| choice.verdict).collect();
+    assert_eq!(verdicts, [Told::Islands(Granularity::Machine), Told::IslandsBack(Granularity::Socket)]);
+    assert_eq!(islands.islands(), 2, "{choices:?}");
+}
+
+#[test]
+fn a_choice_is_proved_by_runs_and_not_by_their_end() {
+    let mut islands = Islands::new();
+    while islands.choices().is_empty() {
+        islands.load(1);
+    }
+    // The load ends, and nothing is measured for a while.
+    islands.pause(10);
+    for measures in [false, true] {
+        islands.world.engine.set_monitor(MonitorSettings { measures, ..MonitorSettings::default() });
+        islands.pause(10);
+    }
+    assert_eq!(islands.choices().len(), 1, "{:?}", islands.choices());
+    assert_eq!(islands.choices()[0].measured_gain, None);
+    islands.load(20);
+    let choices = islands.choices();
+    assert_eq!((choices.len(), islands.islands()), (1, 1), "{choices:?}");
+    assert!(choices[0].measured_gain.is_some_and(|gain| gain > 0.05), "{choices:?}");
 }
 
 #[test]

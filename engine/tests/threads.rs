@@ -4,12 +4,11 @@ mod common;
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use archipel_engine::executor::run_plain;
-use archipel_engine::id::{ExecutorId, GroupId};
+use archipel_engine::id::GroupId;
 use archipel_engine::log::LogStore;
 use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
@@ -28,14 +27,7 @@ fn a_fan_out_visits_every_row_of_its_range_once() {
     open_bank(&engine, 200);
     let keys = (1..10).map(|part| account_key(part * 20)).collect();
     engine.pre_split(GroupId(ACCOUNTS.0), keys).wait().outcome.result.expect("it splits");
-    let stop = Arc::new(AtomicBool::new(false));
-    let executors: Vec<_> = (0..3)
-        .map(|id| {
-            let stop = stop.clone();
-            let body = Box::new(move |handle| run_plain(&handle, &stop));
-            engine.start_executor(ExecutorId(id), body).expect("starts")
-        })
-        .collect();
+    let (stop, executors) = start_executors(&engine, 3);
     for _ in 0..200 {
         let (parts, outcome) = unpredicted(&engine, |txn| {
             let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
@@ -68,14 +60,7 @@ fn money_is_conserved_by_threads_that_collide() {
     let engine = Engine::open(config, Arc::new(store.clone())).expect("opens");
     const ACCOUNTS_COUNT: i64 = 64;
     open_bank(&engine, ACCOUNTS_COUNT);
-    let stop = Arc::new(AtomicBool::new(false));
-    let executors: Vec<_> = (0..2)
-        .map(|id| {
-            let stop = stop.clone();
-            let body = Box::new(move |handle| run_plain(&handle, &stop));
-            engine.start_executor(ExecutorId(id), body).expect("starts")
-        })
-        .collect();
+    let (stop, executors) = start_executors(&engine, 2);
     let newest = AtomicU64::new(0);
     let sums = AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -10,7 +10,7 @@ use archipel_engine::executor::run_plain;
 use archipel_engine::id::{ExecutorId, GroupId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::random::RandomStream;
-use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+use archipel_engine::topology::{Granularity, Invented, Topology};
 use archipel_engine::{
     Direction, Engine, EngineConfig, Repartition, RepartitionRefused, Seams, Stop, SubmitOptions,
     TopologyChange, TopologyListener,
@@ -18,34 +18,13 @@ use archipel_engine::{
 use common::*;
 
 /// Two sockets of two cores, of which some are there.
-struct Cores(Mutex<BTreeSet<usize>>);
-
-impl Cores {
-    fn new(there: impl IntoIterator<Item = usize>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(there.into_iter().collect())))
-    }
-
-    fn set(&self, there: impl IntoIterator<Item = usize>) {
-        *self.0.lock().expect("no panic") = there.into_iter().collect();
-    }
+fn cores(there: impl IntoIterator<Item = usize>) -> Arc<Invented> {
+    let cores = Invented::of_sockets(2, 2, Granularity::Auto).with_fixed_islands();
+    cores.set_there(there);
+    Arc::new(cores)
 }
 
-impl Topology for Cores {
-    fn read(&self) -> Result<Machine, TopologyError> {
-        let core = |number: usize| CoreSeen {
-            threads: vec![number],
-            cache: None,
-            package: number / 2,
-            memory_node: number / 2,
-        };
-        let cores: Vec<CoreSeen> = (0..4).map(core).collect();
-        let allowed = self.0.lock().expect("no panic").clone();
-        let machine = place(&cores, &Bounds { allowed: Some(allowed), quota: None }, Granularity::Auto);
-        if machine.places.is_empty() { Err(TopologyError::NoCores) } else { Ok(machine) }
-    }
-}
-
-fn open(cores: &Arc<Cores>, background: bool) -> Engine {
+fn open(cores: &Arc<Invented>, background: bool) -> Engine {
     let config = EngineConfig {
         executors: cores.read().expect("there are some").executors(),
         executors_max: 4,
@@ -101,7 +80,7 @@ impl TopologyListener for Looks {
 #[test]
 fn money_is_conserved_while_cores_come_and_go() {
     const ACCOUNTS_COUNT: i64 = 64;
-    let cores = Cores::new([0]);
+    let cores = cores([0]);
     let engine = open(&cores, true);
     open_bank(&engine, ACCOUNTS_COUNT);
     let starts = Arc::new(Starts { engine: engine.clone(), stop: Arc::default(), threads: Mutex::default() });
@@ -141,7 +120,7 @@ fn money_is_conserved_while_cores_come_and_go() {
         while running.load(Ordering::Relaxed) > 0 {
             let first = random.below(4) as usize;
             let count = 1 + random.below(4) as usize;
-            cores.set((first..first + count).map(|core| core % 4));
+            cores.set_there((first..first + count).map(|core| core % 4));
             engine.look_at_topology().expect("there are cores");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
@@ -158,7 +137,7 @@ fn money_is_conserved_while_cores_come_and_go() {
 
 #[test]
 fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
-    let cores = Cores::new(0..4);
+    let cores = cores(0..4);
     let engine = open(&cores, false);
     open_bank(&engine, 64);
     let keys = (1..8).map(|part| account_key(part * 8)).collect();
@@ -168,7 +147,7 @@ fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
         || -> BTreeSet<u16> { engine.partitions().into_iter().map(|partition| partition.home.0).collect() };
     assert_eq!(homes().len(), 4);
 
-    cores.set([1, 2]);
+    cores.set_there([1, 2]);
     let change = engine.look_at_topology().expect("read").expect("two cores are gone");
     assert_eq!((change.retired.len(), change.activated.len(), change.replaced.len()), (2, 0, 0));
     assert_eq!(active(&engine), [(1, Some(1)), (2, Some(2))]);
@@ -181,17 +160,17 @@ fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
     assert_eq!(refused, Err(RepartitionRefused::Retired(ExecutorId(0))));
 
     // Another core in place of one costs a pin.
-    cores.set([1, 3]);
+    cores.set_there([1, 3]);
     let change = engine.look_at_topology().expect("read").expect("another core");
     assert_eq!((change.retired.len(), change.activated.len(), change.replaced.len()), (0, 0, 1));
     assert_eq!(active(&engine), [(1, Some(1)), (2, Some(3))]);
 
     // No core at all is an error, and changes nothing.
-    cores.set([]);
+    cores.set_there([]);
     assert!(engine.look_at_topology().is_err());
     assert_eq!(active(&engine).len(), 2);
 
-    cores.set(0..4);
+    cores.set_there(0..4);
     engine.look_at_topology().expect("read").expect("all are back");
     assert_eq!(active(&engine).len(), 4);
     assert_eq!(homes().len(), 4);
@@ -199,7 +178,7 @@ fn executors_and_homes_follow_and_a_retired_executor_takes_no_partition() {
 
 #[test]
 fn a_partition_that_cannot_move_yet_is_asked_once() {
-    let cores = Cores::new(0..4);
+    let cores = cores(0..4);
     let engine = open(&cores, false);
     open_bank(&engine, 64);
     let keys = (1..8).map(|part| account_key(part * 8)).collect();
@@ -221,7 +200,7 @@ fn a_partition_that_cannot_move_yet_is_asked_once() {
             holder.submit(program, SubmitOptions::default()).wait().outcome.result.expect("it holds");
         });
         holds.recv().expect("it holds all partitions");
-        cores.set([1, 2]);
+        cores.set_there([1, 2]);
         for _ in 0..5 {
             engine.look_at_topology().expect("read");
         }
@@ -229,9 +208,9 @@ fn a_partition_that_cannot_move_yet_is_asked_once() {
         assert_eq!(queued.iter().filter(|queued| **queued == 1).count(), 4, "{queued:?}");
         assert_eq!(queued.iter().sum::<usize>(), 4, "{queued:?}");
         // Where one goes has no core any more before it is there.
-        cores.set([1, 3]);
+        cores.set_there([1, 3]);
         engine.look_at_topology().expect("read");
-        cores.set([3]);
+        cores.set_there([3]);
         engine.look_at_topology().expect("read");
         go.send(()).expect("it waits");
     });
@@ -246,26 +225,26 @@ fn a_partition_that_cannot_move_yet_is_asked_once() {
 
 #[test]
 fn only_an_executor_that_has_or_had_a_core_is_driven() {
-    let cores = Cores::new([0]);
+    let cores = cores([0]);
     let engine = open(&cores, false);
     assert!(engine.attach_executor(ExecutorId(1)).is_none(), "the log would not wake it");
     let looks = Arc::new(Looks::default());
     engine.on_topology_change(Some(looks.clone()));
     engine.look_at_topology().expect("read");
-    cores.set([0, 1]);
+    cores.set_there([0, 1]);
     engine.look_at_topology().expect("read");
     assert_eq!(looks.0.load(Ordering::Relaxed), 2, "every look is told");
     let handle = engine.attach_executor(ExecutorId(1)).expect("it has a core");
     assert!(engine.attach_executor(ExecutorId(1)).is_none(), "it is driven");
     drop(handle);
-    cores.set([0]);
+    cores.set_there([0]);
     engine.look_at_topology().expect("read");
     assert!(engine.attach_executor(ExecutorId(1)).is_some(), "it had a core");
 }
 
 #[test]
 fn a_core_that_comes_back_gets_its_share_while_threads_serve() {
-    let cores = Cores::new([0, 1]);
+    let cores = cores([0, 1]);
     let engine = open(&cores, true);
     open_bank(&engine, 16);
     engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(8)]).wait().outcome.result.expect("it splits");
@@ -284,9 +263,9 @@ fn a_core_that_comes_back_gets_its_share_while_threads_serve() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
-    cores.set([0]);
+    cores.set_there([0]);
     until(&|homes| homes == [0, 0]);
-    cores.set([0, 1]);
+    cores.set_there([0, 1]);
     until(&|homes| homes.contains(&1));
     starts.stop.store(true, Ordering::Relaxed);
     for thread in std::mem::take(&mut *starts.threads.lock().expect("no panic")) {

@@ -2,8 +2,8 @@
 //! transactions on their way each, as clients would.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use archipel_engine::random::RandomStream;
 use archipel_engine::schema::{KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
-use archipel_engine::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+use archipel_engine::topology::{Granularity, Invented, Topology};
 use archipel_engine::{
     ClaimSet, DdlOp, Engine, EngineConfig, ExecutorHandle, ExecutorPlace, MonitorSettings, Program,
     Repartition, RoutingTable, Seams, SliceBudget, Stop, Submission, SubmitOptions, TableMeta, Txn,
@@ -127,30 +127,6 @@ impl Program for Make {
 /// What transactions come, by the executor that submits them; drawn again for each.
 pub type Draw = dyn Fn(u16, &mut RandomStream) -> Work + Send + Sync;
 
-/// Cores of one cache, in islands of a size that the load may choose.
-struct Cores {
-    count: u16,
-    size: Mutex<Granularity>,
-    chooses: bool,
-}
-
-impl Topology for Cores {
-    fn read(&self) -> Result<Machine, TopologyError> {
-        let core =
-            |core: u16| CoreSeen { threads: vec![core.into()], cache: Some(0), package: 0, memory_node: 0 };
-        let cores: Vec<CoreSeen> = (0..self.count).map(core).collect();
-        Ok(place(&cores, &Bounds::default(), *self.size.lock().expect("no panic")))
-    }
-
-    fn chooses_islands(&self) -> bool {
-        self.chooses
-    }
-
-    fn choose_islands(&self, size: Granularity) {
-        *self.size.lock().expect("no panic") = size;
-    }
-}
-
 /// An engine with a load on it.
 pub struct World {
     pub engine: Engine,
@@ -193,7 +169,8 @@ impl World {
 
     /// The same with islands of a size; with `chooses`, as they begin.
     pub fn with_islands(executors: u16, rows: i64, kind: Kind, size: Granularity, chooses: bool) -> Self {
-        let cores = Cores { count: executors, size: Mutex::new(size), chooses };
+        let cores = Invented::of_one_cache(executors.into(), size);
+        let cores = if chooses { cores } else { cores.with_fixed_islands() };
         let places = cores.read().expect("it is there").executors();
         Self::on(executors, rows, kind, (places, Some(Arc::new(cores))))
     }

@@ -3,12 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_engine::id::TreeId;
 use archipel_engine::log::BatchNumber;
 use archipel_engine::log::store::{
-    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError,
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
 };
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rocksdb::{
@@ -50,11 +49,15 @@ pub struct RocksLogStore {
     directory: Directory,
     options: RocksOptions,
     access: Access,
+    life: RwLock<Life>,
+}
+
+/// The databases, opened and closed.
+struct Life {
     /// `None` after a full disk, until an attempt to open them again succeeds.
-    databases: RwLock<Option<Databases>>,
-    /// Rows of a checkpoint under way went when the databases were closed: it must not pass for
-    /// whole.
-    rows_lost: AtomicBool,
+    databases: Option<Databases>,
+    /// How often they were closed, and rows of a checkpoint went: it must not pass for whole.
+    losses: Losses,
 }
 
 fn store_error(error: Error) -> StoreError {
@@ -204,11 +207,11 @@ impl Databases {
 }
 
 /// The open databases for the length of one call.
-struct Opened<'s>(RwLockReadGuard<'s, Option<Databases>>);
+struct Opened<'s>(RwLockReadGuard<'s, Life>);
 
 impl Opened<'_> {
     fn databases(&self) -> &Databases {
-        self.0.as_ref().expect("only handed out when it is open")
+        self.0.databases.as_ref().expect("only handed out when it is open")
     }
 
     fn log(&self) -> (&DB, &ColumnFamily) {
@@ -275,14 +278,13 @@ impl RocksLogStore {
             directory,
             options,
             access,
-            databases: RwLock::new(Some(databases)),
-            rows_lost: AtomicBool::new(false),
+            life: RwLock::new(Life { databases: Some(databases), losses: Losses::default() }),
         })
     }
 
     fn opened(&self) -> Result<Opened<'_>, StoreError> {
-        let guard = self.databases.read();
-        if guard.is_some() {
+        let guard = self.life.read();
+        if guard.databases.is_some() {
             return Ok(Opened(guard));
         }
         drop(guard);
@@ -291,10 +293,11 @@ impl RocksLogStore {
 
     /// After a full disk RocksDB refuses everything until it is opened again.
     fn reopen(&self) -> Result<(), StoreError> {
-        let mut databases = self.databases.write();
-        // RocksDB's own lock: the old ones must be gone first.
-        *databases = None;
-        *databases = Some(Databases::open(&self.directory, &self.options, self.access)?);
+        let mut life = self.life.write();
+        // Somebody else may have come first, and have rows in them by now.
+        if life.databases.is_none() {
+            life.databases = Some(Databases::open(&self.directory, &self.options, self.access)?);
+        }
         Ok(())
     }
 
@@ -312,35 +315,45 @@ impl RocksLogStore {
     }
 
     /// Writes; databases that met a full disk are opened again once there is space.
-    fn write(&self, write: impl Fn(&Opened<'_>) -> Result<(), Error>) -> Result<(), StoreError> {
+    fn write(&self, write: impl FnOnce(&Opened<'_>) -> Result<(), Error>) -> Result<(), StoreError> {
+        self.write_unless_lost(None, write)
+    }
+
+    /// The same for what must not be written once checkpoint rows have gone `since`.
+    fn write_unless_lost(
+        &self,
+        since: Option<Losses>,
+        write: impl FnOnce(&Opened<'_>) -> Result<(), Error>,
+    ) -> Result<(), StoreError> {
         if self.access == Access::Read {
             return Err(StoreError::Failed("the data directory is opened for reading only".into()));
         }
         self.check_space()?;
-        if self.databases.read().is_none() {
+        if self.life.read().databases.is_none() {
             self.reopen()?;
         }
         let opened = self.opened()?;
+        // Nobody closes them while this guard is held.
+        let losses = opened.0.losses;
+        if since.is_some_and(|since| since != losses) {
+            return Err(StoreError::RowsLost);
+        }
         let result = write(&opened).map_err(store_error);
         drop(opened);
         if matches!(result, Err(StoreError::Full(_))) {
-            self.close_until_space_returns();
+            self.close_until_space_returns(losses);
         }
         result
     }
 
-    fn close_until_space_returns(&self) {
-        let mut databases = self.databases.write();
-        *databases = None;
-        self.rows_lost.store(true, Ordering::Release);
-    }
-
-    /// Fails once after rows of a checkpoint have gone: whoever takes it then begins anew.
-    fn require_rows(&self) -> Result<(), StoreError> {
-        if self.rows_lost.swap(false, Ordering::AcqRel) {
-            return Err(StoreError::Failed("rows of the checkpoint went with a full disk".into()));
+    /// Closes the databases that met a full disk after so many losses, not those that somebody
+    /// has opened since.
+    fn close_until_space_returns(&self, losses: Losses) {
+        let mut life = self.life.write();
+        if life.losses == losses {
+            life.databases = None;
+            life.losses.0 += 1;
         }
-        Ok(())
     }
 }
 
@@ -422,9 +435,12 @@ impl LogStore for RocksLogStore {
         db.delete_range_cf_opt(family, from, to, &synced(true)).map_err(store_error)
     }
 
-    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
-        self.require_rows()?;
-        self.write(|opened| {
+    fn checkpoint_losses(&self) -> Losses {
+        self.life.read().losses
+    }
+
+    fn checkpoint_write(&self, since: Losses, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.write_unless_lost(Some(since), |opened| {
             let (db, family) = opened.rows();
             if let Some(sorted) = &opened.databases().sorted
                 && sorted.lock().append(db, family, changes)?
@@ -443,9 +459,8 @@ impl LogStore for RocksLogStore {
         })
     }
 
-    fn checkpoint_flush(&self) -> Result<(), StoreError> {
-        self.require_rows()?;
-        self.write(|opened| {
+    fn checkpoint_flush(&self, since: Losses) -> Result<(), StoreError> {
+        self.write_unless_lost(Some(since), |opened| {
             let (db, family) = opened.sealed_rows()?;
             db.flush_cf(family)
         })

@@ -61,7 +61,7 @@ impl Background {
             background.spawn_writer(shared)?;
             background.spawn_checkpointer(shared)?;
             background.spawn_monitor(shared)?;
-            if shared.following.is_on() {
+            if shared.machine.is_watched() {
                 background.spawn_follower(shared)?;
             }
         }

@@ -83,16 +83,21 @@ impl Walk<'_> {
         // Definitions committed in an epoch before that one may not be published yet; whoever
         // commits them holds every partition until they are.
         let _ = submit_on(shared, Barrier, SubmitOptions::default()).wait();
-        let mut trees: Vec<(GroupId, TreeId)> =
-            shared.load_schema().tables_sorted().iter().map(|table| (table.group(), table.def.id)).collect();
-        trees.sort_unstable_by_key(|&(_, tree)| tree);
-        for (group, tree) in trees {
-            let mut low = Some(KeyBuf::new());
-            // By key, not by partition: splits in between are followed, not missed.
-            while let Some(from) = low.take() {
-                low = self.partition(group, tree, from, whole)?;
-                if self.stopping() {
-                    return Ok(None);
+        let mut trees: Vec<TreeId> =
+            shared.load_schema().tables_sorted().iter().map(|table| table.def.id).collect();
+        trees.sort_unstable();
+        for tree in trees {
+            // A table that went to another group meanwhile was perhaps not where it was looked for.
+            let mut visited = None;
+            while let Some(place) = self.place_of(tree).filter(|now| visited != Some(*now)) {
+                visited = Some(place);
+                let mut low = Some(KeyBuf::new());
+                // By key, not by partition: splits in between are followed, not missed.
+                while let Some(from) = low.take() {
+                    low = self.partition(place, tree, from, whole)?;
+                    if self.stopping() {
+                        return Ok(None);
+                    }
                 }
             }
         }
@@ -114,6 +119,12 @@ impl Walk<'_> {
         }
     }
 
+    /// Where a table is now, and the version of its definition that says so; `None` if it was
+    /// dropped.
+    fn place_of(&self, tree: TreeId) -> Option<(GroupId, u32)> {
+        self.shared.load_schema().tables.get(&tree).map(|table| (table.group(), table.version))
+    }
+
     fn stopping(&self) -> bool {
         self.stop.load(Ordering::Acquire) && self.shared.config.background
     }
@@ -122,7 +133,7 @@ impl Walk<'_> {
     /// one starts.
     fn partition(
         &mut self,
-        group: GroupId,
+        place: (GroupId, u32),
         tree: TreeId,
         low: KeyBuf,
         whole: bool,
@@ -132,7 +143,7 @@ impl Walk<'_> {
         let mut range = None;
         loop {
             let program = TakeSlice {
-                group,
+                group: place.0,
                 tree,
                 whole,
                 low: low.clone(),
@@ -149,8 +160,8 @@ impl Walk<'_> {
             let TakeSlice { slice, resume, next, upto: seen, range: now, .. } = completed.program;
             (upto, range) = (seen, now);
             let Some(slice) = slice else {
-                // Dropped since; anything else must not pass for written.
-                return match self.shared.load_schema().tables.contains_key(&tree) {
+                // Dropped since, or elsewhere by now; anything else must not pass for written.
+                return match self.place_of(tree) == Some(place) {
                     false => Ok(None),
                     true => Err(StoreError::Failed(format!(
                         "a partition of table {tree} could not be read: {:?}",

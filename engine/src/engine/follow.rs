@@ -35,7 +35,7 @@ use crate::id::{ExecutorId, GroupId, IslandId, PartitionId};
 use crate::submission::Submission;
 use crate::table::REFERENCE_GROUP;
 use crate::topology::mask::{bind_thread, thread_mask};
-use crate::topology::{CoreDistances, Granularity, IslandDistance, Machine, Topology, TopologyError};
+use crate::topology::{IslandDistance, Machine, TopologyError};
 use crate::txn::{Repartition, Repartitioning};
 
 /// What a look at the machine changed.
@@ -61,14 +61,10 @@ pub trait TopologyListener: Send + Sync {
 }
 
 /// The state of the looks.
+#[derive(Default)]
 pub(crate) struct Following {
-    topology: Option<Arc<dyn Topology>>,
     listener: Mutex<Option<Arc<dyn TopologyListener>>>,
     changes: AtomicU64,
-    cores: CoreDistances,
-    islands: Mutex<Arc<[IslandDistance]>>,
-    /// The size of the islands.
-    size: Mutex<Granularity>,
     /// One look after another.
     last: Mutex<Last>,
 }
@@ -91,56 +87,6 @@ struct UnderWay {
     submission: Submission<Repartitioning>,
 }
 
-impl Following {
-    pub fn new(
-        topology: Option<Arc<dyn Topology>>,
-        (cores, machine): (CoreDistances, Option<Machine>),
-    ) -> Self {
-        let size = machine.as_ref().map_or(Granularity::Machine, |machine| machine.granularity);
-        let islands = machine.map(|machine| machine.island_distances(&cores)).unwrap_or_default();
-        Self {
-            topology,
-            listener: Mutex::default(),
-            changes: AtomicU64::new(0),
-            cores,
-            islands: Mutex::new(islands.into()),
-            size: Mutex::new(size),
-            last: Mutex::default(),
-        }
-    }
-
-    /// The size of the islands as they are.
-    pub fn size(&self) -> Granularity {
-        *self.size.lock()
-    }
-
-    /// Whether the load may choose another size.
-    pub fn chooses_islands(&self) -> bool {
-        self.topology.as_ref().is_some_and(|topology| topology.chooses_islands())
-    }
-
-    /// Islands have this size from the next look on.
-    pub fn choose_islands(&self, size: Granularity) {
-        if let Some(topology) = &self.topology {
-            topology.choose_islands(size);
-        }
-    }
-
-    /// Nanoseconds of a line between two cores, if that was measured.
-    pub fn core_distance(&self, one: usize, other: usize) -> Option<f64> {
-        self.cores.nanos(one, other)
-    }
-
-    /// The distances of the islands there are; empty on a machine that nobody reads.
-    pub fn island_distances(&self) -> Arc<[IslandDistance]> {
-        self.islands.lock().clone()
-    }
-
-    pub fn is_on(&self) -> bool {
-        self.topology.is_some()
-    }
-}
-
 impl Engine {
     /// Whom to tell of changes; one at a time. It is told of the next change first.
     pub fn on_topology_change(&self, listener: Option<Arc<dyn TopologyListener>>) {
@@ -149,7 +95,7 @@ impl Engine {
 
     /// What it costs to pass a cache line between islands, and inside each.
     pub fn island_distances(&self) -> Arc<[IslandDistance]> {
-        self.shared.following.island_distances()
+        self.shared.machine.island_distances()
     }
 
     /// How often the topology has changed so far.
@@ -176,15 +122,13 @@ pub(super) fn look_and_tell(shared: &Arc<Shared>) {
 
 fn look(shared: &Arc<Shared>) -> Result<Option<TopologyChange>, TopologyError> {
     let following = &shared.following;
-    let Some(topology) = &following.topology else { return Ok(None) };
     let mut last = following.last.lock();
-    let machine = topology.read()?;
+    let Some(machine) = shared.machine.read()? else { return Ok(None) };
     last.failed = false;
     let change = match &last.machine {
         Some(known) if *known == machine => None,
         _ => {
-            *following.size.lock() = machine.granularity;
-            *following.islands.lock() = machine.island_distances(&following.cores).into();
+            shared.machine.changed(&machine);
             follow(shared, &machine)
         }
     };

@@ -3,12 +3,10 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
 
 use super::open::OpenError;
 use crate::log::StoreError;
+use crate::parallel::in_parallel;
 use crate::storage::{KeyBuf, Row, Tree};
 use crate::table::TableMeta;
 
@@ -25,33 +23,15 @@ pub(super) struct BuiltTable {
 /// A table's definition and its recovered rows.
 type Work = (Arc<TableMeta>, Tree);
 
-/// Where threads take one thing from and leave another.
-type Seat<T> = Mutex<Option<T>>;
-
 impl BuiltTable {
     /// Builds tables on up to `threads` threads; in their order.
     pub fn all(work: Vec<Work>, threads: usize) -> Vec<Result<BuiltTable, OpenError>> {
-        let count = work.len();
+        let mut work: Vec<(usize, Work)> = work.into_iter().enumerate().collect();
         // The longest first: none is left to run alone at the end.
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(work[at].1.len()));
-        let work: Vec<Seat<Work>> = work.into_iter().map(|item| Mutex::new(Some(item))).collect();
-        let built: Vec<Seat<Result<BuiltTable, OpenError>>> = (0..count).map(|_| Mutex::new(None)).collect();
-        let next = AtomicUsize::new(0);
-        let run = || {
-            while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Some((table, rows)) = work[at].lock().take() {
-                    *built[at].lock() = Some(BuiltTable::one(table, rows));
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.min(count) {
-                scope.spawn(run);
-            }
-            run();
-        });
-        built.into_iter().filter_map(Mutex::into_inner).collect()
+        work.sort_by_key(|(_, (_, rows))| std::cmp::Reverse(rows.len()));
+        let mut built = in_parallel(work, threads, |(at, (table, rows))| (at, BuiltTable::one(table, rows)));
+        built.sort_by_key(|(at, _)| *at);
+        built.into_iter().map(|(_, built)| built).collect()
     }
 
     fn one(table: Arc<TableMeta>, rows: Tree) -> Result<BuiltTable, OpenError> {

@@ -205,7 +205,7 @@ impl Engine {
         let machine = seams.topology.as_ref().and_then(|topology| topology.read().ok());
         let distances = match &machine {
             Some(machine) if config.background && config.pin_threads => {
-                CoreDistances::learn(machine, &*store, &*seams.spawn, &clock)?
+                CoreDistances::learn(machine, &*store, &*seams.spawn, &clock)
             }
             _ => CoreDistances::default(),
         };

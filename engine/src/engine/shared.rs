@@ -25,7 +25,7 @@ use crate::random::Entropy;
 use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
 use crate::table::{REFERENCE_GROUP, Schema};
-use crate::topology::{CoreDistances, Machine, Topology};
+use crate::topology::{CoreDistances, Machine, Topology, WatchedMachine};
 use crate::txn::{EpochClock, History, References, Sequence, SplitPartition, WaitGraph};
 
 /// See the module.
@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     seats_used: AtomicUsize,
     /// How many have a core.
     active: AtomicUsize,
+    /// What is known of the machine.
+    pub machine: WatchedMachine,
     pub following: Following,
     /// Moves with every publication of definitions or routing.
     definitions_version: CachePadded<AtomicU64>,
@@ -170,7 +172,8 @@ impl Shared {
             executors,
             seats_used: AtomicUsize::new(0),
             active: AtomicUsize::new(places.len()),
-            following: Following::new(parts.topology, parts.distances),
+            machine: WatchedMachine::new(parts.topology, parts.distances),
+            following: Following::default(),
             definitions_version: CachePadded::new(AtomicU64::new(1)),
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),

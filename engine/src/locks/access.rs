@@ -156,9 +156,6 @@ impl Txn<'_> {
                 if self.lock_wait() == LockWait::NoWait {
                     return Err(Stop::LockNotAvailable);
                 }
-                if let Some(node) = waiter.who {
-                    shared.waits.publish(node, blockers.clone());
-                }
                 self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);
                 Err(Stop::Wait)
             }
@@ -236,7 +233,7 @@ impl Txn<'_> {
         };
         let now_nanos = shared.clock.monotonic_nanos();
         let asker = Asker { owner, node: self.waits_as(), client: &client, now_nanos };
-        match shared.locks.ask(&shared.waits, tag, mode, &asker, wait == LockWait::Wait) {
+        match shared.locks.ask(tag, mode, &asker, wait == LockWait::Wait) {
             Asked::Granted => {
                 if scope == LockScope::Session {
                     client.hold(tag, mode);
@@ -372,11 +369,10 @@ impl crate::engine::Shared {
     /// Breaks a cycle of waiters, which begins with `first`, if it is enough that some go ahead
     /// of others whom only a place in a queue puts before them: then nobody must give up.
     pub(crate) fn overtake(self: &Arc<Self>, cycle: &[WaitEdge], first: &RowWaiter) -> bool {
-        let Some(who) = first.who else { return false };
         let mut woken = Vec::new();
-        let broken = self.rearrange(cycle, (who, first), &mut Vec::new(), &mut woken);
+        let broken = self.rearrange(cycle, first, &mut Vec::new(), &mut woken);
         if !broken {
-            self.waits.forget(who);
+            first.leave(&self.waits);
         }
         // Who was woken for a place it has lost again looks, and waits again.
         self.wake(woken);
@@ -388,7 +384,7 @@ impl crate::engine::Shared {
     fn rearrange(
         &self,
         cycle: &[WaitEdge],
-        (who, first): (TxnId, &RowWaiter),
+        first: &RowWaiter,
         changed: &mut Vec<WaitEdge>,
         woken: &mut Vec<Arc<RowWaiter>>,
     ) -> bool {
@@ -398,13 +394,15 @@ impl crate::engine::Shared {
                 continue;
             }
             // The first has left the graph as the victim that it may not be.
-            self.waits.publish(who, first.blockers());
+            if !first.publish_again(&self.waits) {
+                return true;
+            }
             let Some(moved) = self.locks.overtake(&self.waits, edge.waiter, edge.blocker, woken) else {
                 continue;
             };
-            let Some(next) = self.waits.break_cycle(who) else { return true };
+            let Some(next) = first.break_cycle(&self.waits) else { return true };
             changed.push(edge);
-            if self.rearrange(&next, (who, first), changed, woken) {
+            if self.rearrange(&next, first, changed, woken) {
                 return true;
             }
             changed.pop();

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::{LockTag, ObjectMode};
 use crate::client::{Client, WaitOn};
 use crate::id::TxnId;
-use crate::txn::{RowWaiter, WaitGraph};
+use crate::txn::{RowWaiter, WaitGraph, push_waiter};
 
 /// Latches, so that unrelated locks do not meet.
 const SHARDS: usize = 32;
@@ -186,14 +186,7 @@ impl LockTable {
     }
 
     /// Takes a lock, or a place in its queue.
-    pub fn ask(
-        &self,
-        waits: &WaitGraph,
-        tag: LockTag,
-        mode: ObjectMode,
-        asker: &Asker<'_>,
-        wait: bool,
-    ) -> Asked {
+    pub fn ask(&self, tag: LockTag, mode: ObjectMode, asker: &Asker<'_>, wait: bool) -> Asked {
         let mut shard = self.shard(tag).lock();
         let lock = shard.entry(tag).or_default();
         let before = lock.queue.iter().position(|request| Arc::ptr_eq(&request.client, asker.client));
@@ -222,9 +215,6 @@ impl LockTable {
                 self.no_longer(tag, mode);
             }
             return Asked::Deadlock;
-        }
-        if let Some(node) = asker.node {
-            waits.publish(node, blockers.clone());
         }
         let object = ObjectLock { tag, mode };
         let waiter = RowWaiter::for_object(asker.node, object, asker.now_nanos, blockers.clone());
@@ -337,7 +327,7 @@ impl LockTable {
         }
         let object = ObjectLock { tag, mode };
         let waiter = RowWaiter::for_object(node, object, now_nanos, blockers.clone());
-        lock.bystanders.push(waiter.clone());
+        push_waiter(&mut lock.bystanders, waiter.clone());
         Looked::Wait(waiter, blockers)
     }
 

@@ -14,10 +14,10 @@ use std::iter::Peekable;
 use rustc_hash::FxHashSet;
 
 use super::batch;
-use super::recovery::in_parallel;
 use super::redo::{self, Operation, Record, Tag};
 use super::store::{CheckpointKey, StoreError};
 use crate::id::{Epoch, TreeId};
+use crate::parallel::in_parallel;
 
 /// What one thread wrote in one epoch.
 #[derive(Clone, Copy)]

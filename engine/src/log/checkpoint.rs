@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::batch::{self, BatchNumber};
 use super::redo::{self, META_TREE, Operation, Tag, put_varint};
-use super::store::{CheckpointChange, LogStore, StoreError};
+use super::store::{CheckpointChange, LogStore, Losses, StoreError};
 use super::writer::Log;
 use crate::id::{Epoch, TreeId};
 use crate::storage::tree::{Pointer, Tree};
@@ -183,6 +183,9 @@ pub struct Checkpointer {
     sequence_max: u64,
     rows: u64,
     bytes: u64,
+    /// What the store had lost when the first of the rows that are not flushed was written;
+    /// `None` if every row is.
+    unflushed_since: Option<Losses>,
     /// A write has failed since the last finished checkpoint: slices may be lost.
     whole: bool,
 }
@@ -220,6 +223,7 @@ impl Checkpointer {
             sequence_max: mark.sequence_max,
             rows: 0,
             bytes: 0,
+            unflushed_since: None,
             whole: false,
         })
     }
@@ -234,7 +238,17 @@ impl Checkpointer {
         // Slices of a checkpoint that was given up stay: their partitions think them written.
         self.rows = 0;
         self.bytes = 0;
+        if self.unflushed_since.is_some_and(|since| since != self.store.checkpoint_losses()) {
+            self.unflushed_since = None;
+            self.whole = true;
+        }
         self.whole
+    }
+
+    /// Before anything is written that a flush must make durable. Rows that are flushed cannot be
+    /// lost: only from the first of the others on does it matter what the store has lost.
+    fn unflushed_since(&mut self) -> Losses {
+        *self.unflushed_since.get_or_insert_with(|| self.store.checkpoint_losses())
     }
 
     /// What the checkpoint under way has written so far.
@@ -264,7 +278,8 @@ impl Checkpointer {
             if !self.log.is_durable(slice.tag.epoch) {
                 return Ok(false);
             }
-            if let Err(error) = self.store.checkpoint_write(&slice.changes) {
+            let since = *self.unflushed_since.get_or_insert_with(|| self.store.checkpoint_losses());
+            if let Err(error) = self.store.checkpoint_write(since, &slice.changes) {
                 self.whole = true;
                 return Err(error);
             }
@@ -302,7 +317,9 @@ impl Checkpointer {
         // Until the mark is written, an error leaves the rows so far in doubt.
         self.whole = true;
         let rows_removed = self.settle(cut)?;
-        self.store.checkpoint_flush()?;
+        let since = self.unflushed_since();
+        self.store.checkpoint_flush(since)?;
+        self.unflushed_since = None;
         // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
         let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };
@@ -377,7 +394,8 @@ impl Checkpointer {
                 changes.push(CheckpointChange { tree: META_TREE, key, value: Some(encode_row(tag, &value)) });
             }
         }
-        self.store.checkpoint_write(&changes)?;
+        let since = self.unflushed_since();
+        self.store.checkpoint_write(since, &changes)?;
         changes.clear();
         let mut removed = 0;
         // In key order the store's blocks are read once each.
@@ -387,12 +405,12 @@ impl Checkpointer {
                 changes.push(CheckpointChange { tree, key, value: None });
                 removed += 1;
                 if changes.len() == SETTLED_AT_ONCE {
-                    self.store.checkpoint_write(&changes)?;
+                    self.store.checkpoint_write(since, &changes)?;
                     changes.clear();
                 }
             }
         }
-        self.store.checkpoint_write(&changes)?;
+        self.store.checkpoint_write(since, &changes)?;
         for tree in dropped {
             self.store.checkpoint_drop(tree)?;
         }

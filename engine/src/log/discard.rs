@@ -8,14 +8,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::batch::{self, BatchNumber};
-use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError};
+use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
 use crate::id::TreeId;
 
 enum Held {
     Append(BatchNumber, Vec<u8>),
     Truncate(BatchNumber),
     TruncateTail(BatchNumber),
-    Checkpoint(Vec<CheckpointChange>),
+    Checkpoint(Losses, Vec<CheckpointChange>),
     CheckpointDrop(TreeId),
 }
 
@@ -49,7 +49,11 @@ impl<S: LogStore> DiscardUnsynced<S> {
                 Held::Append(number, bytes) => self.store.append(*number, bytes, false),
                 Held::Truncate(below) => self.store.truncate(*below),
                 Held::TruncateTail(from) => self.store.truncate_tail(*from),
-                Held::Checkpoint(changes) => self.store.checkpoint_write(changes),
+                Held::Checkpoint(since, changes) => match self.store.checkpoint_write(*since, changes) {
+                    // The flush will say so, to whom it concerns.
+                    Err(StoreError::RowsLost) => Ok(()),
+                    written => written,
+                },
                 Held::CheckpointDrop(tree) => self.store.checkpoint_drop(*tree),
             };
             if result.is_err() {
@@ -97,14 +101,18 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
         Ok(())
     }
 
-    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
-        self.hold(Held::Checkpoint(changes.iter().map(CheckpointChange::clone).collect()));
+    fn checkpoint_losses(&self) -> Losses {
+        self.store.checkpoint_losses()
+    }
+
+    fn checkpoint_write(&self, since: Losses, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.hold(Held::Checkpoint(since, changes.to_vec()));
         Ok(())
     }
 
-    fn checkpoint_flush(&self) -> Result<(), StoreError> {
+    fn checkpoint_flush(&self, since: Losses) -> Result<(), StoreError> {
         self.release()?;
-        self.store.checkpoint_flush()
+        self.store.checkpoint_flush(since)
     }
 
     fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::batch::BatchNumber;
-use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError};
+use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
 use crate::id::TreeId;
 
 #[derive(Clone, Default)]
@@ -54,6 +54,7 @@ struct State {
     current: Contents,
     synced: Contents,
     unsynced: Vec<Write>,
+    losses: Losses,
     faults: Faults,
 }
 
@@ -119,6 +120,18 @@ impl MemoryStore {
         MemoryStore { state: Arc::new(Mutex::new(state)) }
     }
 
+    /// Loses the checkpoint rows that were not synced, as a store on a disk does that must be
+    /// opened again after the disk was full.
+    pub fn lose_checkpoint_rows(&self) {
+        let mut state = self.state.lock();
+        state.unsynced.retain(|write| !matches!(write, Write::Checkpoint(..) | Write::CheckpointDrop(_)));
+        state.current = state.synced.clone();
+        for write in state.unsynced.clone() {
+            state.current.apply(write);
+        }
+        state.losses.0 += 1;
+    }
+
     /// Writes a crash could lose now.
     pub fn unsynced_writes(&self) -> usize {
         self.state.lock().unsynced.len()
@@ -146,6 +159,10 @@ impl MemoryStore {
     /// Numbers of the batches there are.
     pub fn batches(&self) -> Vec<BatchNumber> {
         self.state.lock().current.log.keys().map(|&number| BatchNumber(number)).collect()
+    }
+
+    fn require_rows(&self, since: Losses) -> Result<(), StoreError> {
+        if self.checkpoint_losses() == since { Ok(()) } else { Err(StoreError::RowsLost) }
     }
 
     fn write(&self, writes: impl IntoIterator<Item = Write>) -> Result<(), StoreError> {
@@ -200,7 +217,12 @@ impl LogStore for MemoryStore {
         self.write([Write::TruncateTail(from.0)])
     }
 
-    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+    fn checkpoint_losses(&self) -> Losses {
+        self.state.lock().losses
+    }
+
+    fn checkpoint_write(&self, since: Losses, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.require_rows(since)?;
         self.write(
             changes
                 .iter()
@@ -208,7 +230,8 @@ impl LogStore for MemoryStore {
         )
     }
 
-    fn checkpoint_flush(&self) -> Result<(), StoreError> {
+    fn checkpoint_flush(&self, since: Losses) -> Result<(), StoreError> {
+        self.require_rows(since)?;
         self.sync()
     }
 

@@ -15,9 +15,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::batch::{self, BatchNumber};
@@ -28,6 +27,7 @@ use super::store::{CheckpointKey, LogStore, StoreError};
 use super::writer::IndexEntry;
 use crate::clock::Clock;
 use crate::id::{Epoch, TreeId};
+use crate::parallel::in_parallel;
 use crate::storage::tree::{Finger, Tree};
 
 /// What recovery found.
@@ -225,32 +225,6 @@ fn read_log(
         store.sync()?;
     }
     Ok(part)
-}
-
-/// Runs `work` on each of `items`, up to `threads` at once; the results in the items' order.
-pub(super) fn in_parallel<T: Send, R: Send>(
-    items: Vec<T>,
-    threads: usize,
-    work: impl Fn(T) -> R + Sync,
-) -> Vec<R> {
-    let count = items.len();
-    let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    let run = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(number).and_then(|item| item.lock().take()) else { return };
-            *results[number].lock() = Some(work(item));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(count) {
-            scope.spawn(run);
-        }
-        run();
-    });
-    results.into_iter().filter_map(Mutex::into_inner).collect()
 }
 
 /// Keys that cut the work into parts of similar size.

@@ -21,10 +21,17 @@ pub enum StoreError {
     /// Written by a newer version.
     #[error("the data directory has format {found}, this version reads up to {supported}")]
     NewerFormat { found: u32, supported: u32 },
+    /// Rows of the checkpoint under way went before they were flushed.
+    #[error("rows of the checkpoint went with a full disk")]
+    RowsLost,
     /// Another server has it open.
     #[error("the data directory {path} is in use by another server{}", owner.as_ref().map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     InUse { path: PathBuf, owner: Option<u32> },
 }
+
+/// How often a store has lost the checkpoint rows that were not flushed yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses(pub u64);
 
 /// A row of the checkpoint to write or, without a value, to remove.
 #[derive(Clone)]
@@ -72,11 +79,15 @@ pub trait LogStore: Send + Sync {
     /// Forgets the batches from `from` on: a torn tail.
     fn truncate_tail(&self, from: BatchNumber) -> Result<(), StoreError>;
 
-    /// Writes checkpoint rows; durable only after [`Self::checkpoint_flush`].
-    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError>;
+    /// How often checkpoint rows have been lost before they were flushed.
+    fn checkpoint_losses(&self) -> Losses;
 
-    /// Makes the checkpoint rows written so far durable.
-    fn checkpoint_flush(&self) -> Result<(), StoreError>;
+    /// Writes checkpoint rows; durable only after [`Self::checkpoint_flush`]. Refused with
+    /// [`StoreError::RowsLost`] if the losses are not what they were at the first of the rows.
+    fn checkpoint_write(&self, since: Losses, changes: &[CheckpointChange]) -> Result<(), StoreError>;
+
+    /// Makes the checkpoint rows written so far durable, unless some were lost in between.
+    fn checkpoint_flush(&self, since: Losses) -> Result<(), StoreError>;
 
     /// One checkpoint row.
     fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;

@@ -403,6 +403,37 @@ fn after_a_failed_checkpoint_the_next_one_is_whole_and_loses_nothing() {
     assert_eq!(recovered.trees[&TABLES[0]].len(), 5, "the slice that failed was written after all");
 }
 
+#[test]
+fn rows_that_went_with_a_full_disk_are_missed_and_written_again() {
+    let store = written(5);
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    let mut server = Server::start(store.clone(), recovered);
+    let slice = |server: &Server| {
+        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20);
+        assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
+        slice.build()
+    };
+    // Nothing was on its way: nothing is missed.
+    store.lose_checkpoint_rows();
+    assert!(!server.checkpointer.begin(Epoch(server.global)));
+    store.lose_checkpoint_rows();
+    // In the middle of a checkpoint.
+    server.checkpointer.write(slice(&server)).expect("no faults");
+    store.lose_checkpoint_rows();
+    assert!(matches!(server.checkpointer.finish(), Err(StoreError::RowsLost)));
+    assert!(server.checkpointer.begin(Epoch(server.global)), "whole slices are asked for");
+    // Between one that was given up and the next.
+    server.checkpointer.write(slice(&server)).expect("no faults");
+    store.lose_checkpoint_rows();
+    assert!(server.checkpointer.begin(Epoch(server.global)), "whole slices are asked for");
+    server.checkpointer.write(slice(&server)).expect("no faults");
+    assert!(server.checkpointer.finish().expect("nothing is missing").is_some());
+    assert!(!server.checkpointer.begin(Epoch(server.global)));
+    assert_eq!(store.batches(), [], "the log was cut");
+    let recovered = recover(&store, 1, &|_| {}).expect("recovers");
+    assert_eq!(recovered.trees[&TABLES[0]].len(), 5);
+}
+
 /// Found by the property above: a checkpoint that ends while its epoch is still open must not
 /// count that epoch as whole.
 #[test]

@@ -148,6 +148,7 @@ fn verify_rows(store: &dyn LogStore, report: &mut StoreReport) -> Result<(), Sto
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::Losses;
     use super::*;
     use crate::log::MemoryStore;
     use crate::log::store::CheckpointChange;
@@ -182,7 +183,7 @@ mod tests {
         store.append(BatchNumber(5), &bad, true).expect("written");
         let future =
             CheckpointChange { tree: TreeId(20), key: (*b"key").into(), value: Some(vec![99, 1, b'r']) };
-        store.checkpoint_write(&[future]).expect("written");
+        store.checkpoint_write(Losses::default(), &[future]).expect("written");
         let report = verify(&store).expect("readable");
         let told = report.problems.join("\n");
         assert_eq!(report.problem_count, 3, "{told}");

@@ -10,8 +10,9 @@ use super::synchronize::synchronize;
 
 /// A repartitioning must pay for itself within this time.
 pub const HORIZON_NANOS: f64 = 10e9;
-/// What a byte costs that crosses the distance of one: a line of 64 in 100 ns.
-const NANOS_PER_BYTE: f64 = 1.5;
+/// Islands that pass a line in this time are at a distance of one.
+pub const LINE_NANOS: f64 = 100.0;
+const LINE_BYTES: f64 = 64.0;
 /// What passing a partition to another island for a meeting costs beside the bytes: it waits in a
 /// queue there, lent and idle, until the others have come.
 const HOP_NANOS: f64 = 5_000.0;
@@ -114,7 +115,7 @@ pub fn costs(hardware: &Hardware, trace: &Trace, layout: &Layout) -> Costs {
 
 /// What meetings cost in nanoseconds of the trace: bytes that cross islands, and waits for them.
 pub fn communication(hardware: &Hardware, trace: &Trace, assignment: &[usize]) -> f64 {
-    synchronization(hardware, trace, assignment) * NANOS_PER_BYTE
+    synchronization(hardware, trace, assignment) * (LINE_NANOS / LINE_BYTES)
         + hops(hardware, trace, assignment) * HOP_NANOS
 }
 

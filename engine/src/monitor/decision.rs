@@ -1,5 +1,6 @@
 //! What the monitor decided, and the numbers that led to it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
@@ -51,6 +52,36 @@ pub struct Decision {
     pub advice: Option<Advice>,
 }
 
+impl Decision {
+    /// A row with nothing but its name.
+    pub(super) fn new(id: u64, at: i64, reason: Reason, verdict: Told) -> Self {
+        Self {
+            id,
+            at,
+            reason,
+            verdict,
+            watched_nanos: 0,
+            interval_nanos: 0,
+            throughput: 0.0,
+            samples: 0,
+            before: Costs::default(),
+            after: Costs::default(),
+            measured: None,
+            predicted_gain: 0.0,
+            measured_gain: None,
+            throughput_after: None,
+            noise: 0.0,
+            price_nanos: 0.0,
+            splits: 0,
+            merges: 0,
+            moves: 0,
+            refused: 0,
+            acted_nanos: None,
+            advice: None,
+        }
+    }
+}
+
 /// What became of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -63,14 +94,14 @@ pub enum Told {
     Unstable,
     /// Islands have this size from now on.
     Islands(Granularity),
-    /// Islands have this size again: throughput fell with the other one.
+    /// Islands have this size again: runs took longer with the other one.
     IslandsBack(Granularity),
 }
 
 impl Told {
     /// As the views show it.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        let name = match self {
             Self::Decided(Outcome::Kept) => "kept",
             Self::Decided(Outcome::TooSmall) => "gain too small",
             Self::Decided(Outcome::TooDear) => "too dear",
@@ -79,15 +110,10 @@ impl Told {
             Self::Static => "adaptive is off",
             Self::HeldOff => "held off",
             Self::Unstable => "unstable",
-            Self::Islands(Granularity::Core) => "an island is a core",
-            Self::Islands(Granularity::L3 | Granularity::Auto) => "an island is a cache",
-            Self::Islands(Granularity::Socket) => "an island is a socket",
-            Self::Islands(Granularity::Machine) => "an island is the machine",
-            Self::IslandsBack(Granularity::Core) => "an island is a core again",
-            Self::IslandsBack(Granularity::L3 | Granularity::Auto) => "an island is a cache again",
-            Self::IslandsBack(Granularity::Socket) => "an island is a socket again",
-            Self::IslandsBack(Granularity::Machine) => "an island is the machine again",
-        }
+            Self::Islands(size) => return format!("an island is {}", size.name()).into(),
+            Self::IslandsBack(size) => return format!("an island is {} again", size.name()).into(),
+        };
+        name.into()
     }
 }
 

@@ -4,8 +4,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic;
 
 use super::counters::{MEASURE_EVERY, Measured, PartitionStatistics, SubPartition};
+use super::decide::LINE_NANOS;
 use super::model::{Core, Hardware, Layout, Meeting, Part, Slice, Trace};
 use crate::engine::Shared;
 use crate::id::{ExecutorId, GroupId, PartitionId};
@@ -14,8 +16,6 @@ use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
 use crate::txn::Cut;
 
-/// Islands that pass a line in this time are at a distance of one.
-pub(super) const LINE_NANOS: f64 = 100.0;
 /// Fewer samples do not make a key hot.
 const HOT_SAMPLES_MIN: u64 = 32;
 /// A key with more than this cannot be told from all of its partition.
@@ -92,6 +92,14 @@ pub(crate) fn forget(shared: &Shared) {
     }
 }
 
+/// Actions of all partitions, ever.
+pub(super) fn actions(shared: &Shared) -> u64 {
+    let routing = shared.load_routing();
+    let groups = routing.groups().into_iter().filter(|group| *group != REFERENCE_GROUP);
+    let routes = groups.flat_map(|group| routing.routes(group));
+    routes.map(|route| route.partition.actions.load(atomic::Ordering::Relaxed)).sum()
+}
+
 fn take(route: &Route, reset: bool) -> PartitionStatistics {
     let mut statistics = route.partition.statistics.lock();
     let taken = statistics.clone();
@@ -115,7 +123,7 @@ impl Gathered {
         self.hardware.distances = (0..islands)
             .map(|from| (0..islands).map(|to| if from == to { 0.0 } else { 1.0 }).collect())
             .collect();
-        for known in shared.following.island_distances().iter().filter(|known| known.from != known.to) {
+        for known in shared.machine.island_distances().iter().filter(|known| known.from != known.to) {
             let row = self.hardware.distances.get_mut(usize::from(known.from.0));
             if let Some(distance) = row.and_then(|row| row.get_mut(usize::from(known.to.0))) {
                 *distance = known.nanos / LINE_NANOS;

@@ -6,18 +6,19 @@
 //! promises more throughput than the least gain and than chance may show, twice in a row, it is
 //! chosen; the topology names other islands from its next reading on, and no partition moves.
 //!
-//! Whether the forecast was right is seen in the throughput of a window that begins when the
-//! executors have their new islands. Where it has fallen, the old size comes back, and the next
-//! choice waits, longer each time that happens.
+//! Whether the forecast was right is seen in what runs take in a window that begins when the
+//! executors have their new islands: throughput says nothing of it where clients ask for no more
+//! than they get. Where runs take longer, the old size comes back; there, and where they got less
+//! than they were promised, the next choice waits, longer each time that happens. What runs took
+//! with a size is remembered for a while, and is believed before any forecast.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::crossings::{ByReach, Means, REACHES};
-use super::decide::{Costs, communication};
+use super::decide::{Costs, LINE_NANOS, communication};
 use super::decision::{Decision, Told};
-use super::gather::{Gathered, LINE_NANOS};
+use super::gather::Gathered;
 use super::model::{Core, Hardware};
 use super::settings::MonitorSettings;
 use super::trigger::Reason;
@@ -33,8 +34,14 @@ const SETTLING_WINDOWS: u32 = 1;
 /// After a choice that did no good the next one waits so many windows, twice as many each time.
 const HOLD_OFF_WINDOWS: u64 = 16;
 const HOLD_OFF_DOUBLINGS_MAX: u32 = 6;
-/// Throughput that has fallen by more than this part speaks against a choice.
+/// Runs that take longer by more than this part, or than chance, speak against a choice.
 const FALL: f64 = 0.05;
+/// A choice that brought less than this part of its promise was a poor one.
+const POOR: f64 = 0.25;
+/// For so many windows what runs took with a size is believed.
+const BELIEVED_WINDOWS: u64 = 512;
+/// A choice that shows in no topology for so many windows has been overruled.
+const OVERRULED_WINDOWS: u32 = 32;
 
 /// See the module.
 #[derive(Default)]
@@ -47,6 +54,8 @@ pub(super) struct IslandSize {
     asked: Option<Granularity>,
     queue_nanos: Option<f64>,
     trial: Option<Trial>,
+    /// By the reach of an island: what a run took, and when that was measured.
+    took: [Option<(f64, u64)>; 4],
     poor: u32,
     held_off_until: u64,
     /// Told of what would be chosen, if it may not be.
@@ -56,9 +65,14 @@ pub(super) struct IslandSize {
 /// A choice that has to prove itself.
 struct Trial {
     before: Granularity,
+    chosen: Granularity,
     decision: u64,
-    throughput: f64,
+    /// What a run cost before, and by which part that should fall.
+    cost: f64,
+    promised: f64,
     windows: u32,
+    /// Windows in which the executors had not got their new islands.
+    absent: u32,
 }
 
 /// What a window led to.
@@ -88,12 +102,13 @@ impl IslandSize {
         now >= self.due
     }
 
-    /// A repartitioning is on its way: what is measured meanwhile is not the islands', and what a
-    /// choice has brought shows when it is over.
+    /// A repartitioning is on its way, or nothing is measured: what comes meanwhile is not the
+    /// islands', and what a choice has brought shows when it is over.
     pub fn disturbed(&mut self) {
         self.before = None;
         self.asked = None;
         self.due = 0;
+        self.took = [None; 4];
         if let Some(trial) = &mut self.trial {
             trial.windows = 0;
         }
@@ -118,11 +133,11 @@ impl IslandSize {
         };
         let window = sums.since(&before);
         let throughput = actions.saturating_sub(actions_before) as f64 / (took.max(1) as f64 / 1e9);
+        let window = Window { sums: &window, throughput, gathered, next };
         if self.trial.is_some() {
-            return self.prove(shared, settings, now, throughput, next);
+            return self.prove(shared, settings, now, &window);
         }
-        let asked = self.choose(shared, settings, now, (&window, throughput), next, gathered);
-        Looked { asked, proved: None }
+        Looked { asked: self.choose(shared, settings, now, &window), proved: None }
     }
 
     /// A window after a choice.
@@ -131,72 +146,71 @@ impl IslandSize {
         shared: &Shared,
         settings: &MonitorSettings,
         now: u64,
-        throughput: f64,
-        next: u64,
+        window: &Window<'_>,
     ) -> Looked {
-        let Some(trial) = &mut self.trial else { return Looked::default() };
-        trial.windows += 1;
-        if trial.windows <= SETTLING_WINDOWS {
+        let Some(mut trial) = self.trial.take() else { return Looked::default() };
+        let Some(found) = trial.shown(self, shared, settings, window) else {
+            // It is looked at again, unless it has been overruled.
+            let stands = trial.absent <= OVERRULED_WINDOWS && shared.machine.chooses_islands();
+            self.trial = stands.then_some(trial);
             return Looked::default();
-        }
-        let Some(trial) = self.trial.take() else { return Looked::default() };
-        let gain = throughput / trial.throughput.max(1.0) - 1.0;
-        let proved = Some(Proved { decision: trial.decision, gain, throughput });
-        if gain > -FALL {
+        };
+        self.remember(trial.chosen, found.run, now);
+        let gain = trial.cost / found.time.max(1.0) - 1.0;
+        let proved = Some(Proved { decision: trial.decision, gain, throughput: window.throughput });
+        let fell = gain < -FALL.max(settings.confidence / (window.sums.samples() as f64).sqrt());
+        if !fell && gain >= trial.promised * POOR {
             self.poor = 0;
             return Looked { asked: None, proved };
         }
-        let window = WINDOW_INTERVALS * settings.interval_min_nanos;
-        self.held_off_until = now + (HOLD_OFF_WINDOWS << self.poor) * window;
+        let length = WINDOW_INTERVALS * settings.interval_min_nanos;
+        self.held_off_until = now + (HOLD_OFF_WINDOWS << self.poor) * length;
         self.poor = (self.poor + 1).min(HOLD_OFF_DOUBLINGS_MAX);
-        let mut decision = row(shared, next, throughput);
-        decision.verdict = Told::IslandsBack(trial.before);
-        decision.predicted_gain = trial.throughput / throughput.max(1.0) - 1.0;
+        if !fell {
+            return Looked { asked: None, proved };
+        }
+        let decision = Decision {
+            throughput: window.throughput,
+            samples: window.sums.samples(),
+            predicted_gain: found.time / trial.cost.max(1.0) - 1.0,
+            ..row(shared, window.next, Told::IslandsBack(trial.before))
+        };
         Looked { asked: Some(Asked { decision, size: Some(trial.before) }), proved }
+    }
+
+    fn remember(&mut self, size: Granularity, run: f64, now: u64) {
+        self.took[reach_of(size) as usize] = Some((run, now));
     }
 
     fn choose(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Shared,
         settings: &MonitorSettings,
         now: u64,
-        (window, throughput): (&ByReach, f64),
-        next: u64,
-        gathered: &dyn Fn() -> Gathered,
+        window: &Window<'_>,
     ) -> Option<Asked> {
-        let size = shared.following.size();
-        let island = reach_of(size);
-        self.queue_nanos = window.way_through_queue(island).or(self.queue_nanos);
-        if !shared.following.chooses_islands()
-            || now < self.held_off_until
-            || window.samples() < settings.samples_min
-        {
+        let size = shared.machine.size();
+        let samples = window.sums.samples();
+        self.queue_nanos = window.sums.way_through_queue(reach_of(size)).or(self.queue_nanos);
+        if !shared.machine.chooses_islands() || samples < settings.samples_min {
             self.asked = None;
             return None;
         }
-        let places = places(shared);
-        let means = Means {
-            measured: window,
-            island,
-            line_nanos: line_nanos(shared, &places),
-            queue_nanos: self.queue_nanos,
-        };
-        let gathered = gathered();
-        let run = means.time(island)?;
-        let load = gathered.trace.total().max(1.0);
-        let cost = |size: Granularity| -> Option<(f64, f64)> {
-            let hardware = with_islands(&gathered, &places, reach_of(size), &means.line_nanos);
-            let meetings = communication(&hardware, &gathered.trace, &gathered.layout.assignment());
-            // Of no meetings the sum is a negative zero.
-            let share = meetings / load + 0.0;
-            Some((means.time(reach_of(size))? + run * share, share))
-        };
-        let (now_costs, meetings_now) = cost(size)?;
-        let others = sizes(&places, size).into_iter().filter_map(|size| Some((cost(size)?, size)));
-        let ((best_costs, meetings_then), best) =
-            others.min_by(|one, other| one.0.0.total_cmp(&other.0.0))?;
-        let gain = now_costs / best_costs - 1.0;
-        let noise = settings.confidence / (window.samples() as f64).sqrt();
+        let old = BELIEVED_WINDOWS * WINDOW_INTERVALS * settings.interval_min_nanos;
+        self.took = self.took.map(|took| took.filter(|(_, at)| now.saturating_sub(*at) < old));
+        if now < self.held_off_until {
+            self.asked = None;
+            return None;
+        }
+        let forecast = Forecast::new(self, shared, window)?;
+        let here = forecast.cost(size)?;
+        let others =
+            sizes(&forecast.places, size).into_iter().filter_map(|size| Some((forecast.cost(size)?, size)));
+        let (there, best) = others.min_by(|one, other| one.0.time.total_cmp(&other.0.time))?;
+        let run = forecast.run;
+        self.remember(size, run, now);
+        let gain = here.time / there.time - 1.0;
+        let noise = settings.confidence / (samples as f64).sqrt();
         if gain < settings.gain_min.max(noise) {
             self.asked = None;
             return None;
@@ -208,45 +222,115 @@ impl IslandSize {
         if !settings.adapts && self.told.replace(best) == Some(best) {
             return None;
         }
-        let mut decision = row(shared, next, throughput);
-        decision.samples = window.samples();
-        decision.predicted_gain = gain;
-        decision.noise = noise;
-        decision.before = Costs { imbalance: 0.0, synchronization: meetings_now, time: now_costs / run };
-        decision.after = Costs { imbalance: 0.0, synchronization: meetings_then, time: best_costs / run };
-        decision.verdict = if settings.adapts { Told::Islands(best) } else { Told::Static };
+        let costs = |of: Cost| Costs { imbalance: 0.0, synchronization: of.meetings, time: of.time / run };
+        let told = if settings.adapts { Told::Islands(best) } else { Told::Static };
+        let decision = Decision {
+            throughput: window.throughput,
+            samples,
+            predicted_gain: gain,
+            noise,
+            before: costs(here),
+            after: costs(there),
+            ..row(shared, window.next, told)
+        };
         if settings.adapts {
-            self.trial = Some(Trial { before: size, decision: next, throughput, windows: 0 });
+            self.trial = Some(Trial {
+                before: size,
+                chosen: best,
+                decision: window.next,
+                cost: here.time,
+                promised: gain,
+                windows: 0,
+                absent: 0,
+            });
         }
         Some(Asked { decision, size: settings.adapts.then_some(best) })
     }
 }
 
-fn row(shared: &Shared, id: u64, throughput: f64) -> Decision {
-    Decision {
-        id,
-        at: shared.clock.wall_micros(),
-        reason: Reason::Communication,
-        verdict: Told::Static,
-        watched_nanos: 0,
-        interval_nanos: 0,
-        throughput,
-        samples: 0,
-        before: Costs::default(),
-        after: Costs::default(),
-        measured: None,
-        predicted_gain: 0.0,
-        measured_gain: None,
-        throughput_after: None,
-        noise: 0.0,
-        price_nanos: 0.0,
-        splits: 0,
-        merges: 0,
-        moves: 0,
-        refused: 0,
-        acted_nanos: None,
-        advice: None,
+impl Trial {
+    /// What runs cost with what was chosen, once a window shows it.
+    fn shown(
+        &mut self,
+        sizes: &IslandSize,
+        shared: &Shared,
+        settings: &MonitorSettings,
+        window: &Window<'_>,
+    ) -> Option<Cost> {
+        // The topology is read once a second, which may be many windows.
+        if reach_of(shared.machine.size()) != reach_of(self.chosen) {
+            self.windows = 0;
+            self.absent += 1;
+            return None;
+        }
+        // A load that has ended tells nothing.
+        if window.sums.samples() < settings.samples_min {
+            return None;
+        }
+        self.windows += 1;
+        if self.windows <= SETTLING_WINDOWS {
+            return None;
+        }
+        Forecast::new(sizes, shared, window)?.cost(self.chosen)
     }
+}
+
+/// What was measured since the last look.
+struct Window<'w> {
+    sums: &'w ByReach,
+    /// Actions a second.
+    throughput: f64,
+    /// The trace since the last reset.
+    gathered: &'w dyn Fn() -> Gathered,
+    /// The number of a decision.
+    next: u64,
+}
+
+/// What a run costs with islands of a size.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// Nanoseconds of the run.
+    run: f64,
+    /// What meetings cost, as a part of the load.
+    meetings: f64,
+    /// Nanoseconds of the run and its part of the meetings.
+    time: f64,
+}
+
+/// What a window says of every size.
+struct Forecast<'f> {
+    means: Means<'f>,
+    places: Vec<(ExecutorId, Near, Option<usize>)>,
+    gathered: Gathered,
+    /// What a run takes now.
+    run: f64,
+    /// What it took with other sizes, where that is remembered.
+    took: [Option<(f64, u64)>; 4],
+}
+
+impl<'f> Forecast<'f> {
+    fn new(sizes: &IslandSize, shared: &Shared, window: &Window<'f>) -> Option<Self> {
+        let (island, places) = (reach_of(shared.machine.size()), places(shared));
+        let line_nanos = line_nanos(shared, &places);
+        let means = Means { measured: window.sums, island, line_nanos, queue_nanos: sizes.queue_nanos };
+        let run = means.time(island)?;
+        Some(Self { means, places, gathered: (window.gathered)(), run, took: sizes.took })
+    }
+
+    fn cost(&self, size: Granularity) -> Option<Cost> {
+        let reach = reach_of(size);
+        let took = self.took[reach as usize].filter(|_| reach != self.means.island);
+        let run = took.map(|(run, _)| run).or_else(|| self.means.time(reach))?;
+        let hardware = with_islands(&self.gathered, &self.places, reach, &self.means.line_nanos);
+        let (trace, assignment) = (&self.gathered.trace, self.gathered.layout.assignment());
+        // Of no meetings the sum is a negative zero.
+        let meetings = communication(&hardware, trace, &assignment) / trace.total().max(1.0) + 0.0;
+        Some(Cost { run, meetings, time: run + self.run * meetings })
+    }
+}
+
+fn row(shared: &Shared, id: u64, told: Told) -> Decision {
+    Decision::new(id, shared.clock.wall_micros(), Reason::Communication, told)
 }
 
 /// What executors of one island have in common, at least.
@@ -287,7 +371,7 @@ fn line_nanos(shared: &Shared, places: &[(ExecutorId, Near, Option<usize>)]) -> 
     for (at, (_, near, core)) in places.iter().enumerate() {
         for (_, far, other) in &places[at + 1..] {
             let cores = core.zip(*other);
-            if let Some(nanos) = cores.and_then(|(one, other)| shared.following.core_distance(one, other)) {
+            if let Some(nanos) = cores.and_then(|(one, other)| shared.machine.core_distance(one, other)) {
                 let (sum, count) = &mut known[near.reach(*far) as usize];
                 *sum += nanos;
                 *count += 1.0;
@@ -355,16 +439,8 @@ fn with_islands(
 
 /// Chooses a size: the topology names other islands from its next reading on.
 pub(super) fn apply(shared: &Shared, size: Granularity) {
-    tracing::info!("monitor: an island is a {} from now on", size.name());
-    shared.following.choose_islands(size);
-}
-
-/// Actions of all partitions, ever.
-pub(super) fn actions(shared: &Shared) -> u64 {
-    let routing = shared.load_routing();
-    let groups = routing.groups().into_iter().filter(|group| *group != crate::table::REFERENCE_GROUP);
-    let routes = groups.flat_map(|group| routing.routes(group));
-    routes.map(|route| route.partition.actions.load(Ordering::Relaxed)).sum()
+    tracing::info!("monitor: an island is {} from now on", size.name());
+    shared.machine.choose_islands(size);
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use super::balance::Limits;
 use super::counters::MEASURE_EVERY;
 use super::decide::{Outcome, Terms, costs, decide};
 use super::decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
-use super::gather::{Gathered, forget, gather};
-use super::islands::{IslandSize, actions, apply};
+use super::gather::{Gathered, actions, forget, gather};
+use super::islands::{IslandSize, apply};
 use super::model::{meeting_cost, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
@@ -122,9 +122,12 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     let settings = shared.monitor.settings();
     let now = shared.clock.monotonic_nanos();
     if !settings.measures && !matches!(watch.phase, Phase::Acting(_)) {
+        // A choice that has not proved itself does so when runs are measured again.
+        watch.islands.disturbed();
         *watch = Watch {
             decisions: watch.decisions,
             own_cuts: std::mem::take(&mut watch.own_cuts),
+            islands: std::mem::take(&mut watch.islands),
             ..Watch::default()
         };
         return Duration::from_nanos(settings.sample_interval_nanos);
@@ -343,28 +346,17 @@ impl Watch {
         self.decisions += 1;
         shared.monitor.show(gathered);
         let decision = Decision {
-            id: self.decisions,
-            at: shared.clock.wall_micros(),
-            reason,
-            verdict: told,
             watched_nanos: now.saturating_sub(since),
             interval_nanos: self.trigger.interval_nanos(),
             throughput,
             samples: gathered.measured.samples,
             before: verdict.costs_before,
             after: verdict.costs_after,
-            measured: None,
             predicted_gain: verdict.gain,
-            measured_gain: None,
-            throughput_after: None,
             noise: verdict.noise,
             price_nanos: verdict.price_nanos,
-            splits: 0,
-            merges: 0,
-            moves: 0,
-            refused: 0,
-            acted_nanos: None,
             advice: advice(gathered),
+            ..Decision::new(self.decisions, shared.clock.wall_micros(), reason, told)
         };
         tracing::info!(
             decision = decision.id,
@@ -405,6 +397,7 @@ impl Watch {
                 RepartitionKind::Split => decision.splits += 1,
                 RepartitionKind::Merge => decision.merges += 1,
                 RepartitionKind::Move => decision.moves += 1,
+                RepartitionKind::Regroup => {}
             });
             acting.next = now + settings.action_delay_nanos;
         }

@@ -123,7 +123,7 @@ impl Root {
     }
 
     /// Cuts off everything at and above `key`.
-    fn split_off(&mut self, key: &[u8]) -> Self {
+    pub fn split_off(&mut self, key: &[u8]) -> Self {
         Self {
             id: self.id,
             version: self.version,
@@ -138,7 +138,7 @@ impl Root {
     }
 
     /// Takes in the same tree's part of the partition to the right.
-    fn append(&mut self, mut right: Self) {
+    pub fn append(&mut self, mut right: Self) {
         if self.id.is_none() && self.tree.is_empty() {
             *self = right;
             return;
@@ -233,6 +233,29 @@ impl PartitionData {
         }
         self.locks = self.locks + root.locks() - self.roots[position].locks();
         std::mem::replace(&mut self.roots[position], root)
+    }
+
+    /// Takes a root out, with its share of the bytes by rows.
+    pub fn take_root(&mut self, position: u16) -> (Root, i64) {
+        let rows = self.rows().max(1);
+        let root = self.put_root(position, Root::empty());
+        let bytes = (i128::from(self.bytes) * i128::from(root.tree.len()) / i128::from(rows)) as i64;
+        self.bytes -= bytes;
+        (root, bytes)
+    }
+
+    /// Puts a root of another group in, with its bytes.
+    pub fn give_root(&mut self, position: u16, root: Root, bytes: i64) {
+        self.put_root(position, root);
+        self.bytes += bytes;
+        self.split_again_rows = 0;
+    }
+
+    /// Stamps of another partition mean something here now. Whatever is derived from a stamp errs
+    /// to the safe side, as in [`PartitionData::append`].
+    pub fn take_marks(&mut self, other: &Self) {
+        self.marks = greater_marks(&self.marks, &other.marks);
+        self.last_epoch = self.last_epoch.max(other.last_epoch);
     }
 
     /// Notes that what was written since the last commit committed in `epoch`, and forgets

@@ -34,7 +34,7 @@ use smallvec::SmallVec;
 
 pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
-pub(crate) use data::{CollectFrom, Image, PartitionData, Root, RowLock};
+pub(crate) use data::{CollectFrom, Image, NOT_COMMITTED, PartitionData, Root, RowLock};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::SplitRanges;
 pub(crate) use ticket::{Lend, Ticket};

@@ -66,6 +66,13 @@ impl RoutingTable {
         all
     }
 
+    /// The partitions a prediction means.
+    pub fn partitions_of(&self, claims: &ClaimSet) -> Vec<PartitionId> {
+        let mut held = HeldList::new();
+        self.resolve(claims, &mut held);
+        held.iter().map(|partition| partition.id).collect()
+    }
+
     /// The partitions a prediction means, in partition order, without duplicates.
     pub(crate) fn resolve(&self, claims: &ClaimSet, held: &mut HeldList) {
         held.clear();

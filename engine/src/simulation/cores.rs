@@ -1,59 +1,11 @@
 //! Cores that come and go while everything else happens, and threads that end and begin.
 
-use std::sync::Mutex;
-
 use super::*;
-use crate::topology::{Bounds, CoreSeen, Granularity, Machine, Topology, TopologyError, place};
+use crate::topology::{Granularity, Invented, Topology};
 
 /// Two sockets of two cores, of which some are there, in islands of a size that changes.
-pub struct Cores {
-    there: Mutex<Vec<bool>>,
-    size: Mutex<Granularity>,
-}
-
-impl Default for Cores {
-    fn default() -> Self {
-        Self { there: Mutex::new(vec![true; EXECUTORS.into()]), size: Mutex::new(Granularity::Socket) }
-    }
-}
-
-impl Cores {
-    pub fn machine(&self) -> Machine {
-        let there = self.there.lock().expect("one thread").clone();
-        let core = |number: usize| CoreSeen {
-            threads: vec![number],
-            cache: None,
-            package: number / 2,
-            memory_node: number / 2,
-        };
-        let seen: Vec<CoreSeen> = (0..there.len()).map(core).collect();
-        let allowed = (0..there.len()).filter(|core| there[*core]).collect();
-        place(&seen, &Bounds { allowed: Some(allowed), quota: None }, *self.size.lock().expect("one thread"))
-    }
-
-    /// The cores that are there, or those that are not.
-    fn those(&self, there: bool) -> Vec<usize> {
-        let cores = self.there.lock().expect("one thread");
-        (0..cores.len()).filter(|core| cores[*core] == there).collect()
-    }
-
-    fn set(&self, core: usize, there: bool) {
-        self.there.lock().expect("one thread")[core] = there;
-    }
-}
-
-impl Topology for Cores {
-    fn read(&self) -> Result<Machine, TopologyError> {
-        Ok(self.machine())
-    }
-
-    fn chooses_islands(&self) -> bool {
-        true
-    }
-
-    fn choose_islands(&self, size: Granularity) {
-        *self.size.lock().expect("one thread") = size;
-    }
+pub fn cores() -> Invented {
+    Invented::of_sockets(2, usize::from(EXECUTORS) / 2, Granularity::Socket)
 }
 
 impl Simulation {
@@ -73,12 +25,12 @@ impl Simulation {
                 let core = there[self.below(there.len() as u64) as usize];
                 self.note("core taken", core as i64, 0);
                 self.count("core taken");
-                self.cores.set(core, false);
+                self.cores.set_there(there.into_iter().filter(|other| *other != core));
             } else {
                 let core = gone[self.below(gone.len() as u64) as usize];
                 self.note("core returned", core as i64, 0);
                 self.count("core returned");
-                self.cores.set(core, true);
+                self.cores.set_there(there.into_iter().chain([core]));
             }
         }
         if self.below(4) != 0 {

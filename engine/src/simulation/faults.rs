@@ -6,7 +6,9 @@ use super::common::*;
 use super::programs::*;
 use super::*;
 use crate::log::batch::BatchNumber;
-use crate::log::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, RowVisitor, StoreError};
+use crate::log::store::{
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
+};
 
 /// A checkpoint has many writes, and most must come to their end.
 const RARELY: u64 = 400;
@@ -31,6 +33,10 @@ impl FaultyStore {
         }
         let result = body();
         self.0.set_faults(Faults::default());
+        if full {
+            // As a store on a disk, which is opened again when space returns.
+            self.0.lose_checkpoint_rows();
+        }
         result
     }
 }
@@ -70,13 +76,17 @@ impl LogStore for FaultyStore {
         self.write(RARELY, || self.0.truncate_tail(from))
     }
 
-    fn checkpoint_write(&self, changes: &[CheckpointChange]) -> Result<(), StoreError> {
-        self.write(RARELY, || self.0.checkpoint_write(changes))
+    fn checkpoint_losses(&self) -> Losses {
+        self.0.checkpoint_losses()
     }
 
-    fn checkpoint_flush(&self) -> Result<(), StoreError> {
+    fn checkpoint_write(&self, since: Losses, changes: &[CheckpointChange]) -> Result<(), StoreError> {
+        self.write(RARELY, || self.0.checkpoint_write(since, changes))
+    }
+
+    fn checkpoint_flush(&self, since: Losses) -> Result<(), StoreError> {
         self.between();
-        self.0.checkpoint_flush()
+        self.0.checkpoint_flush(since)
     }
 
     fn checkpoint_get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {

@@ -47,14 +47,14 @@ use crate::schema::{Placement, TableDef};
 use crate::spawn::NoSpawn;
 use crate::storage::KeyBuf;
 use crate::storage::key::encode_cell;
+use crate::topology::{Invented, Topology};
 use crate::{
-    DdlOp, Direction, Engine, EngineConfig, ExecutorHandle, Inserted, Interactive, Interleave, KeyRange,
-    Point, REFERENCE_GROUP, Repartition, Repartitioning, Seams, SliceBudget, Snapshot, Stop, Submission,
-    SubmitOptions, Txn, planted,
+    ColumnSource, DdlOp, Direction, Engine, EngineConfig, ExecutorHandle, Inserted, Interactive, Interleave,
+    KeyRange, Point, REFERENCE_GROUP, Repartition, Repartitioning, Seams, SliceBudget, Snapshot, Stop,
+    Submission, SubmitOptions, Txn, planted,
 };
 use clients::eager_monitor;
 use common::*;
-use cores::Cores;
 use faults::{FaultyStore, LeapingClock, Quiet};
 use history::{History, Whole};
 use programs::*;
@@ -111,7 +111,7 @@ struct Simulation {
     store: RefCell<MemoryStore>,
     engine: RefCell<Option<Engine>>,
     /// The cores there are just now.
-    cores: Arc<Cores>,
+    cores: Arc<Invented>,
     /// Somebody, further down the stack, follows the topology.
     looking: RefCell<bool>,
     /// By executor; `None`: its thread has ended.
@@ -169,7 +169,7 @@ impl Simulation {
             clock: Arc::default(),
             store: RefCell::new(MemoryStore::new()),
             engine: RefCell::new(None),
-            cores: Arc::default(),
+            cores: Arc::new(cores::cores()),
             looking: RefCell::new(false),
             handles: RefCell::default(),
             depth: RefCell::new(0),
@@ -202,7 +202,7 @@ impl Simulation {
 
     fn open(&self, seed: u64) {
         let config = EngineConfig {
-            executors: self.cores.machine().executors(),
+            executors: self.cores.read().expect("one core stays").executors(),
             executors_max: EXECUTORS.into(),
             background: false,
             abort_on_log_failure: false,

@@ -94,6 +94,7 @@ const MUST_HAPPEN: &[&str] = &[
     "snapshot",
     "checkpoint",
     "ddl",
+    "regroup",
     "compared",
     "looked",
 ];

@@ -3,9 +3,10 @@
 //!
 //! Measured once on a machine, when an engine opens: two threads, each pinned to its core, write
 //! one line in turns. What was found is kept in the store under the machine's fingerprint (its
-//! processor and the cores that may be used), so that later starts take it from there. Where
-//! nothing could be measured — synthetic machines, cores that came later, pairs beyond
-//! [`PAIRS_MAX`] — distances are assumed by what the cores share.
+//! processor and the cores that may be used), so that later starts take it from there. A pair whose
+//! cores others used meanwhile shows it by batches that differ: it is not believed, and measured
+//! again at the next start. Where nothing could be measured — synthetic machines, cores that came
+//! later, pairs beyond [`PAIRS_MAX`] — distances are assumed by what the cores share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,7 +19,7 @@ use super::mask::bind_thread;
 use super::placement::{Machine, Near, Reach};
 use crate::clock::Clock;
 use crate::id::IslandId;
-use crate::log::{LogStore, StoreError};
+use crate::log::LogStore;
 use crate::spawn::Spawn;
 
 /// What a line costs that stays in the last-level cache, in nanoseconds, where it is not measured.
@@ -33,6 +34,10 @@ const PAIRS_MAX: usize = 300;
 /// The best of so many batches counts, each of so many turns there and back.
 const BATCHES: u32 = 5;
 const TURNS: u32 = 300;
+/// So many batches must be near the best one…
+const STEADY_BATCHES: usize = 3;
+/// … that is, take at most so many times as long.
+const STEADY_SPREAD: f64 = 1.25;
 /// A pair that takes longer is given up: others use its cores. One of a quiet machine takes one or
 /// two milliseconds.
 const PAIR_NANOS: u64 = 20_000_000;
@@ -66,23 +71,30 @@ impl CoreDistances {
         self.pairs.get(&(one.min(other), one.max(other))).copied()
     }
 
-    /// What the store remembers of this machine, or else what is measured now.
+    /// What the store remembers of this machine, and what is measured now of the rest. No start
+    /// fails for want of it.
     pub(crate) fn learn(
         machine: &Machine,
         store: &dyn LogStore,
         spawn: &dyn Spawn,
         clock: &Arc<dyn Clock>,
-    ) -> Result<Self, StoreError> {
+    ) -> Self {
         if machine.synthetic || !machine.pinned || machine.places.len() < 2 {
-            return Ok(Self::default());
+            return Self::default();
         }
         let fingerprint = fingerprint(machine);
-        let known = store.meta_get(DISTANCES_KEY)?.and_then(|bytes| Self::parse(&bytes, &fingerprint));
-        if let Some(known) = known {
-            return Ok(known);
+        let kept = store.meta_get(DISTANCES_KEY).unwrap_or_else(|error| {
+            tracing::warn!("the distances of cores cannot be read: {error}");
+            None
+        });
+        let mut known = kept.and_then(|bytes| Self::parse(&bytes, &fingerprint)).unwrap_or_default();
+        let mut missing = pairs(machine);
+        missing.retain(|pair| !known.pairs.contains_key(pair));
+        if missing.is_empty() {
+            return known;
         }
         let began = clock.monotonic_nanos();
-        let measured = Self::measure(machine, spawn, clock);
+        let measured = Self::measure(missing, spawn, clock);
         let took = clock.monotonic_nanos().saturating_sub(began);
         let nanos = || measured.pairs.values().copied();
         if !measured.pairs.is_empty() {
@@ -93,15 +105,18 @@ impl CoreDistances {
                 nanos().fold(f64::INFINITY, f64::min),
                 nanos().fold(0.0, f64::max),
             );
-            store.meta_put(DISTANCES_KEY, measured.write(&fingerprint).as_bytes())?;
+            known.pairs.extend(measured.pairs);
+            if let Err(error) = store.meta_put(DISTANCES_KEY, known.write(&fingerprint).as_bytes()) {
+                tracing::warn!("the distances of cores cannot be kept: {error}");
+            }
         }
-        Ok(measured)
+        known
     }
 
-    fn measure(machine: &Machine, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) -> Self {
+    fn measure(pairs: Vec<(usize, usize)>, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) -> Self {
         let end = clock.monotonic_nanos() + ALL_NANOS;
         let in_time = |_: &(usize, usize)| clock.monotonic_nanos() < end;
-        let measured = pairs(machine).into_iter().take_while(in_time).filter_map(|(one, other)| {
+        let measured = pairs.into_iter().take_while(in_time).filter_map(|(one, other)| {
             let nanos = turns(one, other, spawn, clock)?;
             Some(((one, other), nanos))
         });
@@ -181,7 +196,8 @@ fn fingerprint(machine: &Machine) -> String {
     let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
     let model = model.trim_start_matches(['\t', ' ', ':']);
-    let mut text = format!("{model}; {} cores;", machine.cores_seen);
+    // Steady ones only: what earlier versions have kept need not be.
+    let mut text = format!("steady; {model}; {} cores;", machine.cores_seen);
     for place in &machine.places {
         // Writing to a string does not fail.
         let _ = write!(text, " {}/{}/{}", place.cpu, place.near.cache, place.near.package);
@@ -239,7 +255,8 @@ impl Line {
     }
 }
 
-/// Nanoseconds of one transfer between two cores; `None` if they could not be had.
+/// Nanoseconds of one transfer between two cores; `None` if they could not be had, or others had
+/// them, too.
 fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) -> Option<f64> {
     let line = Arc::new(Line(CachePadded::new(AtomicU32::new(0))));
     let end = clock.monotonic_nanos() + PAIR_NANOS;
@@ -280,7 +297,7 @@ fn turns(one: usize, other: usize, spawn: &dyn Spawn, clock: &Arc<dyn Clock>) ->
 }
 
 fn ask(line: &Line, clock: &dyn Clock, end: u64) -> Option<f64> {
-    let mut best: Option<f64> = None;
+    let mut batches = Vec::with_capacity(BATCHES as usize);
     let mut turn = 1;
     // The first batch waits for the other thread to arrive, and does not count.
     for batch in 0..=BATCHES {
@@ -294,14 +311,20 @@ fn ask(line: &Line, clock: &dyn Clock, end: u64) -> Option<f64> {
         }
         let now = clock.monotonic_nanos();
         if now >= end {
-            return best;
+            break;
         }
-        let nanos = now.saturating_sub(began) as f64 / f64::from(2 * TURNS);
         if batch > 0 {
-            best = Some(best.map_or(nanos, |best| best.min(nanos)));
+            batches.push(now.saturating_sub(began) as f64 / f64::from(2 * TURNS));
         }
     }
-    best
+    steady(&batches)
+}
+
+/// The best of some batches, if it is no matter of luck.
+fn steady(batches: &[f64]) -> Option<f64> {
+    let best = batches.iter().copied().reduce(f64::min)?;
+    let near = batches.iter().filter(|nanos| **nanos <= best * STEADY_SPREAD).count();
+    (near >= STEADY_BATCHES).then_some(best)
 }
 
 #[cfg(test)]
@@ -358,6 +381,26 @@ mod tests {
     }
 
     #[test]
+    fn batches_that_differ_are_not_believed() {
+        assert_eq!(steady(&[52.0, 50.0, 51.0, 300.0, 900.0]), Some(50.0));
+        assert_eq!(steady(&[50.0, 51.0, 300.0, 310.0, 900.0]), None, "two are luck");
+        assert_eq!(steady(&[50.0, 90.0, 130.0, 170.0, 210.0]), None);
+        assert_eq!(steady(&[]), None);
+    }
+
+    #[test]
+    fn a_start_does_without_what_cannot_be_kept() {
+        let machine = machine(Granularity::L3);
+        let (store, clock) = (MemoryStore::new(), Arc::new(SystemClock::new()) as Arc<dyn Clock>);
+        let known = distances(&[(0, 2, 80.0)]);
+        store.meta_put(DISTANCES_KEY, known.write(&fingerprint(&machine)).as_bytes()).expect("kept");
+        // The others are missing and cannot be measured here: those known stay.
+        assert_eq!(CoreDistances::learn(&machine, &store, &NoSpawn, &clock), known);
+        store.meta_put(DISTANCES_KEY, b"\xff not text").expect("kept");
+        assert_eq!(CoreDistances::learn(&machine, &store, &NoSpawn, &clock), CoreDistances::default());
+    }
+
+    #[test]
     fn this_machine_is_measured_once() {
         let machine = Hardware::real(Granularity::Auto).read().expect("hwloc reads this machine");
         if machine.places.len() < 2 {
@@ -366,7 +409,7 @@ mod tests {
         let (store, clock) = (MemoryStore::new(), Arc::new(SystemClock::new()) as Arc<dyn Clock>);
         let learn = |spawn: &dyn Spawn| {
             let began = clock.monotonic_nanos();
-            let found = CoreDistances::learn(&machine, &store, spawn, &clock).expect("kept");
+            let found = CoreDistances::learn(&machine, &store, spawn, &clock);
             let took = clock.monotonic_nanos() - began;
             assert!(took < 10 * ALL_NANOS, "a start waits {took} ns, on a machine that others use, too");
             found
@@ -380,7 +423,7 @@ mod tests {
             assert_eq!(again.pairs.len(), found.pairs.len(), "it is remembered");
             let mut other = machine.clone();
             other.cores_seen += 1;
-            let other = CoreDistances::learn(&other, &store, &NoSpawn, &clock).expect("kept");
+            let other = CoreDistances::learn(&other, &store, &NoSpawn, &clock);
             assert_eq!(other, CoreDistances::default(), "another machine is not this one");
         }
     }

@@ -1,9 +1,11 @@
 //! Which cores there are, and which of them belong together.
 //!
 //! - [`hardware`]  the machine as hwloc sees it: real, or from a synthetic description
+//! - [`invented`]  machines made up for tests, the simulator and experiments
 //! - [`placement`] from cores to islands and executors: pure, tested on invented machines
 //! - [`distance`]  what it costs to pass a cache line between cores and islands
 //! - [`quota`]     the container's CPU quota, of either version of control groups
+//! - [`watched`]   what an engine knows of it
 //! - [`mask`]      which hardware threads a thread may run on
 //!
 //! The machine is read again every second, because all of these may change while the process
@@ -21,14 +23,18 @@
 
 pub(crate) mod distance;
 mod hardware;
+mod invented;
 pub mod mask;
 mod placement;
 mod quota;
+mod watched;
 
 pub use distance::{CoreDistances, IslandDistance};
 pub use hardware::Hardware;
+pub use invented::Invented;
 pub use placement::{Bounds, CoreSeen, Granularity, Island, Machine, Near, Place, Reach, place};
 pub use quota::cpu_quota;
+pub(crate) use watched::WatchedMachine;
 
 /// Why the machine could not be read.
 #[derive(Debug, thiserror::Error)]

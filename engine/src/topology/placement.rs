@@ -46,10 +46,10 @@ impl Granularity {
     /// As a sentence has it.
     pub fn name(self) -> &'static str {
         match self {
-            Granularity::Core => "core",
-            Granularity::Auto | Granularity::L3 => "last-level cache",
-            Granularity::Socket => "socket",
-            Granularity::Machine => "machine",
+            Granularity::Core => "a core",
+            Granularity::Auto | Granularity::L3 => "a last-level cache",
+            Granularity::Socket => "a socket",
+            Granularity::Machine => "the machine",
         }
     }
 

@@ -1,5 +1,6 @@
 //! Running a program: on the spot, from a queue, again after a wrong prediction, and after a
-//! wait for a row.
+//! wait for a row. One that is known to run long gets a thread of its own when its turn comes:
+//! it keeps its claims from others, but no executor.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::commit::Committed;
 use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, Txn};
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
-use crate::executor::Worker;
+use crate::executor::{Worker, with_worker};
 use crate::id::{Epoch, ExecutorId};
 use crate::monitor::{MEASURE_EVERY, Run, measure};
 use crate::panics::NoUnwind;
@@ -36,6 +37,8 @@ pub(crate) struct RunOptions {
     pub lock_wait: LockWait,
     pub read_only: bool,
     pub client: Option<Arc<Client>>,
+    /// It runs on a thread of its own, for as long as it takes.
+    pub apart: bool,
 }
 
 impl RunOptions {
@@ -97,6 +100,7 @@ pub(crate) fn run_held<P: Program>(
     let mut txn =
         Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, everything);
     txn.client = options.client.clone();
+    txn.apart = options.apart;
     txn.locker = options.locker.as_ref().map(|locker| locker.id);
     txn.keeps_locks = options.keeps_locks;
     let result = loop {
@@ -387,20 +391,10 @@ impl<P: Program> Attempt<P> {
             job.end(Stop::Cancelled);
         }
     }
-}
 
-impl<P: Program> Job for Attempt<P> {
-    fn run(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
+    /// Runs over `held` on this thread, and what follows.
+    fn run_here(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
         let queued = self.queued_nanos.take();
-        if let Some(since) = queued {
-            worker.tally.waited_nanos += shared.clock.monotonic_nanos().saturating_sub(since);
-        }
-        held.iter().for_each(|partition| partition.count_queued());
-        let over = self.options.interactive.as_ref().is_some_and(|interactive| !interactive.is_active());
-        if over {
-            shared.release_all(worker, &held);
-            return self.finish(Stop::TransactionEnded);
-        }
         let options = self.options.clone();
         let one = matches!(&held[..], [only] if only.group != REFERENCE_GROUP);
         let ran = run_held(shared, worker, &mut self.program, &options, held, &self.claims);
@@ -412,6 +406,42 @@ impl<P: Program> Job for Attempt<P> {
             statistics.crossings.add_queued(by, from, took);
         }
         self.after(shared, worker, ran);
+    }
+
+    /// Runs over `held` on a thread of its own; here, if there can be none.
+    fn run_apart(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
+        // Whoever comes takes it: the thread, or this one if no thread came to be.
+        let seat = Arc::new(parking_lot::Mutex::new(Some((self, held))));
+        let (taken, of_thread) = (seat.clone(), shared.clone());
+        let body = move || {
+            let work = taken.lock().take();
+            if let Some((attempt, held)) = work {
+                with_worker(&of_thread, |shared, worker| attempt.run_here(shared, worker, held));
+            }
+        };
+        let spawned = shared.spawn.spawn("statement".to_owned(), Box::new(body));
+        let left = if spawned.is_err() { seat.lock().take() } else { None };
+        if let Some((attempt, held)) = left {
+            attempt.run_here(shared, worker, held);
+        }
+    }
+}
+
+impl<P: Program> Job for Attempt<P> {
+    fn run(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, held: HeldList) {
+        if let Some(since) = self.queued_nanos {
+            worker.tally.waited_nanos += shared.clock.monotonic_nanos().saturating_sub(since);
+        }
+        held.iter().for_each(|partition| partition.count_queued());
+        let over = self.options.interactive.as_ref().is_some_and(|interactive| !interactive.is_active());
+        if over {
+            shared.release_all(worker, &held);
+            return self.finish(Stop::TransactionEnded);
+        }
+        match worker.executor {
+            Some(_) if self.options.apart => self.run_apart(shared, worker, held),
+            _ => self.run_here(shared, worker, held),
+        }
     }
 
     fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {

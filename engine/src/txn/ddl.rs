@@ -6,12 +6,16 @@
 //! that was compiled before meets another layout version after it claims, and recompiles.
 
 mod apply;
+mod copying;
+mod regroup;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+pub use copying::{BeginCopy, CopySlice};
 use serde::{Deserialize, Serialize};
 
+use super::repartition::RepartitionView;
 use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
@@ -39,7 +43,8 @@ pub enum DdlOp {
         index: TreeId,
     },
     /// Replaces a table's definition: columns, key, placement. `columns` says where each new
-    /// column comes from; the rows are rewritten unless nothing physical changes.
+    /// column comes from. The rows are rewritten unless nothing physical changes, or nothing but
+    /// the co-location group, whose partitions then take the trees over as they are.
     AlterTable {
         def: TableDef,
         columns: Vec<ColumnSource>,
@@ -52,6 +57,14 @@ pub enum DdlOp {
         columns: Vec<ColumnSource>,
         /// Whose view of the rows; nobody's is what is committed.
         reader: Option<CopyReader>,
+    },
+    /// Brings a copy that was filled beside writers up to date: rows of leaves stamped above
+    /// `since`. [`Inserted::Missing`] if rows were deleted meanwhile.
+    CatchUp {
+        from: TreeId,
+        to: TreeId,
+        columns: Vec<ColumnSource>,
+        since: u64,
     },
     /// Removes all rows.
     Truncate(TreeId),
@@ -163,6 +176,8 @@ pub(crate) struct DdlWork {
     dropped_references: Vec<TreeId>,
     /// Definitions to log; `None` is gone.
     meta: Vec<(String, Option<Vec<u8>>)>,
+    /// Tables that changed their group, for the history.
+    regrouped: Vec<RepartitionView>,
 }
 
 /// What a root was before it was changed. One list for both kinds: a root that replaced another may
@@ -171,6 +186,12 @@ enum Before {
     Root(PartitionRef, u16, Root),
     /// The layout version of a root that stayed.
     Version(PartitionRef, u16, u32),
+    /// A tree that went to another group.
+    Moved(regroup::Moved),
+    /// A tree that became a reference table's.
+    Taken(Box<regroup::Taken>),
+    /// Bytes that a partition was given.
+    Bytes(PartitionRef, i64),
 }
 
 impl DdlWork {
@@ -185,6 +206,7 @@ impl DdlWork {
             vector.tables.remove(id);
         }
         shared.publish_definitions(self.schema, self.routing);
+        self.regrouped.into_iter().for_each(|view| shared.repartitions.add(view));
     }
 }
 
@@ -210,6 +232,7 @@ impl Txn<'_> {
                 before: Vec::new(),
                 dropped_references: Vec::new(),
                 meta: Vec::new(),
+                regrouped: Vec::new(),
             }));
         }
         match op {
@@ -219,6 +242,7 @@ impl Txn<'_> {
             DdlOp::DropIndex { table, index } => self.drop_index(table, index),
             DdlOp::AlterTable { def, columns } => self.alter_table(def, &columns),
             DdlOp::CopyTable { from, def, columns, reader } => self.copy_table(from, def, &columns, reader),
+            DdlOp::CatchUp { from, to, columns, since } => self.catch_up(from, to, &columns, since),
             DdlOp::Truncate(id) => self.truncate(id),
             DdlOp::CreateSequence(def) => self.put_sequence(def, None),
             DdlOp::AlterSequence { def, restart } => {
@@ -303,6 +327,10 @@ impl Txn<'_> {
                         root.version = version;
                     }
                 }
+                Before::Moved(moved) => moved.undo(),
+                Before::Taken(taken) => taken.undo(),
+                // SAFETY: as above.
+                Before::Bytes(partition, bytes) => unsafe { partition.data_mut() }.bytes -= bytes,
             }
         }
     }

@@ -56,7 +56,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 pub(crate) use ddl::TableRecord;
-pub use ddl::{ColumnSource, CopyReader, DdlOp, OwnedCell};
+pub use ddl::{BeginCopy, ColumnSource, CopyReader, CopySlice, DdlOp, OwnedCell};
 pub use early::SettleEarly;
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
@@ -66,7 +66,7 @@ pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, Rollb
 pub use isolation::Isolation;
 pub(crate) use isolation::ReadSet;
 pub use overlay::LockMode;
-pub(crate) use overlay::RowWaiter;
+pub(crate) use overlay::{RowWaiter, push_waiter};
 pub use read::Visit;
 pub(crate) use reference::{ReferenceTable, ReferenceVector, References, SharedTree};
 pub use repartition::{
@@ -214,6 +214,8 @@ pub struct Txn<'w> {
     depends_on: Epoch,
     started_at: Option<i64>,
     started_nanos: u64,
+    /// It may take as long as it takes: see [`Txn::budget_exceeded`].
+    pub(crate) apart: bool,
     /// The reference tables as of the first access to one.
     references: Option<Arc<ReferenceVector>>,
     references_read: smallvec::SmallVec<[TreeId; 4]>,
@@ -280,6 +282,7 @@ impl<'w> Txn<'w> {
             depends_on: Epoch(0),
             started_at: None,
             started_nanos: 0,
+            apart: false,
             references: None,
             references_read: smallvec::SmallVec::new(),
             reference_writes: Vec::new(),
@@ -327,11 +330,16 @@ impl<'w> Txn<'w> {
         self.worker.executor
     }
 
+    /// Whether the program runs on a thread of its own, so that nobody waits behind it but those
+    /// who want what it claims.
+    pub fn is_apart(&self) -> bool {
+        self.apart
+    }
+
     /// Whether the program ran longer than `archipel.one_shot_budget`; looks at the clock, so
-    /// ask once per loop of some size. Always false for a statement of an interactive
-    /// transaction.
+    /// ask once per loop of some size. Always false for a program that runs apart.
     pub fn budget_exceeded(&mut self) -> bool {
-        if self.interactive.is_some() {
+        if self.apart {
             return false;
         }
         let now = self.shared.clock.monotonic_nanos();

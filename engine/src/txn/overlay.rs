@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitGraph};
+use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitEdge, WaitGraph};
 use crate::client::WaitOn;
 use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
@@ -104,12 +104,54 @@ impl RowWaiter {
     pub fn now_behind(&self, blockers: Vec<TxnId>, waits: &WaitGraph) {
         let state = self.state.lock();
         *self.blockers.lock() = blockers.clone();
-        if let (Some(who), WaiterState::Enqueued | WaiterState::Parked(_)) = (self.who, &*state) {
+        if let (Some(who), WaiterState::Parked(_)) = (self.who, &*state) {
             if blockers.is_empty() {
                 waits.forget(who);
             } else {
                 waits.publish(who, blockers);
             }
+        }
+    }
+
+    /// Somebody else is in its way, too, if it still waits.
+    fn also_behind(&self, blocker: TxnId, waits: &WaitGraph) {
+        let state = self.state.lock();
+        if matches!(*state, WaiterState::Woken) {
+            return;
+        }
+        let mut blockers = self.blockers.lock();
+        if !blockers.contains(&blocker) {
+            blockers.push(blocker);
+        }
+        if let (Some(who), WaiterState::Parked(_)) = (self.who, &*state) {
+            waits.add_blocker(who, blocker);
+        }
+    }
+
+    /// The cycle of waits that this one closes, as long as it waits; it leaves the graph as the
+    /// victim. While it is latched, what the graph says of its owner is said of this wait.
+    pub fn break_cycle(&self, waits: &WaitGraph) -> Option<Vec<WaitEdge>> {
+        let state = self.state.lock();
+        match &*state {
+            WaiterState::Parked(_) => waits.break_cycle(self.who?),
+            WaiterState::Enqueued | WaiterState::Woken => None,
+        }
+    }
+
+    /// Comes back into the graph that it left as a victim; whether it still waits.
+    pub fn publish_again(&self, waits: &WaitGraph) -> bool {
+        let state = self.state.lock();
+        if let (Some(who), WaiterState::Parked(_)) = (self.who, &*state) {
+            waits.publish(who, self.blockers());
+        }
+        !matches!(*state, WaiterState::Woken)
+    }
+
+    /// Leaves the graph, if it still waits.
+    pub fn leave(&self, waits: &WaitGraph) {
+        let state = self.state.lock();
+        if let (Some(who), WaiterState::Parked(_)) = (self.who, &*state) {
+            waits.forget(who);
         }
     }
 
@@ -130,13 +172,12 @@ impl RowWaiter {
     }
 
     /// Whether it still waits here.
-    fn is_waiting(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         !matches!(*self.state.lock(), WaiterState::Woken)
     }
 
     /// Parks the program; it comes back if the lock was dropped meanwhile. From here until it is
-    /// woken, and no longer, the graph says whom it waits for: whoever looked for a deadlock since
-    /// it was enqueued may have taken that out.
+    /// woken, and no longer, the graph says whom it waits for.
     pub fn park(&self, job: Box<dyn Job>, waits: &WaitGraph) -> Option<Box<dyn Job>> {
         let mut state = self.state.lock();
         match *state {
@@ -158,7 +199,7 @@ impl RowWaiter {
     pub fn wake(&self, waits: &WaitGraph) -> Option<Box<dyn Job>> {
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut *state, WaiterState::Woken);
-        if let (Some(who), WaiterState::Enqueued | WaiterState::Parked(_)) = (self.who, &before) {
+        if let (Some(who), WaiterState::Parked(_)) = (self.who, &before) {
             // It waits nowhere else before it has come past `park`, which needs the latch.
             waits.forget(who);
         }
@@ -272,9 +313,6 @@ impl Txn<'_> {
         if wait == LockWait::NoWait || self.lock_wait == LockWait::NoWait {
             return Err(Stop::LockNotAvailable);
         }
-        if let Some(me) = me {
-            self.shared.waits.publish(me, blockers.clone());
-        }
         self.publish_wait(WaitOn::Row(place.id), blockers.clone());
         let waiter = Arc::new(RowWaiter {
             who: me,
@@ -287,7 +325,7 @@ impl Txn<'_> {
             object: None,
             state: Mutex::new(WaiterState::Enqueued),
         });
-        lock.waiters.push(waiter.clone());
+        push_waiter(&mut lock.waiters, waiter.clone());
         self.waiting = Some(waiter);
         Err(Stop::Wait)
     }
@@ -453,14 +491,43 @@ fn hold(
     count_reference_key(shared, place, before, Some(mode));
     // Who waits already may have to wait for this one now, too.
     for waiter in lock.waiters.iter().filter(|waiter| waiter.who != Some(me) && waiter.mode.conflicts(mode)) {
-        let mut blockers = waiter.blockers.lock();
-        if !blockers.contains(&me) {
-            blockers.push(me);
-        }
-        drop(blockers);
-        if let Some(who) = waiter.who {
-            shared.waits.add_blocker(who, me);
-        }
+        waiter.also_behind(me, &shared.waits);
     }
     Err(before)
+}
+
+/// One more waits. Those whose wait was given up are only known by looking, which is done where
+/// the list would have to grow: so it stays within twice the number of those who wait.
+pub(crate) fn push_waiter(waiters: &mut Vec<Arc<RowWaiter>>, waiter: Arc<RowWaiter>) {
+    if waiters.len() == waiters.capacity() {
+        waiters.retain(|waiter| waiter.is_waiting());
+    }
+    waiters.push(waiter);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiter() -> Arc<RowWaiter> {
+        let object = ObjectLock { tag: LockTag::Table(TreeId(20)), mode: ObjectMode::AccessShare };
+        RowWaiter::for_object(Some(TxnId(1)), object, 0, vec![TxnId(2)])
+    }
+
+    #[test]
+    fn waits_that_were_given_up_do_not_pile_up() {
+        let waits = WaitGraph::default();
+        let mut waiters = Vec::new();
+        let patient: Vec<_> = (0..10).map(|_| waiter()).collect();
+        for waiter in &patient {
+            push_waiter(&mut waiters, waiter.clone());
+        }
+        for _ in 0..1_000 {
+            let waiter = waiter();
+            push_waiter(&mut waiters, waiter.clone());
+            assert!(waiter.wake(&waits).is_none());
+        }
+        assert!(waiters.len() <= 32, "{} for ten who wait", waiters.len());
+        assert!(patient.iter().all(|one| waiters.iter().any(|other| Arc::ptr_eq(one, other))));
+    }
 }

@@ -3,9 +3,12 @@
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 
 use archipel_engine::cell::{Cell, ColumnKind};
-use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::executor::run_plain;
+use archipel_engine::id::{ExecutorId, GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
@@ -254,4 +257,16 @@ pub fn open_bank(engine: &Engine, accounts: i64) {
     )
     .0
     .expect("the accounts are opened");
+}
+
+/// Starts `count` executors, which serve until the flag is set.
+pub fn start_executors(engine: &Engine, count: u16) -> (Arc<AtomicBool>, Vec<JoinHandle<()>>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads = (0..count).map(|id| {
+        let stop = stop.clone();
+        let body = Box::new(move |handle| run_plain(&handle, &stop));
+        engine.start_executor(ExecutorId(id), body).expect("starts")
+    });
+    let threads = threads.collect();
+    (stop, threads)
 }

@@ -6,6 +6,8 @@ use archipel_engine::log::{batch, recover, redo};
 use super::*;
 
 const TREE: TreeId = TreeId(20);
+/// Of a store that never was closed.
+const NONE: Losses = Losses(0);
 
 fn options() -> RocksOptions {
     RocksOptions { space_reserve_bytes: 0, ..RocksOptions::default() }
@@ -116,11 +118,11 @@ fn checkpoint_rows_are_ordered_by_tree_and_key() {
         change(2, b"a", Some(b"1")),
         change(7, b"x", Some(b"gone")),
     ];
-    store.checkpoint_write(&changes).expect("written");
-    store.checkpoint_flush().expect("flushed");
+    store.checkpoint_write(NONE, &changes).expect("written");
+    store.checkpoint_flush(NONE).expect("flushed");
     store.checkpoint_drop(TreeId(7)).expect("dropped");
-    store.checkpoint_write(&[change(2, b"b", None)]).expect("removed");
-    store.checkpoint_flush().expect("flushed");
+    store.checkpoint_write(NONE, &[change(2, b"b", None)]).expect("removed");
+    store.checkpoint_flush(NONE).expect("flushed");
     drop(store);
     let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
     let mut seen = Vec::new();
@@ -148,7 +150,7 @@ fn the_newest_of_a_row_stands_whichever_way_it_was_written() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let small = RocksOptions { checkpoint_buffer_bytes: 256 << 10, ..options() };
     let store = RocksLogStore::open(folder.path(), small).expect("a new directory");
-    let write = |changes: &[CheckpointChange]| store.checkpoint_write(changes).expect("written");
+    let write = |changes: &[CheckpointChange]| store.checkpoint_write(NONE, changes).expect("written");
     let first = |key: u32| {
         let row = store.checkpoint_get(TreeId(2), &key.to_be_bytes()).expect("readable");
         row.map(|row| row[0])
@@ -165,7 +167,7 @@ fn the_newest_of_a_row_stands_whichever_way_it_was_written() {
     let removal = CheckpointChange { tree: TreeId(2), key: 5u32.to_be_bytes().into(), value: None };
     write(&[slice(2, 1_050..1_051, 3), vec![removal]].concat());
     write(&slice(2, 1_060..1_061, 4));
-    store.checkpoint_flush().expect("flushed");
+    store.checkpoint_flush(NONE).expect("flushed");
     drop(store);
     let store = RocksLogStore::open(folder.path(), small).expect("opens again");
     let mut seen = Vec::new();
@@ -188,7 +190,7 @@ fn the_newest_of_a_row_stands_whichever_way_it_was_written() {
 fn rows_of_an_unfinished_checkpoint_leave_no_file_behind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-    store.checkpoint_write(&slice(2, 0..200, 1)).expect("written");
+    store.checkpoint_write(NONE, &slice(2, 0..200, 1)).expect("written");
     let files = || fs::read_dir(folder.path().join("sorted")).expect("readable").count();
     assert_eq!(files(), 1);
     drop(store);
@@ -203,13 +205,20 @@ fn rows_of_an_unfinished_checkpoint_leave_no_file_behind() {
 fn a_checkpoint_whose_rows_went_with_a_full_disk_does_not_pass_for_whole() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = RocksLogStore::open(folder.path(), options()).expect("a new directory");
-    store.checkpoint_write(&slice(2, 0..200, 1)).expect("written");
+    store.checkpoint_write(NONE, &slice(2, 0..200, 1)).expect("written");
     // An append of the log met the full disk, and space has returned.
-    store.close_until_space_returns();
+    store.close_until_space_returns(NONE);
     fill(&store, 1..2);
-    assert!(matches!(store.checkpoint_flush(), Err(StoreError::Failed(_))));
-    store.checkpoint_write(&slice(2, 0..200, 2)).expect("begun anew");
-    store.checkpoint_flush().expect("flushed");
+    assert!(matches!(store.checkpoint_write(NONE, &slice(2, 200..400, 1)), Err(StoreError::RowsLost)));
+    for _ in 0..2 {
+        assert!(matches!(store.checkpoint_flush(NONE), Err(StoreError::RowsLost)));
+    }
+    let now = store.checkpoint_losses();
+    store.checkpoint_write(now, &slice(2, 0..200, 2)).expect("begun anew");
+    // Another writer found them closed, too, and comes later; another one met the full disk before.
+    store.reopen().expect("open already");
+    store.close_until_space_returns(NONE);
+    store.checkpoint_flush(now).expect("flushed");
     let row = store.checkpoint_get(TreeId(2), &0u32.to_be_bytes()).expect("readable");
     assert_eq!(row.map(|row| row[0]), Some(2));
 }

@@ -26,6 +26,7 @@ mod ahead;
 mod cursor;
 mod cut;
 mod finger;
+mod held;
 mod node;
 mod pointer;
 mod slots;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
+use super::regroup::{only_becomes_reference, only_regroups};
 use super::{Before, ColumnSource, CopyReader, DdlWork, TableRecord, table_key};
 use crate::cell::Cell;
 use crate::id::{GroupId, TreeId, TxnId};
@@ -29,7 +30,7 @@ impl Txn<'_> {
     }
 
     /// Enters a definition into the working schema, with a layout version never used before.
-    fn define(&mut self, def: TableDef) -> Result<std::sync::Arc<TableMeta>, Stop> {
+    pub(super) fn define(&mut self, def: TableDef) -> Result<std::sync::Arc<TableMeta>, Stop> {
         let version = self.shared.next_table_version();
         let work = self.work()?;
         let table = work.schema.put_table(def, version);
@@ -38,7 +39,7 @@ impl Txn<'_> {
     }
 
     /// Empty roots for a table and all its indexes, in every partition of their groups.
-    fn make_roots(&mut self, table: &TableMeta) -> Result<(), Stop> {
+    pub(super) fn make_roots(&mut self, table: &TableMeta) -> Result<(), Stop> {
         let trees = std::iter::once((table.def.id, table.group, table.root))
             .chain(table.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
         for (id, group, position) in trees {
@@ -54,7 +55,7 @@ impl Txn<'_> {
     }
 
     /// A group not seen before gets one partition, held by this transaction.
-    fn make_group(&mut self, group: GroupId) -> Result<(), Stop> {
+    pub(super) fn make_group(&mut self, group: GroupId) -> Result<(), Stop> {
         if !self.work()?.routing.routes(group).is_empty() {
             return Ok(());
         }
@@ -68,7 +69,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    fn partitions_of(&self, group: GroupId) -> Vec<PartitionRef> {
+    pub(super) fn partitions_of(&self, group: GroupId) -> Vec<PartitionRef> {
         match &self.ddl {
             Some(work) => work.routing.routes(group).iter().map(|route| route.partition).collect(),
             None => Vec::new(),
@@ -87,12 +88,16 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
-    fn defined(&mut self, id: TreeId) -> Result<std::sync::Arc<TableMeta>, Stop> {
+    pub(super) fn defined(&mut self, id: TreeId) -> Result<std::sync::Arc<TableMeta>, Stop> {
         self.work()?.schema.tables.get(&id).cloned().ok_or(Stop::Recompile)
     }
 
     /// Takes the roots of a table's trees out of their partitions.
-    fn clear_roots(&mut self, table: &TableMeta, which: impl Fn(TreeId) -> bool) -> Result<(), Stop> {
+    pub(super) fn clear_roots(
+        &mut self,
+        table: &TableMeta,
+        which: impl Fn(TreeId) -> bool,
+    ) -> Result<(), Stop> {
         let trees = std::iter::once((table.def.id, table.group, table.root))
             .chain(table.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
         for (id, group, position) in trees.filter(|(id, ..)| which(*id)) {
@@ -107,7 +112,7 @@ impl Txn<'_> {
     }
 
     /// Interactive transactions hold locks on rows of the table: the change waits for them.
-    fn wait_for_locks(&mut self, table: &TableMeta) -> Result<(), Stop> {
+    pub(super) fn wait_for_locks(&mut self, table: &TableMeta) -> Result<(), Stop> {
         let place = Place::of(table);
         for partition in self.partitions_of(table.group) {
             let locked = self.root(partition, place)?.overlay.keys().next().cloned();
@@ -144,7 +149,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    fn ddl_versions_note(&mut self, partition: PartitionRef, position: u16, version: u32) {
+    pub(super) fn ddl_versions_note(&mut self, partition: PartitionRef, position: u16, version: u32) {
         if let Some(work) = &mut self.ddl {
             work.before.push(Before::Version(partition, position, version));
         }
@@ -178,7 +183,7 @@ impl Txn<'_> {
     }
 
     /// Makes the entries of all rows. Straight into the new trees: undo drops them whole.
-    fn fill_index(&mut self, table: &TableMeta, index: &IndexMeta) -> Result<Inserted, Stop> {
+    pub(super) fn fill_index(&mut self, table: &TableMeta, index: &IndexMeta) -> Result<Inserted, Stop> {
         let rows = self.all_rows(table)?;
         let place = Place::of_index(table, index);
         for (key, row) in rows {
@@ -196,7 +201,7 @@ impl Txn<'_> {
     }
 
     /// Copies of all rows, in key order.
-    fn all_rows(&mut self, table: &TableMeta) -> Result<Vec<(Row, Row)>, Stop> {
+    pub(super) fn all_rows(&mut self, table: &TableMeta) -> Result<Vec<(Row, Row)>, Stop> {
         let mut rows = Vec::new();
         self.scan(
             table,
@@ -242,6 +247,13 @@ impl Txn<'_> {
         if columns.len() != def.columns.len() {
             return Err(Stop::Abort);
         }
+        if same_columns && only_regroups(&old.def, &def) {
+            return self.regroup_table(&old, def);
+        }
+        if same_columns && only_becomes_reference(&old.def, &def) {
+            return self.become_reference(&old, def);
+        }
+        let began = self.shared.clock.monotonic_nanos();
         let rows = self.all_rows(&old)?;
         self.clear_roots(&old, |_| true)?;
         // Old keys go in the log before new rows come; equal keys are put again.
@@ -255,6 +267,9 @@ impl Txn<'_> {
         self.level_sequences();
         let filled = self.fill_table(&old, &new, &rows, columns)?;
         self.work()?.drop_empty_groups();
+        if old.group != new.group {
+            self.note_regrouped(&new, began);
+        }
         Ok(filled)
     }
 
@@ -380,7 +395,7 @@ impl DdlWork {
         self.note(super::group_key(group), Some(&record));
     }
 
-    fn drop_empty_groups(&mut self) {
+    pub(super) fn drop_empty_groups(&mut self) {
         for group in self.schema.empty_groups() {
             self.schema.groups.remove(&group);
             self.routing.drop_group(group);

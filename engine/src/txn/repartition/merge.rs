@@ -247,7 +247,7 @@ impl Txn<'_> {
 
     /// Sets or lifts a mark of a held partition, and logs it.
     fn mark(&mut self, partition: PartitionRef, mark: Mark, set: bool) -> Result<(), Stop> {
-        self.may_repartition(partition.group)?;
+        self.may_repartition(partition)?;
         let bit = match mark {
             Mark::Pinned => PINNED,
             Mark::Frozen => FROZEN,
@@ -281,7 +281,7 @@ impl Txn<'_> {
         reason: &'static str,
         decision: u64,
     ) -> Result<(), Stop> {
-        self.may_repartition(left.group)?;
+        self.may_repartition(left)?;
         let action = self.begin_action(RepartitionKind::Merge, reason, decision);
         // SAFETY: both are held by this transaction and differ; the references end before the
         // next access.
@@ -318,7 +318,7 @@ impl Txn<'_> {
         if let Err(refused) = self.has_core(to) {
             return Ok(Err(refused));
         }
-        self.may_repartition(partition.group)?;
+        self.may_repartition(partition)?;
         if partition.home() == to {
             return Ok(Ok(()));
         }

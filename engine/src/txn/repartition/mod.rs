@@ -34,7 +34,7 @@ pub use split::{PreSplit, SplitPartition};
 
 use super::Txn;
 use super::ddl::group_key;
-use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::id::{ExecutorId, GroupId, PartitionId, TreeId};
 use crate::log::redo;
 use crate::partition::{PartitionRef, Route, RoutingTable};
 use crate::program::Stop;
@@ -77,6 +77,8 @@ pub struct RepartitionView {
     pub other: Option<PartitionId>,
     /// Where it was split or merged.
     pub key: Option<Vec<u8>>,
+    /// The table that changed its group.
+    pub table: Option<TreeId>,
     /// The home of the partition that is new, of the one that stays, or of the moved one.
     pub home: ExecutorId,
     pub reason: &'static str,
@@ -86,12 +88,14 @@ pub struct RepartitionView {
     pub duration_nanos: u64,
 }
 
-/// Which of the three actions.
+/// Which of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepartitionKind {
     Split,
     Merge,
     Move,
+    /// A table went to another co-location group: no action of one partition, but a definition.
+    Regroup,
 }
 
 impl RepartitionKind {
@@ -100,6 +104,7 @@ impl RepartitionKind {
             Self::Split => "split",
             Self::Merge => "merge",
             Self::Move => "move",
+            Self::Regroup => "regroup",
         }
     }
 }
@@ -111,7 +116,7 @@ pub(crate) struct History(Mutex<VecDeque<RepartitionView>>);
 const HISTORY_MAX: usize = 1_000;
 
 impl History {
-    fn add(&self, view: RepartitionView) {
+    pub fn add(&self, view: RepartitionView) {
         let mut history = self.0.lock();
         if history.len() >= HISTORY_MAX {
             history.pop_front();
@@ -150,7 +155,7 @@ impl Txn<'_> {
     ) {
         let home = match action.kind {
             RepartitionKind::Split => other.unwrap_or(partition).home(),
-            RepartitionKind::Merge | RepartitionKind::Move => partition.home(),
+            RepartitionKind::Merge | RepartitionKind::Move | RepartitionKind::Regroup => partition.home(),
         };
         let now = self.shared.clock.monotonic_nanos();
         self.shared.repartitions.add(RepartitionView {
@@ -160,6 +165,7 @@ impl Txn<'_> {
             partition: partition.id,
             other: other.map(|other| other.id),
             key: key.map(<[u8]>::to_vec),
+            table: None,
             home,
             reason: action.reason,
             decision: action.decision,
@@ -167,11 +173,40 @@ impl Txn<'_> {
         });
     }
 
+    /// What the history says of a table that went to the group of a partition.
+    pub(super) fn repartition_view(
+        &self,
+        kind: RepartitionKind,
+        partition: PartitionRef,
+        began_nanos: u64,
+        table: TreeId,
+    ) -> RepartitionView {
+        RepartitionView {
+            at: self.shared.clock.wall_micros(),
+            kind,
+            group: partition.group,
+            partition: partition.id,
+            other: None,
+            key: None,
+            table: Some(table),
+            home: partition.home(),
+            reason: "co-location",
+            decision: 0,
+            duration_nanos: self.shared.clock.monotonic_nanos().saturating_sub(began_nanos),
+        }
+    }
+
     /// Whether this transaction may change partitions of the group now: nothing is written yet
     /// that an undo would look for where it was.
-    fn may_repartition(&self, group: GroupId) -> Result<(), Stop> {
+    fn may_repartition(&mut self, partition: PartitionRef) -> Result<(), Stop> {
+        let group = partition.group;
         if group == REFERENCE_GROUP || !self.worker.scratch.undo.is_empty() || self.ddl.is_some() {
             return Err(Stop::Abort);
+        }
+        if !self.current_routing().routes(group).iter().any(|route| route.partition.id == partition.id) {
+            // Its group went while this waited: what is claimed is nobody's any more.
+            self.worker.scratch.missing.add_group(group);
+            return Err(Stop::Restart);
         }
         Ok(())
     }

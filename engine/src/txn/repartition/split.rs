@@ -98,7 +98,7 @@ impl Txn<'_> {
         home: Option<ExecutorId>,
         decision: u64,
     ) -> Result<(), Stop> {
-        self.may_repartition(partition.group)?;
+        self.may_repartition(partition)?;
         let action = self.begin_action(RepartitionKind::Split, reason, decision);
         // SAFETY: held by this transaction; the reference ends before the next access.
         let data = unsafe { partition.data_mut() };
