@@ -21,6 +21,34 @@ pub enum CastPath {
     },
 }
 
+/// A value whose type changes while its bits stay: the number of an object is an integer with a sign.
+pub fn relabel(value: Datum, to: Oid) -> Datum {
+    match value {
+        Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
+        Datum::Int4(number) if names_object(to) => Datum::Oid(Oid(number as u32)),
+        value => value,
+    }
+}
+
+/// Whether [`relabel`] makes another value of it.
+pub fn relabels(from: Oid, to: Oid) -> bool {
+    (from == Oid::INT4 && names_object(to)) || (to == Oid::INT4 && names_object(from))
+}
+
+fn names_object(oid: Oid) -> bool {
+    matches!(
+        oid,
+        Oid::OID
+            | Oid::REGCLASS
+            | Oid::REGTYPE
+            | Oid::REGPROC
+            | Oid::REGPROCEDURE
+            | Oid::REGOPER
+            | Oid::REGROLE
+            | Oid::REGNAMESPACE
+    )
+}
+
 /// Whether every string type reads and writes every other type through text.
 fn is_string(oid: Oid) -> bool {
     type_info(oid).is_some_and(|info| info.category == b'S')

@@ -14,6 +14,7 @@
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
+//! - [`password`] what is kept of passwords
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
 pub mod ast;
@@ -30,6 +31,7 @@ pub mod json;
 pub mod numeric;
 mod ordered_set;
 pub mod parser;
+pub mod password;
 pub mod style;
 pub mod system;
 pub mod type_table;

@@ -4,6 +4,15 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
+/// How dates and times are shown: the first word of DateStyle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateFormat {
+    Iso,
+    Sql,
+    Postgres,
+    German,
+}
+
 /// Order of day and month in input such as `01/02/2003`, and in some output styles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DateOrder {
@@ -25,6 +34,7 @@ pub enum IntervalStyle {
 #[derive(Clone, Debug)]
 pub struct Style {
     pub time_zone: TimeZone,
+    pub date_format: DateFormat,
     pub date_order: DateOrder,
     pub interval: IntervalStyle,
     /// `bytea_output = escape` instead of `hex`.
@@ -45,6 +55,7 @@ impl Default for Style {
     fn default() -> Self {
         Style {
             time_zone: TimeZone::UTC,
+            date_format: DateFormat::Iso,
             date_order: DateOrder::Mdy,
             interval: IntervalStyle::Postgres,
             bytea_escape: false,

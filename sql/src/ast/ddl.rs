@@ -1,6 +1,6 @@
-//! Definitions: tables, indexes, sequences, schemas, routines, privileges.
+//! Definitions: tables, indexes, sequences, schemas, routines.
 
-use super::{Expression, QualifiedName, TypeName};
+use super::{Expression, QualifiedName, RoleName, TypeName};
 use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
 
 /// CREATE TABLE with columns. Forms without an equivalent here (INHERITS, PARTITION …, OF type)
@@ -126,7 +126,7 @@ pub enum TypeAction {
     },
     RenameTo(String),
     SetSchema(String),
-    OwnerTo(String),
+    OwnerTo(RoleName),
 }
 
 /// CREATE DOMAIN.
@@ -154,7 +154,7 @@ pub enum DomainAction {
     ValidateConstraint(String),
     RenameTo(String),
     SetSchema(String),
-    OwnerTo(String),
+    OwnerTo(RoleName),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -356,7 +356,7 @@ pub enum AlterTableAction {
         to: String,
     },
     SetSchema(String),
-    OwnerTo(String),
+    OwnerTo(RoleName),
     /// SET (…), RESET (…): storage parameters.
     SetOptions(Vec<(String, Option<String>)>),
     ReplicaIdentity,
@@ -451,7 +451,7 @@ pub struct CreateSchema {
     /// `None`: named after the role of AUTHORIZATION.
     pub name: Option<String>,
     pub if_not_exists: bool,
-    pub authorization: Option<String>,
+    pub authorization: Option<RoleName>,
 }
 
 /// FUNCTION, PROCEDURE or ROUTINE, as written.
@@ -625,7 +625,7 @@ pub enum RenameAction {
     Clauses(Box<RoutineClauses>),
     RenameTo(String),
     SetSchema(String),
-    OwnerTo(String),
+    OwnerTo(RoleName),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -654,29 +654,6 @@ pub enum CommentObject {
     Constraint { name: String, table: QualifiedName },
     Schema(String),
     Database(String),
+    Role(String),
     Routine(RoutineWord, RoutineSignature),
-}
-
-/// GRANT and REVOKE on objects. Role membership is not supported.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Grant {
-    pub revoke: bool,
-    /// Folded; empty for ALL [PRIVILEGES].
-    pub privileges: Vec<String>,
-    pub objects: GrantObjects,
-    /// Role names; "public" for PUBLIC.
-    pub grantees: Vec<String>,
-    pub grant_option: bool,
-    pub cascade: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum GrantObjects {
-    Tables(Vec<QualifiedName>),
-    Sequences(Vec<QualifiedName>),
-    Schemas(Vec<String>),
-    Databases(Vec<String>),
-    Routines(RoutineWord, Vec<RoutineSignature>),
-    /// ALL TABLES | SEQUENCES | FUNCTIONS … IN SCHEMA: the word, and the schemas.
-    AllInSchema(String, Vec<String>),
 }

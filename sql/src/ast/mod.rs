@@ -8,10 +8,12 @@
 //! - [`ddl`]       tables, indexes, sequences, schemas, routines
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
+//! - [`role`]      roles, GRANT and REVOKE
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
 pub mod ddl;
 pub mod lock;
+pub mod role;
 pub mod type_name;
 pub mod utility;
 
@@ -19,6 +21,7 @@ use std::ops::Range;
 
 pub use ddl::*;
 pub use lock::*;
+pub use role::*;
 pub use type_name::*;
 pub use utility::*;
 
@@ -70,6 +73,12 @@ pub enum Statement {
     Truncate(Truncate),
     Comment(Comment),
     Grant(Grant),
+    GrantRole(GrantRole),
+    CreateRole(CreateRole),
+    AlterRole(AlterRole),
+    DropRole(DropRole),
+    AlterDefaultPrivileges(AlterDefaultPrivileges),
+    OwnedObjects(OwnedObjects),
     Call(Call),
     Do(Do),
     Copy(Box<Copy>),
@@ -183,6 +192,14 @@ impl Statement {
             Statement::Comment(_) => "COMMENT",
             Statement::Grant(grant) if grant.revoke => "REVOKE",
             Statement::Grant(_) => "GRANT",
+            Statement::GrantRole(grant) if grant.revoke => "REVOKE ROLE",
+            Statement::GrantRole(_) => "GRANT ROLE",
+            Statement::CreateRole(_) => "CREATE ROLE",
+            Statement::AlterRole(_) => "ALTER ROLE",
+            Statement::DropRole(_) => "DROP ROLE",
+            Statement::AlterDefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
+            Statement::OwnedObjects(owned) if owned.to.is_some() => "REASSIGN OWNED",
+            Statement::OwnedObjects(_) => "DROP OWNED",
             Statement::Call(_) => "CALL",
             Statement::Do(_) => "DO",
             Statement::Copy(_) => "COPY",

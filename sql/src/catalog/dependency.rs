@@ -4,6 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::Oid;
 
+use super::names::{quote_identifier, quote_qualified};
 use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
@@ -19,9 +20,18 @@ pub enum Dependent {
     Trigger(TableRef, usize),
     /// A generated column of this table (by place) whose expression names the routine or type.
     Generated(TableRef, u16),
+    /// A column of this table (by place) of the type.
+    Column(TableRef, u16),
     /// An index of this table (by place) whose expressions or condition name it.
     Index(TableRef, usize),
-    /// A routine whose arguments or result use the table's row type.
+    /// A CHECK of this table (by place) that names it.
+    Check(TableRef, usize),
+    /// A CHECK of this domain (by place) that names it.
+    DomainCheck(UserTypeRef, usize),
+    /// A domain whose default names it.
+    Domain(UserTypeRef),
+    /// A routine whose arguments or result use the table's row type, or with an argument whose
+    /// default names the object.
     Routine(RoutineRef),
     /// An object inside the schema.
     Table(TableRef),
@@ -46,25 +56,40 @@ impl Dependent {
             Dependent::Trigger(table, place) => {
                 format!("trigger {} on table {}", table.triggers[*place].name, table.name)
             }
-            Dependent::Generated(table, column) => {
+            Dependent::Generated(table, column) | Dependent::Column(table, column) => {
                 format!("column {} of table {}", table.columns[*column as usize].name, table.name)
             }
+            Dependent::Check(table, place) => {
+                format!("constraint {} on table {}", table.checks[*place].name, table.name)
+            }
+            Dependent::DomainCheck(ty, place) => {
+                let check = ty.domain.as_ref().and_then(|domain| domain.checks.get(*place));
+                format!("constraint {}", check.map_or("", |check| &check.name))
+            }
+            Dependent::Domain(ty) => format!("type {}", ty.name),
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
-                format!("view {}.{}", table.schema, table.name)
+                format!("view {}", quote_qualified(&table.schema, &table.name))
             }
-            Dependent::Table(table) => format!("table {}.{}", table.schema, table.name),
-            Dependent::SchemaType(ty) => format!("type {}.{}", ty.schema, ty.name),
-            Dependent::Sequence(sequence) => format!("sequence {}.{}", sequence.schema, sequence.name),
-            Dependent::Routine(routine) | Dependent::SchemaRoutine(routine) => {
-                let word = match routine.kind {
-                    super::RoutineKind::Function => "function",
-                    super::RoutineKind::Procedure => "procedure",
-                };
-                format!("{word} {}", routine_signature(routine))
+            Dependent::Table(table) => format!("table {}", quote_qualified(&table.schema, &table.name)),
+            Dependent::SchemaType(ty) => format!("type {}", quote_qualified(&ty.schema, &ty.name)),
+            Dependent::Sequence(sequence) => {
+                format!("sequence {}", quote_qualified(&sequence.schema, &sequence.name))
+            }
+            Dependent::Routine(routine) => format!("{} {}", word_of(routine), routine_signature(routine)),
+            Dependent::SchemaRoutine(routine) => {
+                let schema = quote_identifier(&routine.schema);
+                format!("{} {schema}.{}", word_of(routine), routine_signature(routine))
             }
         }
+    }
+}
+
+fn word_of(routine: &super::Routine) -> &'static str {
+    match routine.kind {
+        super::RoutineKind::Function => "function",
+        super::RoutineKind::Procedure => "procedure",
     }
 }
 

@@ -8,20 +8,29 @@
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
 //! - [`user_type`] enums and domains
+//! - [`role`]     roles, and who belongs to whom
+//! - [`access`]   owners and access control lists
+//! - [`authority`] what a role may do
 //!
 //! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
 //! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
 //! index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
+pub mod access;
+pub mod authority;
 pub mod dependency;
 pub mod names;
 pub mod object;
+pub mod role;
 pub mod snapshot;
 pub mod trigger;
 pub mod user_type;
 pub mod view;
 
-pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Role, Schema};
+pub use access::{Access, AclItem, ObjectClass, Privileges};
+pub use authority::{Authority, Required, Requirement, SessionRoles};
+pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
+pub use role::{DefaultAccess, Membership, Role};
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
 pub use user_type::{UserType, UserTypeRef};
@@ -51,6 +60,8 @@ pub struct Table {
     #[serde(default)]
     pub triggers: Vec<Trigger>,
     pub distribution: Distribution,
+    #[serde(default)]
+    pub distributed_by: DistributedBy,
     #[serde(default)]
     pub persistence: Persistence,
     #[serde(default)]
@@ -359,6 +370,9 @@ pub struct IndexExpression {
     pub ty: Type,
     /// NULL where the index's condition does not hold.
     pub guarded: bool,
+    /// What the index calls its column: the function's name, `expr`, `expr1`.
+    #[serde(default)]
+    pub name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -414,6 +428,18 @@ pub enum Distribution {
     Reference,
     /// System views have no rows of their own.
     None,
+}
+
+/// Who chose a table's distribution. What somebody asked for is not changed by anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DistributedBy {
+    /// Somebody, by a distribution function; whoever it was, in catalogs of before that was kept.
+    #[default]
+    Request,
+    /// Its keys, when it was made.
+    Keys,
+    /// What deployed routines do.
+    Evidence,
 }
 
 /// How a parameter of a routine is passed.

@@ -6,20 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
-use super::{RoutineRef, SequenceRef, TableRef, UserTypeRef};
+use super::{Access, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
     pub oid: Oid,
     pub name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Role {
-    pub oid: Oid,
-    pub name: String,
-    pub superuser: bool,
-    pub login: bool,
 }
 
 /// COMMENT ON texts of one object: of itself (0) and of its columns (one-based).
@@ -57,10 +49,11 @@ pub enum ObjectKind {
     Comments,
     Migration,
     Type,
+    Access,
 }
 
 impl ObjectKind {
-    const ALL: [ObjectKind; 9] = [
+    const ALL: [ObjectKind; 10] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,
@@ -70,6 +63,7 @@ impl ObjectKind {
         ObjectKind::Comments,
         ObjectKind::Migration,
         ObjectKind::Type,
+        ObjectKind::Access,
     ];
 
     /// As the key of the catalog row spells it.
@@ -84,6 +78,7 @@ impl ObjectKind {
             ObjectKind::Comments => "comments",
             ObjectKind::Migration => "migration",
             ObjectKind::Type => "type",
+            ObjectKind::Access => "access",
         }
     }
 
@@ -103,6 +98,8 @@ pub enum Object {
     Comments(Comments),
     Migration(Migration),
     Type(UserTypeRef),
+    /// Of another object, by whose oid it goes.
+    Access(Access),
 }
 
 impl Object {
@@ -117,6 +114,7 @@ impl Object {
             Object::Comments(_) => ObjectKind::Comments,
             Object::Migration(_) => ObjectKind::Migration,
             Object::Type(_) => ObjectKind::Type,
+            Object::Access(_) => ObjectKind::Access,
         }
     }
 
@@ -131,6 +129,7 @@ impl Object {
             Object::Comments(comments) => comments.object,
             Object::Migration(migration) => Oid(migration.version),
             Object::Type(ty) => ty.oid,
+            Object::Access(access) => access.object,
         }
     }
 
@@ -146,6 +145,7 @@ impl Object {
             Object::Comments(comments) => serde_json::to_vec(comments),
             Object::Migration(migration) => serde_json::to_vec(migration),
             Object::Type(ty) => serde_json::to_vec(ty.as_ref()),
+            Object::Access(access) => serde_json::to_vec(access),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -167,6 +167,7 @@ impl Object {
             ObjectKind::Comments => read(payload).map(Object::Comments),
             ObjectKind::Migration => read(payload).map(Object::Migration),
             ObjectKind::Type => read(payload).map(|ty| Object::Type(UserTypeRef::new(ty))),
+            ObjectKind::Access => read(payload).map(Object::Access),
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))

@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use crate::types::Oid;
 
 use super::{
-    ARCHIPEL, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA, Numbers,
-    Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
-    Table, TableRef, UserTypeRef,
+    ARCHIPEL, Access, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA,
+    Numbers, Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
+    SequenceRef, Table, TableRef, UserTypeRef,
 };
 
 /// A relation: what shares PostgreSQL's pg_class namespace.
@@ -69,6 +69,8 @@ struct State {
     sequences: Arc<BTreeMap<Oid, SequenceRef>>,
     routines: Arc<BTreeMap<Oid, RoutineRef>>,
     roles: Arc<BTreeMap<Oid, Arc<Role>>>,
+    /// Owners and rights, by the objects they are of.
+    access: Arc<BTreeMap<Oid, Arc<Access>>>,
     comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
     types: Arc<BTreeMap<Oid, UserTypeRef>>,
     /// Names of enums' labels.
@@ -102,6 +104,7 @@ impl Catalog {
             sequences: Arc::default(),
             routines: Arc::default(),
             roles: Arc::default(),
+            access: Arc::default(),
             comments: Arc::default(),
             types: Arc::default(),
             labels: Arc::default(),
@@ -114,12 +117,10 @@ impl Catalog {
         {
             state.put(&Object::Schema(Schema { oid, name: name.to_string() }));
         }
-        state.put(&Object::Role(Role {
-            oid: SUPERUSER,
-            name: SUPERUSER_NAME.to_string(),
-            superuser: true,
-            login: true,
-        }));
+        state.put(&Object::Role(Role::superuser(SUPERUSER, SUPERUSER_NAME)));
+        for role in super::role::predefined() {
+            state.put(&Object::Role(role));
+        }
         for table in system {
             state.put(&Object::Table(Arc::new(table)));
         }
@@ -279,6 +280,15 @@ impl Catalog {
         self.0.roles.values()
     }
 
+    /// The owner and the rights of an object, where they differ from what every object has.
+    pub fn access(&self, object: Oid) -> Option<&Arc<Access>> {
+        self.0.access.get(&object)
+    }
+
+    pub fn access_all(&self) -> impl Iterator<Item = &Arc<Access>> {
+        self.0.access.values()
+    }
+
     pub fn comments_all(&self) -> impl Iterator<Item = &Arc<Comments>> {
         self.0.comments.values()
     }
@@ -321,6 +331,9 @@ impl State {
             }
             Object::Role(role) => {
                 Arc::make_mut(&mut self.roles).insert(role.oid, Arc::new(role.clone()));
+            }
+            Object::Access(access) => {
+                Arc::make_mut(&mut self.access).insert(access.object, Arc::new(access.clone()));
             }
             Object::Comments(comments) => {
                 if !comments.texts.is_empty() {
@@ -367,6 +380,11 @@ impl State {
             ObjectKind::Role => {
                 if self.roles.contains_key(&oid) {
                     Arc::make_mut(&mut self.roles).remove(&oid);
+                }
+            }
+            ObjectKind::Access => {
+                if self.access.contains_key(&oid) {
+                    Arc::make_mut(&mut self.access).remove(&oid);
                 }
             }
             ObjectKind::Comments => {

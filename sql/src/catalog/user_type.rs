@@ -138,10 +138,15 @@ impl Catalog {
         self.table_by_oid(table)?.columns.get(usize::from(number).checked_sub(1)?)?.domain
     }
 
+    /// The domain whose default the columns of a domain have: its own, or one that it is over.
+    pub fn domain_with_default(&self, domain: Oid) -> Option<UserTypeRef> {
+        let says = |ty: &UserTypeRef| ty.domain.as_ref().is_some_and(|domain| domain.default.is_some());
+        self.domains_of(domain).into_iter().rev().find(says)
+    }
+
     /// The default that a domain gives its columns.
     pub fn domain_default(&self, domain: Oid) -> Option<String> {
-        let domains = self.domains_of(domain);
-        domains.iter().rev().find_map(|ty| ty.domain.as_ref()?.default.clone())
+        self.domain_with_default(domain)?.domain.as_ref()?.default.clone()
     }
 
     /// Reads a label.

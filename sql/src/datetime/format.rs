@@ -11,7 +11,7 @@ use super::{
 
 /// Writes `n` with at least `width` digits, without the formatting machinery: this is in the
 /// path of every result row.
-fn padded(out: &mut dyn Write, n: i64, width: usize) -> Result {
+pub(super) fn padded(out: &mut dyn Write, n: i64, width: usize) -> Result {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(n);
     for _ in digits.len()..width {
@@ -47,7 +47,7 @@ pub(super) fn fraction(out: &mut dyn Write, micros: i64) -> Result {
     padded(out, micros, width)
 }
 
-fn clock(out: &mut dyn Write, micros_of_day: i64) -> Result {
+pub(super) fn clock(out: &mut dyn Write, micros_of_day: i64) -> Result {
     padded(out, micros_of_day / MICROS_PER_HOUR, 2)?;
     out.write_str(":")?;
     padded(out, micros_of_day / MICROS_PER_MINUTE % 60, 2)?;

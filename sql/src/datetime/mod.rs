@@ -7,12 +7,14 @@ pub mod arithmetic;
 mod format;
 mod interval_text;
 mod parse;
+mod styled;
 pub mod template;
 pub mod zone;
 
 pub use format::{format_date, format_time, format_timestamp, format_timestamptz};
 pub use interval_text::{format_interval, parse_interval};
 pub use parse::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub use styled::{show_date, show_timestamp, show_timestamptz};
 pub use zone::canonical_name as time_zone_name;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -162,6 +164,16 @@ pub const MONTHS: [&str; 12] = [
 ];
 /// English day names, from Sunday.
 pub const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+/// Midnight of a date.
+pub fn date_to_timestamp(days: i32) -> Result<i64> {
+    match days {
+        i32::MAX => Ok(i64::MAX),
+        i32::MIN => Ok(i64::MIN),
+        days => check_timestamp(i64::from(days), 0)
+            .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")),
+    }
+}
 
 #[cfg(test)]
 mod tests {

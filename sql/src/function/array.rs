@@ -400,6 +400,18 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 
 pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
     ("array_unnest", |_, v| Ok(array(v, 0)?.values.iter().map(|value| vec![value.clone()]).collect())),
+    // Names become roles in the catalog.
+    ("aclexplode", |c, v| match c.session.call("aclexplode", v)? {
+        Datum::Array(rows) => Ok(rows
+            .values
+            .iter()
+            .map(|row| match row {
+                Datum::Record(fields) => fields.to_vec(),
+                other => vec![other.clone()],
+            })
+            .collect()),
+        _ => Ok(Vec::new()),
+    }),
     ("text_to_table", |_, v| {
         Ok(split_text(v)?.unwrap_or_default().into_iter().map(|value| vec![value]).collect())
     }),

@@ -68,16 +68,6 @@ fn coerce(oid: Oid, v: &[Datum]) -> Result<Datum> {
     coerce_typmod(any(v, 0)?.clone(), Type { oid, typmod: int4(v, 1)? }, explicit)
 }
 
-fn date_to_timestamp(days: i32) -> Result<i64> {
-    Ok(match days {
-        i32::MAX => i64::MAX,
-        i32::MIN => i64::MIN,
-        days => i64::from(days).checked_mul(MICROS_PER_DAY).filter(|t| datetime::in_range(*t)).ok_or_else(
-            || SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp"),
-        )?,
-    })
-}
-
 fn timestamp_to_date(at: i64) -> i32 {
     match at {
         i64::MAX => i32::MAX,
@@ -169,8 +159,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamptz_scale", |_, v| coerce(Oid::TIMESTAMPTZ, v)),
     ("time_scale", |_, v| coerce(Oid::TIME, v)),
     ("interval_scale", |_, v| coerce(Oid::INTERVAL, v)),
-    ("date_timestamp", |_, v| Ok(Datum::Timestamp(date_to_timestamp(date(v, 0)?)?))),
-    ("date_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, date_to_timestamp(date(v, 0)?)?)?))),
+    ("date_timestamp", |_, v| Ok(Datum::Timestamp(datetime::date_to_timestamp(date(v, 0)?)?))),
+    ("date_timestamptz", |c, v| {
+        Ok(Datum::TimestampTz(instant(c, datetime::date_to_timestamp(date(v, 0)?)?)?))
+    }),
     ("timestamp_date", |_, v| Ok(Datum::Date(timestamp_to_date(timestamp(v, 0)?)))),
     ("timestamptz_date", |c, v| Ok(Datum::Date(timestamp_to_date(local(c, v)?)))),
     ("timestamp_time", |_, v| Ok(time_of(timestamp(v, 0)?))),
@@ -180,7 +172,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("time_interval", |_, v| Ok(interval_datum(Interval { months: 0, days: 0, microseconds: time(v, 0)? }))),
     ("interval_time", |_, v| Ok(Datum::Time(interval(v, 0)?.microseconds.rem_euclid(MICROS_PER_DAY)))),
     ("datetime_timestamp", |_, v| {
-        let start = date_to_timestamp(date(v, 0)?)?;
+        let start = datetime::date_to_timestamp(date(v, 0)?)?;
         Ok(Datum::Timestamp(if datetime::is_infinite(start) { start } else { start + time(v, 1)? }))
     }),
     ("text_regclass", |c, v| c.session.call("regclassin", v)),

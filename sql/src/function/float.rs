@@ -6,33 +6,40 @@ use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 
+#[cold]
 fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
 
+#[cold]
 fn underflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")
 }
 
 /// Infinity from finite operands is an overflow.
+#[inline]
 fn sum(result: f64, finite: bool) -> Result<f64> {
     if result.is_infinite() && finite { Err(overflow()) } else { Ok(result) }
 }
 
 /// As [`sum`], and zero from nonzero operands is an underflow.
+#[inline]
 fn product(result: f64, finite: bool, nonzero: bool) -> Result<f64> {
     if result == 0.0 && nonzero { Err(underflow()) } else { sum(result, finite) }
 }
 
-#[derive(Clone, Copy)]
-enum Operation {
+/// An operation of arithmetic over doubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
     Add,
     Subtract,
     Multiply,
     Divide,
 }
 
-fn apply(operation: Operation, a: f64, b: f64) -> Result<f64> {
+/// One operation over doubles: 22003 where it leaves the range, 22012 for a division by zero.
+#[inline]
+pub fn apply(operation: Operation, a: f64, b: f64) -> Result<f64> {
     let finite = a.is_finite() && b.is_finite();
     match operation {
         Operation::Add => sum(a + b, finite),

@@ -2,6 +2,7 @@
 //!
 //! Each is implemented once, here; the planner wraps them for DataFusion.
 
+use crate::catalog::{Privileges, Requirement};
 use crate::datum::Datum;
 use crate::error::Result;
 pub use crate::style::Style;
@@ -62,6 +63,9 @@ const SCALAR_TABLES: &[ScalarTable] = &[
 ];
 const SET_TABLES: &[SetTable] = &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS];
 
+pub use float::{Operation as FloatOperation, apply as float_arithmetic};
+pub use string::{chr as text_chr, left as text_left, right as text_right, substring as text_substring};
+
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,
     all_operators, all_set_functions, cast, function_by_oid, known_but_missing, lookup_aggregates,
@@ -121,6 +125,23 @@ pub trait SessionHost: Sync {
     fn with_settings(&self, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
         Ok(None)
     }
+    /// This session in the name of a routine's owner: what a SECURITY DEFINER routine sees.
+    fn as_owner_of(&self, _routine: Oid, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
+        Ok(None)
+    }
+    /// A number for the role in force and the version of the catalog: whoever has found out what
+    /// it may need not ask again. 0: nothing is forbidden here.
+    fn authority(&self) -> u64 {
+        0
+    }
+    /// 42501 unless the role in force may do all this.
+    fn require(&self, _needed: &[Requirement]) -> Result<()> {
+        Ok(())
+    }
+    /// 42501 unless the role in force has one of these rights on a sequence.
+    fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
+        Ok(())
+    }
     /// A random number in [0, 1), deterministic under the simulator.
     fn random(&self) -> f64 {
         0.0
@@ -157,6 +178,13 @@ pub struct ScalarFunction {
     pub eval: Eval,
 }
 
+/// An overload is known by its name and its arguments.
+impl PartialEq for ScalarFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.args == other.args
+    }
+}
+
 impl std::fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{:?}", self.name, self.args)
@@ -165,7 +193,7 @@ impl std::fmt::Debug for ScalarFunction {
 
 /// An implementation chosen by overload resolution, with the concrete result type (for
 /// polymorphic functions it differs from the declared one).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResolvedFunction {
     pub function: &'static ScalarFunction,
     pub result: Type,
@@ -190,6 +218,13 @@ pub struct AggregateFunction {
     pub state: fn(&[Type]) -> Box<dyn AggregateState>,
 }
 
+/// An overload is known by its name and its arguments.
+impl PartialEq for AggregateFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.args == other.args
+    }
+}
+
 impl std::fmt::Debug for AggregateFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{:?}", self.name, self.args)
@@ -209,6 +244,13 @@ pub struct SetFunction {
     pub arg_names: &'static [&'static str],
     pub strict: bool,
     pub eval: SetEval,
+}
+
+/// An overload is known by its name and its arguments.
+impl PartialEq for SetFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.args == other.args
+    }
 }
 
 impl std::fmt::Debug for SetFunction {

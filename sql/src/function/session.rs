@@ -37,12 +37,15 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "to_regclass" "to_regproc" "to_regprocedure" "to_regnamespace" "to_regrole"
     "has_table_privilege_name_name" "has_table_privilege_name_id" "has_table_privilege_id_name" "has_table_privilege_id_id" "has_table_privilege_name" "has_table_privilege_id"
     "has_sequence_privilege_name_name" "has_sequence_privilege_name_id" "has_sequence_privilege_id_name" "has_sequence_privilege_id_id" "has_sequence_privilege_name" "has_sequence_privilege_id"
-    "has_column_privilege_name_attnum" "has_column_privilege_name_name" "has_column_privilege_id_name" "has_column_privilege_id_attnum"
-    "has_any_column_privilege_name" "has_any_column_privilege_id"
+    "has_column_privilege_name_name_name" "has_column_privilege_name_name_attnum" "has_column_privilege_name_id_name" "has_column_privilege_name_id_attnum" "has_column_privilege_id_name_name" "has_column_privilege_id_name_attnum"
+    "has_column_privilege_id_id_name" "has_column_privilege_id_id_attnum" "has_column_privilege_name_name" "has_column_privilege_name_attnum" "has_column_privilege_id_name" "has_column_privilege_id_attnum"
+    "has_any_column_privilege_name_name" "has_any_column_privilege_name_id" "has_any_column_privilege_id_name" "has_any_column_privilege_id_id" "has_any_column_privilege_name" "has_any_column_privilege_id"
     "has_schema_privilege_name_name" "has_schema_privilege_name_id" "has_schema_privilege_id_name" "has_schema_privilege_id_id" "has_schema_privilege_name" "has_schema_privilege_id"
     "has_database_privilege_name_name" "has_database_privilege_name_id" "has_database_privilege_id_name" "has_database_privilege_id_id" "has_database_privilege_name" "has_database_privilege_id"
     "has_function_privilege_name_name" "has_function_privilege_name_id" "has_function_privilege_id_name" "has_function_privilege_id_id" "has_function_privilege_name" "has_function_privilege_id"
-    "has_type_privilege_name" "has_type_privilege_id" "has_language_privilege_name" "has_language_privilege_id" "has_tablespace_privilege_name" "has_tablespace_privilege_id"
+    "has_type_privilege_name_name" "has_type_privilege_name_id" "has_type_privilege_id_name" "has_type_privilege_id_id" "has_type_privilege_name" "has_type_privilege_id"
+    "has_language_privilege_name_name" "has_language_privilege_name_id" "has_language_privilege_id_name" "has_language_privilege_id_id" "has_language_privilege_name" "has_language_privilege_id"
+    "has_tablespace_privilege_name_name" "has_tablespace_privilege_name_id" "has_tablespace_privilege_id_name" "has_tablespace_privilege_id_id" "has_tablespace_privilege_name" "has_tablespace_privilege_id"
     "pg_has_role_name_name" "pg_has_role_name_id" "pg_has_role_id_name" "pg_has_role_id_id" "pg_has_role_name" "pg_has_role_id"
     "create_distributed_table" "create_reference_table" "create_distributed_function" "undistribute_table"
     "split_partition" "merge_partitions" "move_partition"
@@ -91,6 +94,16 @@ fn size_bytes(text: &str) -> crate::error::Result<i64> {
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("acldefault_sql", |c, v| match text(v, 0)?.chars().next() {
+        // The kinds of object there are; roles have their names from the catalog.
+        Some('c' | 'r' | 's' | 'd' | 'f' | 'l' | 'L' | 'n' | 'p' | 't' | 'F' | 'S' | 'T') => {
+            c.session.call("acldefault_sql", v)
+        }
+        other => Err(crate::error::SqlError::internal(format!(
+            "unrecognized objtype abbreviation: {}",
+            other.unwrap_or_default()
+        ))),
+    }),
     ("pgsql_version", |_, _| Ok(text_datum(VERSION_TEXT))),
     ("show_config_by_name", |c, v| {
         let name = text(v, 0)?;

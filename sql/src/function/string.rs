@@ -27,7 +27,7 @@ fn char_count(text: &str) -> usize {
 }
 
 /// `substring(text from start for length)`: positions before 1 count against the length.
-fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
+pub fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
     let start = i64::from(start);
     let end = match length {
         None => i64::MAX,
@@ -63,12 +63,14 @@ fn overlay(text: &str, with: &str, start: i32, length: i32) -> Result<String> {
 }
 
 /// `left` and `right`: negative counts leave out that many characters at the far end.
-fn left(text: &str, n: i32) -> &str {
+/// The first `n` characters; all but the last `-n` of them for a negative one.
+pub fn left(text: &str, n: i32) -> &str {
     let keep = if n >= 0 { n as usize } else { char_count(text).saturating_sub(n.unsigned_abs() as usize) };
     &text[..offset(text, keep)]
 }
 
-fn right(text: &str, n: i32) -> &str {
+/// The last `n` characters; all but the first `-n` of them for a negative one.
+pub fn right(text: &str, n: i32) -> &str {
     let total = char_count(text);
     let skip = if n >= 0 { total.saturating_sub(n as usize) } else { (n.unsigned_abs() as usize).min(total) };
     &text[offset(text, skip)..]
@@ -462,14 +464,15 @@ fn lower(text: &str) -> String {
     text.to_ascii_lowercase()
 }
 
-fn chr(code: i32) -> Result<String> {
+/// The character with a code.
+pub fn chr(code: i32) -> Result<char> {
     if code == 0 {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "null character not permitted"));
     }
     if code < 0 {
         return Err(invalid_parameter("character number must be positive"));
     }
-    u32::try_from(code).ok().and_then(char::from_u32).map(String::from).ok_or_else(|| {
+    u32::try_from(code).ok().and_then(char::from_u32).ok_or_else(|| {
         SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
             format!("requested character too large for encoding: {code}"),
@@ -531,7 +534,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("split_part", |_, v| Ok(text_datum(split_part(text(v, 0)?, text(v, 1)?, int4(v, 2)?)?))),
     ("repeat", |_, v| Ok(text_datum(repeat(text(v, 0)?, int4(v, 1)?)?))),
     ("ascii", |_, v| Ok(Datum::Int4(text(v, 0)?.chars().next().map_or(0, |c| c as i32)))),
-    ("chr", |_, v| Ok(text_datum(chr(int4(v, 0)?)?))),
+    ("chr", |_, v| Ok(text_datum(chr(int4(v, 0)?)?.to_string()))),
     ("text_starts_with", |_, v| Ok(Datum::Bool(text(v, 0)?.starts_with(text(v, 1)?)))),
     ("text_concat", |c, v| Ok(text_datum(concat(c, v, "")))),
     ("text_concat_ws", |c, v| match any(v, 0)? {

@@ -20,15 +20,6 @@ fn clock(ctx: &FunctionContext<'_>) -> i64 {
     ctx.session.clock().unwrap_or(ctx.now)
 }
 
-fn date_as_timestamp(days: i32) -> Result<i64> {
-    match days {
-        i32::MAX => Ok(i64::MAX),
-        i32::MIN => Ok(i64::MIN),
-        days => datetime::check_timestamp(i64::from(days), 0)
-            .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")),
-    }
-}
-
 fn date_plus_days(days: i32, more: i64) -> Result<Datum> {
     if days == i32::MAX || days == i32::MIN {
         return Ok(Datum::Date(days));
@@ -278,19 +269,25 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(Datum::Int4(a - b))
     }),
     ("date_pl_interval", |_, v| {
-        Ok(Datum::Timestamp(calendar::add_to_timestamp(date_as_timestamp(date(v, 0)?)?, interval(v, 1)?)?))
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(
+            datetime::date_to_timestamp(date(v, 0)?)?,
+            interval(v, 1)?,
+        )?))
     }),
     ("sql_2546", |_, v| {
-        Ok(Datum::Timestamp(calendar::add_to_timestamp(date_as_timestamp(date(v, 1)?)?, interval(v, 0)?)?))
+        Ok(Datum::Timestamp(calendar::add_to_timestamp(
+            datetime::date_to_timestamp(date(v, 1)?)?,
+            interval(v, 0)?,
+        )?))
     }),
     ("date_mi_interval", |_, v| {
         Ok(Datum::Timestamp(calendar::add_to_timestamp(
-            date_as_timestamp(date(v, 0)?)?,
+            datetime::date_to_timestamp(date(v, 0)?)?,
             calendar::negate(interval(v, 1)?)?,
         )?))
     }),
     ("sql_1296", |_, v| {
-        let start = date_as_timestamp(date(v, 1)?)?;
+        let start = datetime::date_to_timestamp(date(v, 1)?)?;
         Ok(Datum::Timestamp(if datetime::is_infinite(start) { start } else { start + time(v, 0)? }))
     }),
     ("timestamp_pl_interval", |_, v| {
@@ -387,7 +384,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("sql_1384", |_, v| {
         Ok(double(calendar::extract_timestamp(
             text(v, 0)?,
-            date_as_timestamp(date(v, 1)?)?,
+            datetime::date_to_timestamp(date(v, 1)?)?,
             None,
             TIMESTAMP,
         )?))

@@ -190,7 +190,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             out.extend_from_slice(&interval.months.to_be_bytes());
         }
         Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
-        Datum::Oid(oid) if oid.is_enum_label() => {
+        Datum::Oid(_) if ty.oid.is_enum() || ty.oid == Oid::ANYENUM => {
             out.extend_from_slice(super::to_text(value, ty, ctx).as_bytes());
         }
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),

@@ -341,10 +341,10 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::Float4(x) => write_f32(*x, out),
         Datum::Float8(x) => write_f64(*x, out),
         Datum::Bytea(bytes) => write_bytea(bytes, ctx.style().bytea_escape, out),
-        Datum::Date(days) => datetime::format_date(*days, out),
+        Datum::Date(days) => datetime::show_date(*days, ctx.style(), out),
         Datum::Time(t) => datetime::format_time(*t, out),
-        Datum::Timestamp(t) => datetime::format_timestamp(*t, out),
-        Datum::TimestampTz(t) => datetime::format_timestamptz(*t, &ctx.style().time_zone, out),
+        Datum::Timestamp(t) => datetime::show_timestamp(*t, ctx.style(), out),
+        Datum::TimestampTz(t) => datetime::show_timestamptz(*t, ctx.style(), out),
         Datum::Interval(i) => datetime::format_interval(i, ctx.style().interval, out),
         Datum::Uuid(bytes) => write_uuid(bytes, out),
         Datum::Oid(oid) => match ty.oid {
@@ -355,10 +355,12 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             | Oid::REGNAMESPACE
             | Oid::REGROLE
             | Oid::REGTYPE => registered_name(ty.oid, *oid, ctx, out),
-            _ if oid.is_enum_label() => match ctx.session.call("enum_out", &[Datum::Oid(*oid)]) {
-                Ok(Datum::Text(label)) => out.write_str(&label),
-                _ => out.write_str(buffer.format(oid.0)),
-            },
+            of if of.is_enum() || of == Oid::ANYENUM => {
+                match ctx.session.call("enum_out", &[Datum::Oid(*oid)]) {
+                    Ok(Datum::Text(label)) => out.write_str(&label),
+                    _ => out.write_str(buffer.format(oid.0)),
+                }
+            }
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => array_out(array, ty, ctx, out),
@@ -394,6 +396,8 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::TimestampTz(_) => Type::TIMESTAMPTZ,
         Datum::Interval(_) => Type::INTERVAL,
         Datum::Uuid(_) => Type::UUID,
+        // An oid of pg_enum cannot be told from a label here, and labels are what fields hold.
+        Datum::Oid(oid) if oid.is_enum_label() => Type::of(Oid::ANYENUM),
         Datum::Oid(_) => Type::OID,
         Datum::Array(array) => {
             Type::of(crate::type_table::array_of(array.element).unwrap_or(Oid::TEXT_ARRAY))

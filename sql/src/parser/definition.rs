@@ -1,10 +1,10 @@
-//! CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT, GRANT and REVOKE.
+//! CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT.
 
 use sqlparser::tokenizer::Token;
 
 use crate::ast::{
-    AlteredObject, Comment, CommentObject, CreateSchema, Drop, Grant, GrantObjects, ObjectWord, Rename,
-    RenameAction, RenamedObject, RoutineSignature, RoutineWord, Statement, Truncate,
+    AlteredObject, Comment, CommentObject, CreateSchema, Drop, ObjectWord, Rename, RenameAction,
+    RenamedObject, Statement, Truncate,
 };
 use crate::catalog::Persistence;
 use crate::error::Result;
@@ -20,23 +20,19 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["collation"],
     &["conversion"],
     &["database"],
-    &["default", "privileges"],
     &["event", "trigger"],
     &["extension"],
     &["foreign", "data", "wrapper"],
     &["foreign", "table"],
-    &["group"],
     &["language"],
     &["large", "object"],
     &["materialized", "view"],
     &["operator", "class"],
     &["operator", "family"],
     &["operator"],
-    &["owned"],
     &["policy"],
     &["publication"],
     &["recursive", "view"],
-    &["role"],
     &["rule"],
     &["server"],
     &["statistics"],
@@ -49,7 +45,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["transform"],
     &["trigger"],
     &["user", "mapping"],
-    &["user"],
 ];
 
 impl Cursor<'_> {
@@ -104,7 +99,11 @@ impl Cursor<'_> {
             }
             _ => {}
         }
-        self.foreign_object("CREATE")
+        match self.role_word() {
+            Some(word) if !or_replace => self.create_role(word),
+            Some(_) => Err(self.unexpected()),
+            None => self.foreign_object("CREATE"),
+        }
     }
 
     /// CREATE, ALTER or DROP of an object of [`FOREIGN_OBJECTS`].
@@ -121,7 +120,7 @@ impl Cursor<'_> {
     fn create_schema(&mut self) -> Result<Statement> {
         let if_not_exists = self.take_if_not_exists();
         let name = if self.at("authorization") { None } else { Some(self.identifier()?) };
-        let authorization = if self.take("authorization") { Some(self.label()?) } else { None };
+        let authorization = if self.take("authorization") { Some(self.role()?) } else { None };
         if !self.at_end() {
             if matches!(self.word_at(0).as_str(), "create" | "grant") {
                 return Ok(self.refuse("CREATE SCHEMA with schema elements"));
@@ -167,7 +166,14 @@ impl Cursor<'_> {
                 let what = format!("ALTER {}", word.as_str().to_uppercase());
                 self.rename(RenamedObject::Routine(word, signature), &what)
             }
-            _ => self.foreign_object("ALTER"),
+            "default" if self.at_words(&["default", "privileges"]) => {
+                self.skip(2);
+                self.alter_default_privileges()
+            }
+            _ => match self.role_word() {
+                Some(word) => self.alter_role(word),
+                None => self.foreign_object("ALTER"),
+            },
         }
     }
 
@@ -177,7 +183,7 @@ impl Cursor<'_> {
         } else if self.take_words(&["set", "schema"]) {
             RenameAction::SetSchema(self.identifier()?)
         } else if self.take_words(&["owner", "to"]) {
-            RenameAction::OwnerTo(self.label()?)
+            RenameAction::OwnerTo(self.role()?)
         } else if self.at_end() || !matches!(self.peek(), Token::Word(_)) {
             return Err(self.unexpected());
         } else if matches!(object, RenamedObject::Routine(..)) && !self.at("depends") && !self.at("no") {
@@ -202,7 +208,13 @@ impl Cursor<'_> {
             "domain" => ObjectWord::Domain,
             "schema" => ObjectWord::Schema,
             "trigger" => return self.drop_trigger(),
-            _ => return self.foreign_object("DROP"),
+            "owned" => return self.owned(false),
+            _ => {
+                return match self.role_word() {
+                    Some(_) => self.drop_role(),
+                    None => self.foreign_object("DROP"),
+                };
+            }
         };
         self.skip(1);
         let concurrently = kind == ObjectWord::Index && self.take("concurrently");
@@ -277,99 +289,15 @@ impl Cursor<'_> {
                 let word = self.routine_word().ok_or_else(|| self.unexpected())?;
                 CommentObject::Routine(word, self.routine_signature()?)
             }
+            "role" => {
+                self.skip(1);
+                CommentObject::Role(self.role_name()?)
+            }
             _ => return self.foreign_object("COMMENT ON"),
         };
         self.expect("is")?;
         let text = if self.take("null") { None } else { Some(self.string()?) };
         Ok(Statement::Comment(Comment { object, text }))
-    }
-
-    pub(super) fn grant(&mut self) -> Result<Statement> {
-        let revoke = self.at("revoke");
-        self.skip(1);
-        let what = if revoke { "REVOKE" } else { "GRANT" };
-        if revoke && self.at_words(&["admin", "option", "for"]) {
-            return Ok(self.refuse("REVOKE of a role"));
-        }
-        let mut grant_option = revoke && self.take_words(&["grant", "option", "for"]);
-        let mut privileges = Vec::new();
-        if self.take("all") {
-            self.take("privileges");
-            if *self.peek() == Token::LParen {
-                return Ok(self.refuse(format!("{what} on columns")));
-            }
-        } else {
-            privileges = self.list(Self::label)?;
-            if *self.peek() == Token::LParen {
-                return Ok(self.refuse(format!("{what} on columns")));
-            }
-        }
-        if !self.take("on") {
-            // Without ON it is a role that is granted.
-            if matches!(self.word_at(0).as_str(), "to" | "from") {
-                return Ok(self.refuse(format!("{what} of a role")));
-            }
-            return Err(self.unexpected());
-        }
-        let Some(objects) = self.grant_objects()? else {
-            return Ok(self.refuse(format!("{what} on this kind of object")));
-        };
-        self.expect(if revoke { "from" } else { "to" })?;
-        let grantees = self.list(|cursor| {
-            cursor.take("group");
-            cursor.label()
-        })?;
-        grant_option |= self.take_words(&["with", "grant", "option"]);
-        if self.take_words(&["granted", "by"]) {
-            self.label()?;
-        }
-        Ok(Statement::Grant(Grant {
-            revoke,
-            privileges,
-            objects,
-            grantees,
-            grant_option,
-            cascade: self.take_behavior(),
-        }))
-    }
-
-    /// What a privilege is granted on; `None` for kinds of object that do not exist here.
-    fn grant_objects(&mut self) -> Result<Option<GrantObjects>> {
-        if self.take("all") {
-            let word = self.label()?;
-            self.expect("in")?;
-            self.expect("schema")?;
-            return Ok(Some(GrantObjects::AllInSchema(word, self.list(Self::identifier)?)));
-        }
-        let objects = match self.word_at(0).as_str() {
-            "sequence" => {
-                self.skip(1);
-                GrantObjects::Sequences(self.list(Self::name)?)
-            }
-            "schema" => {
-                self.skip(1);
-                GrantObjects::Schemas(self.list(Self::identifier)?)
-            }
-            "database" => {
-                self.skip(1);
-                GrantObjects::Databases(self.list(Self::identifier)?)
-            }
-            "function" | "procedure" | "routine" => {
-                let word: RoutineWord = self.routine_word().ok_or_else(|| self.unexpected())?;
-                let routines: Vec<RoutineSignature> = self.list(Self::routine_signature)?;
-                GrantObjects::Routines(word, routines)
-            }
-            "domain" | "foreign" | "language" | "large" | "parameter" | "tablespace" | "type"
-                if matches!(self.peek_at(1), Token::Word(_)) =>
-            {
-                return Ok(None);
-            }
-            _ => {
-                self.take("table");
-                GrantObjects::Tables(self.list(Self::name)?)
-            }
-        };
-        Ok(Some(objects))
     }
 
     fn alter_system(&mut self) -> Result<Statement> {

@@ -3,7 +3,10 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, DataType, Expr, Ident, ObjectName, TypedString, Value, ValueWithSpan};
+use sqlparser::ast::{
+    BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, TypedString, Value,
+    ValueWithSpan,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -100,6 +103,22 @@ impl Dialect for ArchipelDialect {
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return None;
         };
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("current_role") {
+            let span = parser.peek_token_ref().span;
+            let name = Ident { value: word.value.clone(), quote_style: None, span };
+            parser.advance_token();
+            // As sqlparser reads CURRENT_USER.
+            return Some(Ok(Expr::Function(Function {
+                name: ObjectName::from(vec![name]),
+                uses_odbc_syntax: false,
+                parameters: FunctionArguments::None,
+                args: FunctionArguments::None,
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: Vec::new(),
+            })));
+        }
         let next = &parser.peek_nth_token_ref(1).token;
         let (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)) =
             next

@@ -72,7 +72,7 @@ impl Cursor<'_> {
         } else if self.take_words(&["set", "schema"]) {
             DomainAction::SetSchema(self.identifier()?)
         } else if self.take_words(&["owner", "to"]) {
-            DomainAction::OwnerTo(self.label()?)
+            DomainAction::OwnerTo(self.role()?)
         } else {
             return Err(self.unexpected());
         };

@@ -8,13 +8,15 @@
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`domain`]      CREATE and ALTER DOMAIN
+//! - [`frame`]       EXCLUDE in window frames
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
 //! - [`trigger`]     CREATE and DROP TRIGGER
 //! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
-//! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT, GRANT
+//! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT
+//! - [`role`]        roles, GRANT and REVOKE
 //! - [`copy`]        COPY
 //! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
 //! - [`dialect`]     expressions sqlparser reads only in part
@@ -30,10 +32,12 @@ mod cursor;
 mod definition;
 mod dialect;
 mod domain;
+mod frame;
 mod index;
 mod inference;
 mod keywords;
 mod refuse;
+mod role;
 mod routine;
 mod session;
 mod table;
@@ -51,6 +55,7 @@ use crate::ast::{Expression, Statement, StatementText, TypeName};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
+pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
@@ -60,6 +65,7 @@ const MAX_STATEMENT_NESTING: u32 = 20;
 
 /// Parses a script: statements separated by semicolons; empty ones vanish.
 pub fn parse(text: &str) -> Result<Vec<StatementText>> {
+    refuse_marked_names(text)?;
     let mut cursor = Cursor::new(text)?;
     let mut statements = Vec::new();
     loop {
@@ -72,6 +78,22 @@ pub fn parse(text: &str) -> Result<Vec<StatementText>> {
         if !cursor.at_end() {
             return Err(cursor.unexpected_in(start));
         }
+    }
+}
+
+/// What names that nobody may write begin with: the relations of views' stored queries, values of
+/// routines without a name, constructions on their way through a grammar that lacks them.
+const MARK: char = '\u{1}';
+
+fn refuse_marked_names(text: &str) -> Result<()> {
+    if !text.contains(MARK) {
+        return Ok(());
+    }
+    let is_marked =
+        |lexeme: &Lexeme| matches!(&lexeme.kind, LexemeKind::Word { value, .. } if value.contains(MARK));
+    match lexemes(text)?.iter().any(is_marked) {
+        true => Err(SqlError::unsupported("the character U+0001 in a name")),
+        false => Ok(()),
     }
 }
 
@@ -189,7 +211,10 @@ impl Cursor<'_> {
             "cluster" => Ok(self.refuse("CLUSTER")),
             "load" => Ok(self.refuse("LOAD")),
             "refresh" => Ok(self.refuse("REFRESH MATERIALIZED VIEW")),
-            "reassign" => Ok(self.refuse("REASSIGN OWNED")),
+            "reassign" => {
+                self.skip(1);
+                self.owned(true)
+            }
             "security" => Ok(self.refuse("SECURITY LABEL")),
             "import" => Ok(self.refuse("IMPORT FOREIGN SCHEMA")),
             _ => Err(self.unexpected()),

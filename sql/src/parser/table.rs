@@ -414,7 +414,7 @@ impl Cursor<'_> {
             "owner" => {
                 self.skip(1);
                 self.expect("to")?;
-                AlterTableAction::OwnerTo(self.label()?)
+                AlterTableAction::OwnerTo(self.role()?)
             }
             "set" if self.word_at(1) == "schema" => {
                 self.skip(2);

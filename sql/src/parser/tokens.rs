@@ -11,6 +11,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 
+use super::frame::rewrite_exclusions;
 use super::inference::rewrite_inference;
 use super::keywords::is_foreign_keyword;
 
@@ -115,7 +116,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
-    let tokens = rewrite_inference(rewrite_table(tokens), positions);
+    let tokens = rewrite_exclusions(rewrite_inference(rewrite_table(tokens), positions));
     Ok(rewrite_locks(rewrite_words(drop_only(tokens))))
 }
 

@@ -51,7 +51,7 @@ impl Cursor<'_> {
         } else if self.take_words(&["set", "schema"]) {
             TypeAction::SetSchema(self.identifier()?)
         } else if self.take_words(&["owner", "to"]) {
-            TypeAction::OwnerTo(self.label()?)
+            TypeAction::OwnerTo(self.role()?)
         } else if matches!(self.word_at(0).as_str(), "add" | "drop" | "alter" | "rename" | "set") {
             return Ok(self.refuse("ALTER TYPE of a composite type"));
         } else {

@@ -141,19 +141,27 @@ pub fn constraint_definition(
                     text.push_str(&format!(" ON {event} {}", action.as_str()));
                 }
             }
-            if key.deferrable {
-                text.push_str(" DEFERRABLE");
-            }
-            if key.initially_deferred {
-                text.push_str(" INITIALLY DEFERRED");
-            }
+            text.push_str(deferral(key.deferrable, key.initially_deferred));
             if key.not_valid {
                 text.push_str(" NOT VALID");
             }
             return Some(text);
         }
+        if let Some(timing) =
+            table.triggers.iter().find(|trigger| trigger.oid == oid).and_then(|trigger| trigger.constraint)
+        {
+            return Some(format!("TRIGGER{}", deferral(timing.deferrable, timing.initially_deferred)));
+        }
     }
     None
+}
+
+fn deferral(deferrable: bool, initially_deferred: bool) -> &'static str {
+    match (deferrable, initially_deferred) {
+        (true, true) => " DEFERRABLE INITIALLY DEFERRED",
+        (true, false) => " DEFERRABLE",
+        (false, _) => "",
+    }
 }
 
 /// The argument's mode and name before its type.

@@ -10,7 +10,7 @@ use super::names::*;
 use super::relations::{indexes, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
-use crate::catalog::{Catalog, DATABASE, Relation};
+use crate::catalog::{Catalog, Relation};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
@@ -109,75 +109,6 @@ fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
     Ok(optional(owned.map(|s| crate::catalog::names::quote_qualified(&s.schema, &s.name))))
 }
 
-/// Answers a has_…_privilege call: the superuser and owner holds them all; what is asked about
-/// must exist.
-fn privilege(source: &dyn SystemSource, name: &str, args: &[Datum]) -> Result<Datum> {
-    // `…_name_id(role, object, privilege)` against `…_id(object, privilege)`.
-    let with_role =
-        args.len() > if name.contains("column_privilege") && !name.contains("any_column") { 3 } else { 2 };
-    if with_role {
-        role_exists(source, &args[0])?;
-    }
-    let object = &args[usize::from(with_role)];
-    let exists = if name.contains("_table_") || name.contains("column_") || name.contains("_sequence_") {
-        relation_argument(source, object)?.is_some()
-    } else if name.contains("_schema_") {
-        match object {
-            Datum::Text(schema) => namespace_oid(source, schema).map(|_| true)?,
-            _ => source.catalog().schema_by_oid(oid_at(args, usize::from(with_role))).is_some(),
-        }
-    } else if name.contains("_function_") {
-        match object {
-            Datum::Text(function) => procedure_oid(source, function).map(|_| true)?,
-            _ => function_name(source, oid_at(args, usize::from(with_role))).is_some(),
-        }
-    } else if name.contains("_database_") {
-        match object {
-            Datum::Text(database) if database == source.database() => true,
-            Datum::Text(database) => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_CATALOG_NAME,
-                    format!("database \"{database}\" does not exist"),
-                ));
-            }
-            _ => oid_at(args, usize::from(with_role)) == DATABASE,
-        }
-    } else {
-        true
-    };
-    if !exists {
-        return Ok(Datum::Null);
-    }
-    let privilege = text_at(args, args.len() - 1);
-    for part in privilege.split(',') {
-        let word = part.trim().to_ascii_uppercase();
-        let word = word.strip_suffix(" WITH GRANT OPTION").unwrap_or(&word);
-        let known = [
-            "SELECT",
-            "INSERT",
-            "UPDATE",
-            "DELETE",
-            "TRUNCATE",
-            "REFERENCES",
-            "TRIGGER",
-            "USAGE",
-            "CREATE",
-            "CONNECT",
-            "TEMPORARY",
-            "TEMP",
-            "EXECUTE",
-            "RULE",
-        ];
-        if !known.contains(&word) {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized privilege type: \"{}\"", part.trim()),
-            ));
-        }
-    }
-    Ok(Datum::Bool(true))
-}
-
 fn schema_list(source: &dyn SystemSource, implicit: bool) -> Datum {
     let schemas = if implicit {
         source.catalog().effective_path(source.search_path())
@@ -196,6 +127,9 @@ fn comment(source: &dyn SystemSource, object: Oid, column: i32) -> Datum {
 
 /// Calls a catalog function; `None` if the name is none of them.
 pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
+    if let Some(answer) = super::privileges::call(name, args, source) {
+        return Some(answer);
+    }
     let catalog = source.catalog();
     let first = oid_at(args, 0);
     let routine = || catalog.routine_by_oid(first);
@@ -280,7 +214,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "current_schemas" => schema_list(source, matches!(args.first(), Some(Datum::Bool(true)))),
         "current_schema" => catalog.named_path(source.search_path()).first().map_or(Datum::Null, text),
         "current_database" => text(source.database()),
-        "current_user" | "session_user" => text(source.user()),
+        "current_user" => text(role_name(source, source.roles().current)),
+        "session_user" => text(role_name(source, source.roles().session)),
         "pg_get_viewdef" | "pg_get_viewdef_ext" | "pg_get_viewdef_wrap" => {
             match catalog.table_by_oid(first) {
                 Some(table) => view_definition(source, &table),
@@ -328,17 +263,6 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             ),
             None => Datum::Null,
         },
-        name if name.starts_with("pg_has_role_") => {
-            if let Some(role) = args.first().filter(|_| args.len() > 1)
-                && let Err(error) = role_exists(source, role)
-            {
-                return Some(Err(error));
-            }
-            Datum::Bool(true)
-        }
-        name if name.starts_with("has_") && name.contains("_privilege") && args.len() >= 2 => {
-            return Some(privilege(source, name, args));
-        }
         _ => return None,
     }))
 }

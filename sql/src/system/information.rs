@@ -3,8 +3,13 @@
 use super::SystemSource;
 use super::definition::type_text;
 use super::relations::{indexes, is_identity};
+use super::roles::{owner_name, role_name};
 use super::shape::{Sheet, text};
-use crate::catalog::{ArgMode, CheckOption, RoutineKind, SUPERUSER_NAME, Table, TableKind};
+use crate::catalog::access::EVERYBODY;
+use crate::catalog::{
+    AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, Table, TableKind,
+    TableRef,
+};
 use crate::datum::Datum;
 use crate::type_table::{element_of, format_type, numeric_typmod, type_info};
 use crate::types::{Oid, Type};
@@ -26,10 +31,11 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
         "sequences" => sequences(source, sheet),
         "views" => views(source, sheet),
         "enabled_roles" => {
-            for role in source.catalog().roles() {
+            for role in source.catalog().roles().filter(|role| rights(source).acts_as(role.oid)) {
                 sheet.add(&[("role_name", text(&role.name))]);
             }
         }
+        "applicable_roles" => applicable_roles(source, sheet),
         "information_schema_catalog_name" => sheet.add(&[("catalog_name", text(source.database()))]),
         "character_sets" => sheet.add(&[
             ("character_set_name", text("UTF8")),
@@ -77,7 +83,7 @@ fn table_type(table: &Table) -> &'static str {
 }
 
 fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+    for table in visible(source) {
         sheet.add(&[
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
@@ -158,7 +164,7 @@ fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
 }
 
 fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+    for table in visible(source) {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = vec![
                 ("table_catalog", text(source.database())),
@@ -256,11 +262,14 @@ fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn schemata(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for schema in source.catalog().schemas() {
+    let rights = rights(source);
+    let seen =
+        |schema: &Oid| rights.owns(*schema) || !rights.privileges(*schema, ObjectClass::Schema).is_empty();
+    for schema in source.catalog().schemas().filter(|schema| seen(&schema.oid)) {
         sheet.add(&[
             ("catalog_name", text(source.database())),
             ("schema_name", text(&schema.name)),
-            ("schema_owner", text(SUPERUSER_NAME)),
+            ("schema_owner", owner_name(source, schema.oid)),
         ]);
     }
 }
@@ -285,8 +294,41 @@ fn not_null_name(source: &dyn SystemSource, table: &Table, column: usize) -> Str
     format!("{schema}_{}_{}_not_null", table.oid, column + 1)
 }
 
-fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &crate::catalog::TableRef> {
-    source.catalog().tables().filter(|table| table.kind == TableKind::Table)
+fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
+    visible(source).filter(|table| table.kind == TableKind::Table)
+}
+
+fn rights(source: &dyn SystemSource) -> Authority<'_> {
+    Authority { catalog: source.catalog(), role: source.roles().current }
+}
+
+/// The tables and views that the role in force may do something with.
+fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
+    let rights = rights(source);
+    let all = rights.is_superuser();
+    source.catalog().tables().filter(move |table| {
+        let some = || {
+            !(rights.privileges(table.oid, ObjectClass::Relation) & ObjectClass::Relation.all()).is_empty()
+        };
+        let of_columns = || {
+            let columns = 1..=table.columns.len() as u16;
+            columns.into_iter().any(|column| !rights.column_privileges(table.oid, column).is_empty())
+        };
+        all || rights.owns(table.oid) || some() || of_columns()
+    })
+}
+
+fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let rights = rights(source);
+    for member in source.catalog().roles().filter(|member| rights.acts_as(member.oid)) {
+        for membership in &member.member_of {
+            sheet.add(&[
+                ("grantee", text(&member.name)),
+                ("role_name", role_name(source, membership.role)),
+                ("is_grantable", yes_no(membership.admin)),
+            ]);
+        }
+    }
 }
 
 fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
@@ -513,7 +555,7 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables().filter(|table| is_view(table)) {
+    for table in visible(source).filter(|table| is_view(table)) {
         sheet.add(&[
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
@@ -536,40 +578,67 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-const TABLE_PRIVILEGES: [&str; 7] =
-    ["INSERT", "SELECT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"];
+/// Whoever gave or got a right, or belongs to one who did, sees it.
+fn concerns(source: &dyn SystemSource, item: &AclItem) -> bool {
+    let rights = rights(source);
+    item.grantee == EVERYBODY || rights.acts_as(item.grantee) || rights.acts_as(item.grantor)
+}
+
+fn grantee(source: &dyn SystemSource, role: Oid) -> Datum {
+    if role == EVERYBODY { text("PUBLIC") } else { role_name(source, role) }
+}
 
 fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
-        for privilege in TABLE_PRIVILEGES {
-            sheet.add(&[
-                ("grantor", text(SUPERUSER_NAME)),
-                ("grantee", text(SUPERUSER_NAME)),
-                ("table_catalog", text(source.database())),
-                ("table_schema", text(&table.schema)),
-                ("table_name", text(&table.name)),
-                ("privilege_type", text(privilege)),
-                ("is_grantable", text("YES")),
-                ("with_hierarchy", yes_no(privilege == "SELECT")),
-            ]);
+    for table in source.catalog().tables() {
+        let owner = source.catalog().owner(table.oid);
+        for item in source.catalog().acl_of(table.oid, ObjectClass::Relation) {
+            if !concerns(source, &item) {
+                continue;
+            }
+            for (privilege, _, name) in item.privileges.each() {
+                let grantable = item.options.contains(privilege) || item.grantee == owner;
+                sheet.add(&[
+                    ("grantor", role_name(source, item.grantor)),
+                    ("grantee", grantee(source, item.grantee)),
+                    ("table_catalog", text(source.database())),
+                    ("table_schema", text(&table.schema)),
+                    ("table_name", text(&table.name)),
+                    ("privilege_type", text(name)),
+                    ("is_grantable", yes_no(grantable)),
+                    ("with_hierarchy", yes_no(name == "SELECT")),
+                ]);
+            }
         }
     }
 }
 
 fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in stored(source) {
-        for column in &table.columns {
-            for privilege in ["INSERT", "SELECT", "UPDATE", "REFERENCES"] {
-                sheet.add(&[
-                    ("grantor", text(SUPERUSER_NAME)),
-                    ("grantee", text(SUPERUSER_NAME)),
-                    ("table_catalog", text(source.database())),
-                    ("table_schema", text(&table.schema)),
-                    ("table_name", text(&table.name)),
-                    ("column_name", text(&column.name)),
-                    ("privilege_type", text(privilege)),
-                    ("is_grantable", text("YES")),
-                ]);
+    for table in source.catalog().tables() {
+        let owner = source.catalog().owner(table.oid);
+        let of_table = source.catalog().acl_of(table.oid, ObjectClass::Relation);
+        for (place, column) in table.columns.iter().enumerate() {
+            let access = source.catalog().access(table.oid);
+            let of_column = access.map(|access| access.column(place as u16 + 1)).unwrap_or_default();
+            let mut seen: Vec<(Oid, Oid, Privileges)> = Vec::new();
+            for item in of_table.iter().chain(of_column) {
+                for (privilege, _, name) in (item.privileges & Privileges::OF_COLUMNS).each() {
+                    let known = (item.grantor, item.grantee, privilege);
+                    if seen.contains(&known) || !concerns(source, item) {
+                        continue;
+                    }
+                    seen.push(known);
+                    let grantable = item.options.contains(privilege) || item.grantee == owner;
+                    sheet.add(&[
+                        ("grantor", role_name(source, item.grantor)),
+                        ("grantee", grantee(source, item.grantee)),
+                        ("table_catalog", text(source.database())),
+                        ("table_schema", text(&table.schema)),
+                        ("table_name", text(&table.name)),
+                        ("column_name", text(&column.name)),
+                        ("privilege_type", text(name)),
+                        ("is_grantable", yes_no(grantable)),
+                    ]);
+                }
             }
         }
     }

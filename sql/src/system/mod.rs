@@ -12,7 +12,8 @@
 //! - `information`   information_schema
 //! - `definition`    objects as SQL text
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
-//! - `names`         reg* types, visibility, privileges
+//! - `names`         reg* types, visibility
+//! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
 //! - `functions`     catalog functions by name
 
 mod definition;
@@ -20,11 +21,13 @@ mod functions;
 mod information;
 mod names;
 mod objects;
+mod privileges;
 mod relations;
+mod roles;
 mod shape;
 mod triggers;
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::error::Result;
 
@@ -37,7 +40,10 @@ pub use shape::tables;
 pub trait SystemSource {
     fn catalog(&self) -> &Catalog;
     fn search_path(&self) -> &[String];
-    fn user(&self) -> &str;
+    /// In whose name is asked.
+    fn roles(&self) -> SessionRoles {
+        SessionRoles::default()
+    }
     fn database(&self) -> &str;
     /// Rows of pg_locks, in its columns' order.
     fn locks(&self) -> Vec<Vec<Datum>> {
@@ -56,6 +62,7 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     match table.schema.as_str() {
         "pg_catalog" => {
             let filled = triggers::fill(&table.name, source, &mut sheet)
+                || roles::fill(&table.name, source, &mut sheet)
                 || relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);
             // The others describe what cannot be created here.
@@ -84,9 +91,6 @@ mod tests {
         }
         fn search_path(&self) -> &[String] {
             &self.1
-        }
-        fn user(&self) -> &str {
-            "archipel"
         }
         fn database(&self) -> &str {
             "archipel"
@@ -144,6 +148,7 @@ mod tests {
             }],
             triggers: Vec::new(),
             distribution: Distribution::Column { column: 0, group: 16 },
+            distributed_by: Default::default(),
             persistence: Default::default(),
             on_commit: Default::default(),
             view: None,

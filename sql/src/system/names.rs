@@ -2,8 +2,8 @@
 
 use super::SystemSource;
 use super::definition::{signature, type_text};
-use crate::catalog::names::{parse_name_text, quote_identifier, quote_qualified};
-use crate::catalog::{Relation, RoutineRef};
+use crate::catalog::names::{is_temporary_schema, parse_name_text, quote_identifier, quote_qualified};
+use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function;
@@ -19,8 +19,25 @@ pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<Strin
     })
 }
 
+/// What is missing in a schema is not told to those who may not look into it. What is there is
+/// guarded by rights of its own; kept texts name it for everybody.
+fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
+    let Ok(name) = parse_name_text(text) else { return Ok(()) };
+    let rights = Authority { catalog: source.catalog(), role: source.roles().current };
+    match name.schema.filter(|schema| !is_temporary_schema(schema)) {
+        Some(schema) => rights.require_schema(&schema, Privileges::USAGE),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    Ok(source.catalog().relation_by_text(text, source.search_path())?.oid())
+    match source.catalog().relation_by_text(text, source.search_path()) {
+        Ok(relation) => Ok(relation.oid()),
+        Err(error) => {
+            check_schema(source, text)?;
+            Err(error)
+        }
+    }
 }
 
 fn undefined_function(text: &str) -> SqlError {
@@ -160,15 +177,4 @@ pub(super) fn relation_argument(source: &dyn SystemSource, value: &Datum) -> Res
         Datum::Oid(oid) => Ok(source.catalog().relation_by_oid(*oid)),
         _ => Ok(None),
     }
-}
-
-/// The role a privilege function asks about.
-pub(super) fn role_exists(source: &dyn SystemSource, value: &Datum) -> Result<()> {
-    if let Datum::Text(name) = value
-        && !name.eq_ignore_ascii_case("public")
-        && source.catalog().role(name).is_none()
-    {
-        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")));
-    }
-    Ok(())
 }

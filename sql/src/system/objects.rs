@@ -2,6 +2,7 @@
 
 use super::SystemSource;
 use super::relations::{DEFAULT_COLLATION, schema_oid};
+use super::roles::{acl_of, owner};
 use super::shape::{Sheet, array, letter, text, vector};
 use crate::catalog::{
     ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER, TableKind,
@@ -63,7 +64,6 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_collation" => collations(sheet),
         "pg_tablespace" => tablespaces(sheet),
         "pg_database" => databases(source, sheet),
-        "pg_authid" | "pg_roles" | "pg_user" => roles(name, source, sheet),
         "pg_extension" => sheet.add(&[
             ("oid", Datum::Oid(Oid(13_601))),
             ("extname", text("plpgsql")),
@@ -82,7 +82,8 @@ fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&[
             ("oid", Datum::Oid(schema.oid)),
             ("nspname", text(&schema.name)),
-            ("nspowner", Datum::Oid(SUPERUSER)),
+            ("nspowner", owner(source, schema.oid)),
+            ("nspacl", acl_of(source, schema.oid)),
         ]);
     }
 }
@@ -108,7 +109,8 @@ fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("oid", Datum::Oid(oid)),
                 ("typname", text(name)),
                 ("typnamespace", namespace.clone()),
-                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typowner", owner(source, ty.oid)),
+                ("typacl", acl_of(source, ty.oid)),
                 ("typlen", Datum::Int2(if kind == "e" { 4 } else { -1 })),
                 ("typbyval", Datum::Bool(kind == "e")),
                 ("typtype", text(kind)),
@@ -136,7 +138,8 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("oid", Datum::Oid(oid)),
                 ("typname", text(name)),
                 ("typnamespace", schema_oid(source, &ty.schema)),
-                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typowner", owner(source, ty.oid)),
+                ("typacl", acl_of(source, ty.oid)),
                 ("typisdefined", Datum::Bool(true)),
                 ("typdelim", text(",")),
                 ("typalign", letter(info.map_or(b'i', |i| i.align))),
@@ -210,7 +213,7 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("oid", Datum::Oid(oid)),
                 ("typname", text(name)),
                 ("typnamespace", namespace.clone()),
-                ("typowner", Datum::Oid(SUPERUSER)),
+                ("typowner", owner(source, table.oid)),
                 ("typlen", Datum::Int2(-1)),
                 ("typtype", text(kind)),
                 ("typcategory", text(category)),
@@ -327,7 +330,8 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
         ("oid", Datum::Oid(routine.oid)),
         ("proname", text(&routine.name)),
         ("pronamespace", schema_oid(source, &routine.schema)),
-        ("proowner", Datum::Oid(SUPERUSER)),
+        ("proowner", owner(source, routine.oid)),
+        ("proacl", acl_of(source, routine.oid)),
         (
             "prolang",
             Datum::Oid(match routine.language {
@@ -494,7 +498,8 @@ fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
     sheet.add(&[
         ("oid", Datum::Oid(DATABASE)),
         ("datname", text(source.database())),
-        ("datdba", Datum::Oid(SUPERUSER)),
+        ("datdba", owner(source, DATABASE)),
+        ("datacl", acl_of(source, DATABASE)),
         ("encoding", Datum::Int4(ENCODING)),
         ("datlocprovider", text("c")),
         ("datallowconn", Datum::Bool(true)),
@@ -503,38 +508,6 @@ fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
         ("datcollate", text("C")),
         ("datctype", text("C")),
     ]);
-}
-
-fn roles(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
-    for role in source.catalog().roles() {
-        let (superuser, login) = (Datum::Bool(role.superuser), Datum::Bool(role.login));
-        if name == "pg_user" {
-            if role.login {
-                sheet.add(&[
-                    ("usename", text(&role.name)),
-                    ("usesysid", Datum::Oid(role.oid)),
-                    ("usecreatedb", superuser.clone()),
-                    ("usesuper", superuser.clone()),
-                    ("userepl", Datum::Bool(false)),
-                    ("usebypassrls", superuser),
-                    ("passwd", text("********")),
-                ]);
-            }
-            continue;
-        }
-        sheet.add(&[
-            ("oid", Datum::Oid(role.oid)),
-            ("rolname", text(&role.name)),
-            ("rolsuper", superuser.clone()),
-            ("rolinherit", Datum::Bool(true)),
-            ("rolcreaterole", superuser.clone()),
-            ("rolcreatedb", superuser.clone()),
-            ("rolcanlogin", login),
-            ("rolreplication", Datum::Bool(false)),
-            ("rolconnlimit", Datum::Int4(-1)),
-            ("rolbypassrls", superuser),
-        ]);
-    }
 }
 
 fn database_comments(source: &dyn SystemSource, sheet: &mut Sheet) {

@@ -2,11 +2,9 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
+use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
-use crate::catalog::{
-    CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, SUPERUSER, SUPERUSER_NAME, Sequence, Table,
-    TableKind,
-};
+use crate::catalog::{CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, Sequence, Table, TableKind};
 use crate::datum::Datum;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
@@ -50,14 +48,9 @@ impl IndexView<'_> {
     /// The name and type of a part of its key.
     fn part(&self, place: usize) -> Option<(String, Type)> {
         if let Some(expression) = self.expression(place) {
-            // FigureIndexColname.
-            let named = match crate::parser::parse_expression(&expression.text).ok() {
-                Some(sqlparser::ast::Expr::Function(call)) => {
-                    call.name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
-                }
-                _ => None,
-            };
-            return Some((named.unwrap_or_else(|| "expr".to_owned()), expression.ty));
+            // Those of old databases have none.
+            let name = if expression.name.is_empty() { "expr" } else { &expression.name };
+            return Some((name.to_owned(), expression.ty));
         }
         let column = self.table.columns.get(usize::from(*self.all_columns().get(place)?))?;
         Some((column.name.clone(), column.ty))
@@ -160,7 +153,8 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relname", text(&table.name)),
             ("relnamespace", namespace.clone()),
             ("reltype", Datum::Oid(row_type)),
-            ("relowner", Datum::Oid(SUPERUSER)),
+            ("relowner", owner(source, table.oid)),
+            ("relacl", acl_of(source, table.oid)),
             ("relam", Datum::Oid(if kind == b'r' { HEAP } else { Oid(0) })),
             ("relfilenode", Datum::Oid(if kind == b'r' { table.oid } else { Oid(0) })),
             ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
@@ -180,7 +174,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("oid", Datum::Oid(index.oid)),
                 ("relname", text(index.name)),
                 ("relnamespace", namespace.clone()),
-                ("relowner", Datum::Oid(SUPERUSER)),
+                ("relowner", owner(source, table.oid)),
                 ("relam", Datum::Oid(BTREE)),
                 ("relfilenode", Datum::Oid(index.oid)),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
@@ -197,7 +191,8 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("oid", Datum::Oid(sequence.oid)),
             ("relname", text(&sequence.name)),
             ("relnamespace", schema_oid(source, &sequence.schema)),
-            ("relowner", Datum::Oid(SUPERUSER)),
+            ("relowner", owner(source, sequence.oid)),
+            ("relacl", acl_of(source, sequence.oid)),
             ("relfilenode", Datum::Oid(sequence.oid)),
             ("reltuples", Datum::Float4(1.0)),
             ("relpersistence", text("p")),
@@ -238,6 +233,7 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 cells.extend([("atttypid", Datum::Oid(domain)), ("atttypmod", Datum::Int4(-1))]);
             }
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
+            cells.push(("attacl", column_acl(source, table.oid, i + 1)));
             let has_default = column.default.is_some() && column.identity.is_none();
             cells.push(("atthasdef", Datum::Bool(has_default || column.generated.is_some())));
             if column.generated.is_some() {
@@ -440,6 +436,13 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             ]);
             sheet.add(&cells);
         }
+        for trigger in &table.triggers {
+            let Some(timing) = trigger.constraint else { continue };
+            let mut cells = common(trigger.oid, &trigger.name, "t");
+            cells.push(("condeferrable", Datum::Bool(timing.deferrable)));
+            cells.push(("condeferred", Datum::Bool(timing.initially_deferred)));
+            sheet.add(&cells);
+        }
     }
 }
 
@@ -483,7 +486,7 @@ fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&[
             ("schemaname", text(&sequence.schema)),
             ("sequencename", text(&sequence.name)),
-            ("sequenceowner", text(SUPERUSER_NAME)),
+            ("sequenceowner", owner_name(source, sequence.oid)),
             ("data_type", Datum::Oid(sequence.ty.oid)),
             ("start_value", Datum::Int8(sequence.start)),
             ("min_value", Datum::Int8(sequence.min_value)),
@@ -576,7 +579,7 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&[
             ("schemaname", text(&table.schema)),
             ("tablename", text(&table.name)),
-            ("tableowner", text(SUPERUSER_NAME)),
+            ("tableowner", owner_name(source, table.oid)),
             ("hasindexes", Datum::Bool(table.primary_key.is_some() || !table.indexes.is_empty())),
             ("hasrules", Datum::Bool(false)),
             ("hastriggers", Datum::Bool(!table.foreign_keys.is_empty() || !table.triggers.is_empty())),
@@ -590,7 +593,7 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&[
             ("schemaname", text(&table.schema)),
             ("viewname", text(&table.name)),
-            ("viewowner", text(SUPERUSER_NAME)),
+            ("viewowner", owner_name(source, table.oid)),
             ("definition", view_definition(source, table)),
         ]);
     }

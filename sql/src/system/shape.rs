@@ -80,6 +80,7 @@ pub fn tables() -> Vec<Table> {
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
             distribution: Distribution::None,
+            distributed_by: Default::default(),
             persistence: Default::default(),
             on_commit: Default::default(),
             view: None,

@@ -1,0 +1,515 @@
+//! Owners and access control lists, in PostgreSQL's terms (chapter 5.7; acl.c).
+//!
+//! An object that the superuser made and nobody granted anything on has no row here: its owner is
+//! the superuser and its list is the default one. A list holds what each grantor gave each grantee;
+//! the owner's own rights begin as a grant by himself, and his grant options go without saying.
+
+use std::fmt;
+use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Oid;
+
+use super::role::DATABASE_OWNER;
+use super::{
+    ARCHIPEL, Catalog, DATABASE, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
+};
+
+/// A set of rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Privileges(pub u16);
+
+impl Privileges {
+    pub const NONE: Privileges = Privileges(0);
+    pub const INSERT: Privileges = Privileges(1);
+    pub const SELECT: Privileges = Privileges(1 << 1);
+    pub const UPDATE: Privileges = Privileges(1 << 2);
+    pub const DELETE: Privileges = Privileges(1 << 3);
+    pub const TRUNCATE: Privileges = Privileges(1 << 4);
+    pub const REFERENCES: Privileges = Privileges(1 << 5);
+    pub const TRIGGER: Privileges = Privileges(1 << 6);
+    pub const EXECUTE: Privileges = Privileges(1 << 7);
+    pub const USAGE: Privileges = Privileges(1 << 8);
+    pub const CREATE: Privileges = Privileges(1 << 9);
+    pub const TEMPORARY: Privileges = Privileges(1 << 10);
+    pub const CONNECT: Privileges = Privileges(1 << 11);
+    /// What a column can be granted.
+    pub const OF_COLUMNS: Privileges =
+        Privileges(Self::INSERT.0 | Self::SELECT.0 | Self::UPDATE.0 | Self::REFERENCES.0);
+
+    /// Each right with its letter and its name, in the order PostgreSQL writes them.
+    pub const NAMES: [(Privileges, char, &'static str); 12] = [
+        (Privileges::INSERT, 'a', "INSERT"),
+        (Privileges::SELECT, 'r', "SELECT"),
+        (Privileges::UPDATE, 'w', "UPDATE"),
+        (Privileges::DELETE, 'd', "DELETE"),
+        (Privileges::TRUNCATE, 'D', "TRUNCATE"),
+        (Privileges::REFERENCES, 'x', "REFERENCES"),
+        (Privileges::TRIGGER, 't', "TRIGGER"),
+        (Privileges::EXECUTE, 'X', "EXECUTE"),
+        (Privileges::USAGE, 'U', "USAGE"),
+        (Privileges::CREATE, 'C', "CREATE"),
+        (Privileges::TEMPORARY, 'T', "TEMPORARY"),
+        (Privileges::CONNECT, 'c', "CONNECT"),
+    ];
+
+    /// The right of this name, in any letter case.
+    pub fn parse(name: &str) -> Option<Privileges> {
+        if name.eq_ignore_ascii_case("temp") {
+            return Some(Privileges::TEMPORARY);
+        }
+        let found = Self::NAMES.iter().find(|(_, _, known)| known.eq_ignore_ascii_case(name));
+        found.map(|(privilege, ..)| *privilege)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn contains(self, all: Privileges) -> bool {
+        self & all == all
+    }
+
+    /// Those of [`Privileges::NAMES`] that are in it.
+    pub fn each(self) -> impl Iterator<Item = (Privileges, char, &'static str)> {
+        Self::NAMES.into_iter().filter(move |(privilege, ..)| self.contains(*privilege))
+    }
+}
+
+impl BitOr for Privileges {
+    type Output = Privileges;
+    fn bitor(self, other: Privileges) -> Privileges {
+        Privileges(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Privileges {
+    fn bitor_assign(&mut self, other: Privileges) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for Privileges {
+    type Output = Privileges;
+    fn bitand(self, other: Privileges) -> Privileges {
+        Privileges(self.0 & other.0)
+    }
+}
+
+impl Not for Privileges {
+    type Output = Privileges;
+    fn not(self) -> Privileges {
+        Privileges(!self.0)
+    }
+}
+
+/// What kinds of object differ in their rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectClass {
+    /// Tables and views.
+    Relation,
+    Sequence,
+    Database,
+    Routine,
+    Language,
+    Schema,
+    Type,
+}
+
+impl ObjectClass {
+    /// Every right there is on such an object.
+    pub fn all(self) -> Privileges {
+        match self {
+            ObjectClass::Relation => Privileges(0x7f),
+            ObjectClass::Sequence => Privileges::SELECT | Privileges::UPDATE | Privileges::USAGE,
+            ObjectClass::Database => Privileges::CREATE | Privileges::TEMPORARY | Privileges::CONNECT,
+            ObjectClass::Routine => Privileges::EXECUTE,
+            ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
+            ObjectClass::Schema => Privileges::USAGE | Privileges::CREATE,
+        }
+    }
+
+    /// What everybody may with a new one.
+    fn of_everybody(self) -> Privileges {
+        match self {
+            ObjectClass::Database => Privileges::TEMPORARY | Privileges::CONNECT,
+            ObjectClass::Routine => Privileges::EXECUTE,
+            ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
+            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema => Privileges::NONE,
+        }
+    }
+
+    /// acldefault: the list of an object on which nobody granted anything.
+    pub fn default_acl(self, owner: Oid) -> Vec<AclItem> {
+        let everybody = AclItem::new(EVERYBODY, owner, self.of_everybody());
+        let own = AclItem::new(owner, owner, self.all());
+        [everybody, own].into_iter().filter(|item| !item.privileges.is_empty()).collect()
+    }
+
+    /// pg_default_acl.defaclobjtype, and the argument of acldefault().
+    pub fn letter(self) -> char {
+        match self {
+            ObjectClass::Relation => 'r',
+            ObjectClass::Sequence => 's',
+            ObjectClass::Database => 'd',
+            ObjectClass::Routine => 'f',
+            ObjectClass::Language => 'l',
+            ObjectClass::Schema => 'n',
+            ObjectClass::Type => 'T',
+        }
+    }
+
+    pub fn of_letter(letter: char) -> Option<ObjectClass> {
+        use ObjectClass::*;
+        [Relation, Sequence, Database, Routine, Language, Schema, Type]
+            .into_iter()
+            .find(|class| class.letter() == letter)
+    }
+}
+
+/// PUBLIC as a grantee.
+pub const EVERYBODY: Oid = Oid(0);
+
+/// What one role gave another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AclItem {
+    pub grantee: Oid,
+    pub grantor: Oid,
+    pub privileges: Privileges,
+    /// Those of them the grantee may pass on.
+    pub options: Privileges,
+}
+
+impl AclItem {
+    pub fn new(grantee: Oid, grantor: Oid, privileges: Privileges) -> AclItem {
+        AclItem { grantee, grantor, privileges, options: Privileges::NONE }
+    }
+}
+
+/// Whose an object is, and who may do what with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    pub object: Oid,
+    pub owner: Oid,
+    /// `None`: the default.
+    pub acl: Option<Vec<AclItem>>,
+    /// Rights on single columns, by their one-based numbers.
+    pub columns: Vec<(u16, Vec<AclItem>)>,
+}
+
+impl Access {
+    /// An object nobody has granted anything on.
+    pub fn of_owner(object: Oid, owner: Oid) -> Access {
+        Access { object, owner, acl: None, columns: Vec::new() }
+    }
+
+    /// The rights on a column.
+    pub fn column(&self, column: u16) -> &[AclItem] {
+        self.columns.iter().find(|(number, _)| *number == column).map_or(&[], |(_, acl)| acl)
+    }
+
+    /// Replaces the rights on a column.
+    pub fn set_column(&mut self, column: u16, acl: Vec<AclItem>) {
+        self.columns.retain(|(number, _)| *number != column);
+        if !acl.is_empty() {
+            self.columns.push((column, acl));
+            self.columns.sort_by_key(|(number, _)| *number);
+        }
+    }
+
+    /// A column has gone: those after it move up.
+    pub fn drop_column(&mut self, column: u16) {
+        self.columns.retain(|(number, _)| *number != column);
+        for (number, _) in self.columns.iter_mut().filter(|(number, _)| *number > column) {
+            *number -= 1;
+        }
+    }
+
+    /// Every list in it.
+    pub fn lists(&self) -> impl Iterator<Item = &Vec<AclItem>> {
+        self.acl.iter().chain(self.columns.iter().map(|(_, acl)| acl))
+    }
+
+    /// Another owner: what the old one gave and had is the new one's (aclnewowner).
+    pub fn change_owner(&mut self, to: Oid) {
+        let from = std::mem::replace(&mut self.owner, to);
+        let lists = self.acl.iter_mut().chain(self.columns.iter_mut().map(|(_, acl)| acl));
+        for list in lists {
+            let mut merged: Vec<AclItem> = Vec::with_capacity(list.len());
+            for item in list.iter() {
+                let name = |oid: Oid| if oid == from { to } else { oid };
+                let item = AclItem { grantee: name(item.grantee), grantor: name(item.grantor), ..*item };
+                match merged.iter_mut().find(|m| m.grantee == item.grantee && m.grantor == item.grantor) {
+                    Some(known) => {
+                        known.privileges |= item.privileges;
+                        known.options |= item.options;
+                    }
+                    None => merged.push(item),
+                }
+            }
+            *list = merged;
+        }
+    }
+}
+
+/// Gives or takes rights in a list (aclupdate). `options_only` takes the grant options alone.
+pub struct AclChange {
+    pub grantee: Oid,
+    pub grantor: Oid,
+    pub privileges: Privileges,
+    pub grant_option: bool,
+    pub revoke: bool,
+    pub cascade: bool,
+}
+
+impl AclChange {
+    pub fn apply(&self, acl: &mut Vec<AclItem>, owner: Oid) -> Result<()> {
+        if !self.revoke && self.grant_option && self.grantee != owner {
+            self.check_circle(acl, owner)?;
+        }
+        let place = acl.iter().position(|i| i.grantee == self.grantee && i.grantor == self.grantor);
+        let place = place.unwrap_or_else(|| {
+            acl.push(AclItem::new(self.grantee, self.grantor, Privileges::NONE));
+            acl.len() - 1
+        });
+        let before = acl[place];
+        let mut after = before;
+        if self.revoke {
+            after.options = after.options & !self.privileges;
+            if !self.grant_option {
+                after.privileges = after.privileges & !self.privileges;
+            }
+        } else {
+            after.privileges |= self.privileges;
+            if self.grant_option {
+                after.options |= self.privileges;
+            }
+        }
+        acl[place] = after;
+        if after.privileges.is_empty() && after.options.is_empty() {
+            acl.remove(place);
+        }
+        let lost = before.options & !after.options;
+        if !lost.is_empty() {
+            self.take_back(acl, owner, lost)?;
+        }
+        Ok(())
+    }
+
+    /// What the grantee passed on and may no longer goes too, or forbids it (recursive_revoke).
+    fn take_back(&self, acl: &mut Vec<AclItem>, owner: Oid, lost: Privileges) -> Result<()> {
+        // The owner can never truly lose grant options.
+        if self.grantee == owner {
+            return Ok(());
+        }
+        let still = grant_options(acl, self.grantee, owner);
+        let lost = lost & !still;
+        while let Some(passed) =
+            acl.iter().find(|item| item.grantor == self.grantee && !(item.privileges & lost).is_empty())
+        {
+            if !self.cascade {
+                return Err(SqlError::new(
+                    SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                    "dependent privileges exist",
+                )
+                .with_hint("Use CASCADE to revoke them too."));
+            }
+            let change = AclChange {
+                grantee: passed.grantee,
+                grantor: self.grantee,
+                privileges: lost,
+                grant_option: false,
+                revoke: true,
+                cascade: true,
+            };
+            change.apply(acl, owner)?;
+        }
+        Ok(())
+    }
+
+    /// Nobody may pass on to those from whom alone he has it (check_circularity).
+    fn check_circle(&self, acl: &[AclItem], owner: Oid) -> Result<()> {
+        let mut without = acl.to_vec();
+        // All that the grantee could have passed on, taken away.
+        while let Some(item) =
+            without.iter().find(|item| item.grantee == self.grantee && !item.options.is_empty()).copied()
+        {
+            let change = AclChange {
+                grantee: self.grantee,
+                grantor: item.grantor,
+                privileges: item.options,
+                grant_option: false,
+                revoke: true,
+                cascade: true,
+            };
+            change.apply(&mut without, owner)?;
+        }
+        let held = if self.grantor == owner {
+            Privileges(u16::MAX)
+        } else {
+            grant_options(&without, self.grantor, owner)
+        };
+        if held.contains(self.privileges) {
+            return Ok(());
+        }
+        let message = "grant options cannot be granted back to your own grantor";
+        Err(SqlError::new(SqlState(*b"0LP01"), message))
+    }
+}
+
+/// The grant options a role has by itself (aclmask_direct).
+pub fn grant_options(acl: &[AclItem], role: Oid, owner: Oid) -> Privileges {
+    if role == owner {
+        return Privileges(u16::MAX);
+    }
+    let own = acl.iter().filter(|item| item.grantee == role);
+    own.fold(Privileges::NONE, |all, item| all | item.options)
+}
+
+/// How a list reads where its roles have names: `{alice=r*/bob}`.
+pub struct AclText<'c> {
+    pub item: &'c AclItem,
+    pub catalog: &'c Catalog,
+}
+
+impl fmt::Display for AclText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |oid: Oid| match self.catalog.role_by_oid(oid) {
+            Some(role) if role.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+                role.name.clone()
+            }
+            Some(role) => format!("\"{}\"", role.name.replace('"', "\"\"")),
+            None if oid == EVERYBODY => String::new(),
+            None => oid.to_string(),
+        };
+        write!(f, "{}=", name(self.item.grantee))?;
+        for (privilege, letter, _) in self.item.privileges.each() {
+            write!(f, "{letter}")?;
+            if self.item.options.contains(privilege) {
+                write!(f, "*")?;
+            }
+        }
+        write!(f, "/{}", name(self.item.grantor))
+    }
+}
+
+/// System relations that not everybody may read.
+fn is_secret(table: &Table) -> bool {
+    table.schema == "pg_catalog"
+        && matches!(
+            table.name.as_str(),
+            "pg_authid"
+                | "pg_shadow"
+                | "pg_statistic"
+                | "pg_statistic_ext_data"
+                | "pg_subscription"
+                | "pg_user_mapping"
+                | "pg_largeobject"
+                | "pg_hba_file_rules"
+                | "pg_ident_file_mappings"
+                | "pg_file_settings"
+                | "pg_config"
+                | "pg_backend_memory_contexts"
+                | "pg_shmem_allocations"
+        )
+}
+
+impl Catalog {
+    /// What kind of object has this oid, as far as rights go.
+    pub fn class_of(&self, object: Oid) -> Option<ObjectClass> {
+        if object == DATABASE {
+            return Some(ObjectClass::Database);
+        }
+        if self.table_in_place(object).is_some() {
+            return Some(ObjectClass::Relation);
+        }
+        if self.sequence_by_oid(object).is_some() {
+            return Some(ObjectClass::Sequence);
+        }
+        if self.routine_by_oid(object).is_some() {
+            return Some(ObjectClass::Routine);
+        }
+        if self.schema_by_oid(object).is_some() {
+            return Some(ObjectClass::Schema);
+        }
+        self.user_type_by_oid(object).map(|_| ObjectClass::Type)
+    }
+
+    /// The owner and the rights of an object, those that go without saying included.
+    pub fn access_of(&self, object: Oid) -> Access {
+        if let Some(access) = self.access(object) {
+            return Access::clone(access);
+        }
+        let with_public = |owner: Oid, own: Privileges, public: Privileges| {
+            let items = [AclItem::new(owner, owner, own), AclItem::new(EVERYBODY, owner, public)];
+            let acl = items.into_iter().filter(|item| !item.privileges.is_empty()).collect();
+            Access { acl: Some(acl), ..Access::of_owner(object, owner) }
+        };
+        match object {
+            PUBLIC => with_public(DATABASE_OWNER, ObjectClass::Schema.all(), Privileges::USAGE),
+            PG_CATALOG | INFORMATION_SCHEMA | ARCHIPEL => {
+                with_public(SUPERUSER, ObjectClass::Schema.all(), Privileges::USAGE)
+            }
+            _ => match self.table_in_place(object) {
+                Some(table) if table.kind == TableKind::System => {
+                    let public = if is_secret(table) { Privileges::NONE } else { Privileges::SELECT };
+                    with_public(SUPERUSER, ObjectClass::Relation.all(), public)
+                }
+                _ => Access::of_owner(object, SUPERUSER),
+            },
+        }
+    }
+
+    /// Whose an object is.
+    pub fn owner(&self, object: Oid) -> Oid {
+        match self.access(object) {
+            Some(access) => access.owner,
+            None if object == PUBLIC => DATABASE_OWNER,
+            None => SUPERUSER,
+        }
+    }
+
+    /// The rights in force on an object.
+    pub fn acl_of(&self, object: Oid, class: ObjectClass) -> Vec<AclItem> {
+        let access = self.access_of(object);
+        access.acl.unwrap_or_else(|| class.default_acl(access.owner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Oid = Oid(100);
+    const ALICE: Oid = Oid(101);
+    const BOB: Oid = Oid(102);
+
+    fn grant(grantee: Oid, grantor: Oid, grant_option: bool) -> AclChange {
+        let privileges = Privileges::SELECT;
+        AclChange { grantee, grantor, privileges, grant_option, revoke: false, cascade: false }
+    }
+
+    #[test]
+    fn what_was_passed_on_goes_with_the_option_it_came_by() {
+        let mut acl = ObjectClass::Relation.default_acl(OWNER);
+        grant(ALICE, OWNER, true).apply(&mut acl, OWNER).unwrap();
+        grant(BOB, ALICE, false).apply(&mut acl, OWNER).unwrap();
+        let mut revoke = AclChange { revoke: true, ..grant(ALICE, OWNER, true) };
+        let refused = revoke.apply(&mut acl.clone(), OWNER).unwrap_err();
+        assert_eq!(refused.state(), SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
+        revoke.cascade = true;
+        revoke.apply(&mut acl, OWNER).unwrap();
+        assert!(acl.iter().all(|item| item.grantee != BOB));
+        assert!(acl.iter().any(|item| item.grantee == ALICE && item.options.is_empty()));
+    }
+
+    #[test]
+    fn options_do_not_go_in_circles() {
+        let mut acl = ObjectClass::Relation.default_acl(OWNER);
+        grant(ALICE, OWNER, true).apply(&mut acl, OWNER).unwrap();
+        grant(BOB, ALICE, true).apply(&mut acl, OWNER).unwrap();
+        assert!(grant(ALICE, BOB, true).apply(&mut acl, OWNER).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Relations about roles, and whose objects are: pg_authid, pg_auth_members, pg_default_acl …
+
+use super::SystemSource;
+use super::shape::{Sheet, array, text};
+use crate::catalog::access::AclText;
+use crate::catalog::{AclItem, ObjectClass, Role};
+use crate::datum::Datum;
+use crate::types::Oid;
+
+/// aclitem.
+pub(super) const ACLITEM: Oid = Oid(1033);
+
+/// Fills the relation if it is one of this file's.
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+    match name {
+        "pg_authid" | "pg_roles" => roles(name == "pg_authid", source, sheet),
+        "pg_user" => users(source, sheet),
+        "pg_group" => groups(source, sheet),
+        "pg_auth_members" => members(source, sheet),
+        "pg_default_acl" => default_access(source, sheet),
+        "pg_db_role_setting" => settings(source, sheet),
+        _ => return false,
+    }
+    true
+}
+
+/// Whose an object is.
+pub(super) fn owner(source: &dyn SystemSource, object: Oid) -> Datum {
+    Datum::Oid(source.catalog().owner(object))
+}
+
+/// The name of an object's owner.
+pub(super) fn owner_name(source: &dyn SystemSource, object: Oid) -> Datum {
+    role_name(source, source.catalog().owner(object))
+}
+
+pub(super) fn role_name(source: &dyn SystemSource, role: Oid) -> Datum {
+    source.catalog().role_by_oid(role).map_or(Datum::Null, |role| text(&role.name))
+}
+
+/// An access control list as an array of aclitem.
+pub(super) fn acl(source: &dyn SystemSource, items: &[AclItem]) -> Datum {
+    let catalog = source.catalog();
+    array(ACLITEM, items.iter().map(|item| text(AclText { item, catalog }.to_string())).collect())
+}
+
+/// An object's list; NULL for the default one.
+pub(super) fn acl_of(source: &dyn SystemSource, object: Oid) -> Datum {
+    source.catalog().access_of(object).acl.map_or(Datum::Null, |items| acl(source, &items))
+}
+
+/// A column's list (one-based); NULL if it has none.
+pub(super) fn column_acl(source: &dyn SystemSource, table: Oid, column: usize) -> Datum {
+    match source.catalog().access(table).map(|access| access.column(column as u16)) {
+        None | Some([]) => Datum::Null,
+        Some(items) => acl(source, items),
+    }
+}
+
+fn config(role: &Role) -> Datum {
+    if role.settings.is_empty() {
+        return Datum::Null;
+    }
+    array(Oid::TEXT, role.settings.iter().map(|(name, value)| text(format!("{name}={value}"))).collect())
+}
+
+fn until(role: &Role) -> Datum {
+    role.valid_until.map_or(Datum::Null, Datum::TimestampTz)
+}
+
+fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles() {
+        let mut cells = vec![
+            ("oid", Datum::Oid(role.oid)),
+            ("rolname", text(&role.name)),
+            ("rolsuper", Datum::Bool(role.superuser)),
+            ("rolinherit", Datum::Bool(role.inherit)),
+            ("rolcreaterole", Datum::Bool(role.create_role)),
+            ("rolcreatedb", Datum::Bool(role.create_database)),
+            ("rolcanlogin", Datum::Bool(role.login)),
+            ("rolreplication", Datum::Bool(role.replication)),
+            ("rolconnlimit", Datum::Int4(role.connection_limit)),
+            ("rolbypassrls", Datum::Bool(role.bypass_row_security)),
+            ("rolvaliduntil", until(role)),
+        ];
+        if secret {
+            cells.push(("rolpassword", role.password.as_ref().map_or(Datum::Null, text)));
+        } else {
+            cells.extend([("rolpassword", text("********")), ("rolconfig", config(role))]);
+        }
+        sheet.add(&cells);
+    }
+}
+
+fn users(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles().filter(|role| role.login) {
+        sheet.add(&[
+            ("usename", text(&role.name)),
+            ("usesysid", Datum::Oid(role.oid)),
+            ("usecreatedb", Datum::Bool(role.create_database)),
+            ("usesuper", Datum::Bool(role.superuser)),
+            ("userepl", Datum::Bool(role.replication)),
+            ("usebypassrls", Datum::Bool(role.bypass_row_security)),
+            ("passwd", text("********")),
+            ("valuntil", until(role)),
+            ("useconfig", config(role)),
+        ]);
+    }
+}
+
+fn groups(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles().filter(|role| !role.login) {
+        let members = source.catalog().members_of(role.oid).map(|member| Datum::Oid(member.oid)).collect();
+        sheet.add(&[
+            ("groname", text(&role.name)),
+            ("grosysid", Datum::Oid(role.oid)),
+            ("grolist", array(Oid::OID, members)),
+        ]);
+    }
+}
+
+fn members(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for member in source.catalog().roles() {
+        for membership in &member.member_of {
+            sheet.add(&[
+                ("roleid", Datum::Oid(membership.role)),
+                ("member", Datum::Oid(member.oid)),
+                ("grantor", Datum::Oid(membership.grantor)),
+                ("admin_option", Datum::Bool(membership.admin)),
+            ]);
+        }
+    }
+}
+
+fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles() {
+        for entry in &role.default_access {
+            let letter = if entry.class == ObjectClass::Sequence { 'S' } else { entry.class.letter() };
+            sheet.add(&[
+                ("oid", Datum::Oid(entry.oid)),
+                ("defaclrole", Datum::Oid(role.oid)),
+                ("defaclnamespace", Datum::Oid(entry.schema.unwrap_or(Oid(0)))),
+                ("defaclobjtype", text(letter.to_string())),
+                ("defaclacl", acl(source, &entry.acl)),
+            ]);
+        }
+    }
+}
+
+fn settings(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for role in source.catalog().roles().filter(|role| !role.settings.is_empty()) {
+        sheet.add(&[
+            ("setdatabase", Datum::Oid(Oid(0))),
+            ("setrole", Datum::Oid(role.oid)),
+            ("setconfig", config(role)),
+        ]);
+    }
+}
