@@ -81,6 +81,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &[],
+                roles: Default::default(),
             };
             let plan = ddl::plan(&parsed.statement, &env).expect("is planned");
             let done = self.engine.submit(Define(plan.operations.clone()), SubmitOptions::default()).wait();

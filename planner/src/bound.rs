@@ -14,16 +14,17 @@ use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{AggregateFunction, ResolvedFunction, SetFunction};
+use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
 
 /// A typed scalar expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundExpr {
     pub kind: ExprKind,
     pub ty: Type,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     Const(Datum),
     /// `$n`, zero-based.
@@ -130,7 +131,7 @@ pub enum ExprKind {
 
 /// What values of a domain must meet. Its conditions read the value as `Column { depth: 0, index:
 /// 0 }` of a one-column row pushed for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DomainConditions {
     pub schema: String,
     pub name: String,
@@ -162,8 +163,29 @@ impl DomainConditions {
     }
 }
 
+impl BoundExpr {
+    /// Whether two expressions over one row are written alike. A NaN is written like another.
+    pub fn is_same(&self, other: &BoundExpr) -> bool {
+        self == other || (self.ty == other.ty && format!("{self:?}") == format!("{other:?}"))
+    }
+
+    /// Whether a condition says all that another one does, part by part.
+    pub fn implies(&self, wanted: &BoundExpr) -> bool {
+        fn parts<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
+            match &expr.kind {
+                ExprKind::And(list) => list.iter().for_each(|part| parts(part, out)),
+                _ => out.push(expr),
+            }
+        }
+        let (mut have, mut need) = (Vec::new(), Vec::new());
+        parts(self, &mut have);
+        parts(wanted, &mut need);
+        need.iter().all(|part| have.iter().any(|known| known.is_same(part)))
+    }
+}
+
 /// What rows store for a part of an index's key, over the table's row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundIndexExpression {
     pub stored: BoundExpr,
     /// What it is where the predicate holds.
@@ -172,13 +194,13 @@ pub struct BoundIndexExpression {
     pub predicate: Option<BoundExpr>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Subscript {
     Index(BoundExpr),
     Slice { lower: Option<BoundExpr>, upper: Option<BoundExpr> },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Subquery {
     pub kind: SubqueryKind,
     pub rel: Rel,
@@ -186,7 +208,7 @@ pub struct Subquery {
     pub correlated: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SubqueryKind {
     /// One column, at most one row (21000 beyond).
     Scalar,
@@ -207,7 +229,7 @@ pub enum SubqueryKind {
 }
 
 /// A relational operator. Width and types of its rows: [`Rel::types`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Rel {
     /// One row without columns: SELECT without FROM.
     Unit,
@@ -303,14 +325,14 @@ pub enum Rel {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cte {
     pub id: u32,
     pub name: String,
     pub body: CteBody,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CteBody {
     Query(Rel),
     Recursive {
@@ -322,7 +344,7 @@ pub enum CteBody {
     Modify(Box<BoundStatement>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SetCall {
     Builtin {
         function: &'static SetFunction,
@@ -337,7 +359,7 @@ pub enum SetCall {
     Scalar(Box<BoundExpr>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SetItem {
     Scalar(BoundExpr),
     /// A set of one column of this type; several columns arrive as records.
@@ -362,7 +384,7 @@ pub enum SetOp {
     Except,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {
     pub function: &'static AggregateFunction,
     pub args: Vec<BoundExpr>,
@@ -372,7 +394,7 @@ pub struct AggregateCall {
     pub result: Type,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WindowCall {
     pub function: WindowFunction,
     pub args: Vec<BoundExpr>,
@@ -383,18 +405,19 @@ pub struct WindowCall {
     pub result: Type,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum WindowFunction {
     Aggregate(&'static AggregateFunction),
     /// row_number, rank, lag, first_value, …
     Ranking(&'static str),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub units: FrameUnits,
     pub start: FrameBound,
     pub end: FrameBound,
+    pub exclusion: FrameExclusion,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -404,7 +427,7 @@ pub enum FrameUnits {
     Groups,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FrameBound {
     UnboundedPreceding,
     Preceding(BoundExpr),
@@ -413,7 +436,7 @@ pub enum FrameBound {
     UnboundedFollowing,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SortKey {
     pub expr: BoundExpr,
     pub descending: bool,
@@ -451,14 +474,14 @@ pub struct OutputColumn {
     pub source: Option<(Oid, u16)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundQuery {
     pub rel: Rel,
     pub columns: Vec<OutputColumn>,
 }
 
 /// RETURNING: expressions and their columns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Returning {
     pub exprs: Vec<BoundExpr>,
     pub columns: Vec<OutputColumn>,
@@ -468,15 +491,17 @@ pub struct Returning {
 pub type BoundChecks = Vec<BoundCheck>;
 
 /// A condition that new rows must not fail: a CHECK constraint, or a view's check option.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundCheck {
     /// Of the constraint or the view.
     pub name: String,
     pub expr: BoundExpr,
     pub of_view: bool,
+    /// Whether it is asked whatever an UPDATE changes.
+    pub always: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundInsert {
     pub table: TableRef,
     /// One column per table column, in order; defaults and assignment casts applied.
@@ -490,7 +515,7 @@ pub struct BoundInsert {
 /// DO UPDATE: new values by column, and the condition.
 pub type ConflictUpdate = (Vec<(u16, BoundExpr)>, Option<BoundExpr>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OnConflict {
     /// The key that decides; `None`: any conflict (DO NOTHING only).
     pub target: Option<ConflictArbiter>,
@@ -507,7 +532,7 @@ pub enum ConflictArbiter {
 }
 
 /// For each row of the target and each row of `from` that pass `filter`, once per target row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundUpdate {
     pub table: TableRef,
     pub from: Option<Rel>,
@@ -520,7 +545,7 @@ pub struct BoundUpdate {
     pub returning: Option<Returning>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundDelete {
     pub table: TableRef,
     pub using: Option<Rel>,
@@ -530,7 +555,7 @@ pub struct BoundDelete {
 }
 
 /// MERGE: each action with the rows it takes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundMerge {
     pub table: TableRef,
     /// The source, which the actions scan.
@@ -539,7 +564,7 @@ pub struct BoundMerge {
     pub actions: Vec<BoundStatement>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundCall {
     pub routine: RoutineRef,
     /// One per IN, INOUT or VARIADIC argument, defaults filled in, casts applied.
@@ -549,7 +574,7 @@ pub struct BoundCall {
 }
 
 /// A statement that reads or writes rows. Everything else stays an AST and is a utility.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum BoundStatement {
     /// `WITH … INSERT | UPDATE | DELETE`: the statement scans the CTEs by their ids.
     With {

@@ -4,6 +4,7 @@
 //! - [`bind`]  from syntax to the bound tree
 //! - [`native`] bound statements as closures over a claimed transaction
 //! - [`route`] what a plan touches, and which executor it is for
+//! - [`rights`] who may run it
 //! - [`row`]   between SQL values and the engine's cells
 //! - [`explain`] plans as text
 //! - [`ddl`]   definitions: what they change in the catalog and in the engine
@@ -12,6 +13,7 @@ pub mod bound;
 pub mod ddl;
 pub mod explain;
 pub mod native;
+pub mod rights;
 pub mod route;
 pub mod row;
 mod text;

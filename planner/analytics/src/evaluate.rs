@@ -250,7 +250,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             Datum::Record(fields) => fields.get(usize::from(*index)).cloned().unwrap_or(Datum::Null),
             _ => Datum::Null,
         },
-        ExprKind::Relabel(inner) => eval(inner)?,
+        ExprKind::Relabel(inner) => archipel_sql::cast::relabel(eval(inner)?, expr.ty.oid),
         ExprKind::ConvertIo(inner) => convert_io(&eval(inner)?, inner.ty, expr.ty, &context.functions())?,
         ExprKind::ArrayConvert { array, element } => {
             let Datum::Array(array) = eval(array)? else { return Ok(Datum::Null) };

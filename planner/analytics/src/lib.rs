@@ -7,8 +7,8 @@
 //! 2. [`lower`] turns operators into DataFusion's, and expressions into native ones where they
 //!    mean the same, else into row-wise [`function`]s over [`evaluate`]; aggregates keep
 //!    PostgreSQL's states ([`aggregate`]);
-//! 3. DataFusion optimises and executes; tables are read page by page ([`scan`]), values travel
-//!    in Arrow arrays as [`carrier`] says;
+//! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
+//!    page by page ([`scan`]), values travel in Arrow arrays as [`carrier`] says;
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -22,6 +22,7 @@ pub mod error;
 pub mod evaluate;
 pub mod function;
 pub mod lower;
+mod ordered;
 pub mod scan;
 pub mod subquery;
 
@@ -36,6 +37,7 @@ use archipel_sql::types::Type;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::prelude::{DataFrame, SessionConfig};
 use futures::StreamExt;
 
@@ -44,6 +46,7 @@ pub use error::AnalyticsError;
 use error::sql_error;
 use evaluate::Context;
 use lower::Lowerer;
+use ordered::{OrderTests, PushDown};
 
 /// What one execution needs to know of its surroundings.
 #[derive(Clone)]
@@ -76,6 +79,8 @@ impl Analytics {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
+            .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rule(Arc::new(OrderTests))
             .build();
         Ok(Analytics { state })
     }
@@ -115,6 +120,20 @@ impl Analytics {
         let stream = frame.execute_stream().await.map_err(sql_error)?;
         Ok(Rows { stream, types, snapshot: environment.snapshot.clone() })
     }
+}
+
+/// DataFusion's, but for the one that computes common parts of a filter's tests before the filter, and
+/// with filters pushed below joins as [`PushDown`] does: what can fail would see rows that another
+/// test rules out.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    rules.retain(|rule| rule.name() != "common_sub_expression_eliminate");
+    for rule in &mut rules {
+        if rule.name() == "push_down_filter" {
+            *rule = Arc::new(PushDown::default());
+        }
+    }
+    rules
 }
 
 /// The rows of a running query, in batches. Dropping it stops the query.

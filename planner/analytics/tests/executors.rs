@@ -83,6 +83,7 @@ impl Database {
             system: false,
             temporary_schema: "pg_temp_1",
             copies: &[],
+            roles: Default::default(),
         };
         let plan = ddl::plan(statement, &env).unwrap();
         let program = Define { operations: plan.operations.clone() };

@@ -146,12 +146,7 @@ impl Binder<'_, '_> {
         self.coerce(expr, target, context)?.ok_or_else(|| cannot_cast(from, target))
     }
 
-    fn coerce_type(
-        &mut self,
-        mut expr: BoundExpr,
-        target: Type,
-        context: Coercion,
-    ) -> Result<Option<BoundExpr>> {
+    fn coerce_type(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<Option<BoundExpr>> {
         let from = expr.ty.oid;
         let to = target.oid;
         if from == to {
@@ -179,9 +174,8 @@ impl Binder<'_, '_> {
         let ty = Type::of(to);
         let kind = match path {
             Pathway::Relabel => {
-                if let ExprKind::Const(_) = expr.kind {
-                    expr.ty = ty;
-                    return Ok(Some(expr));
+                if let ExprKind::Const(value) = expr.kind {
+                    return Ok(Some(BoundExpr::constant(archipel_sql::cast::relabel(value, to), ty)));
                 }
                 ExprKind::Relabel(Box::new(expr))
             }
@@ -271,6 +265,7 @@ impl Binder<'_, '_> {
         if matches!(target.oid, Oid::TIMESTAMPTZ | Oid::TIMETZ)
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
                 && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
+            || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP) && !begins_with_year(text))
         {
             if self.env.late_literals {
                 let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
@@ -614,4 +609,10 @@ fn fold_integer(value: &Datum, to: Oid) -> Option<Datum> {
         Oid::FLOAT8 if value.unsigned_abs() <= 1 << 53 => Some(Datum::Float8(value as f64)),
         _ => None,
     }
+}
+
+/// Whether a date is read alike in every order of day and month.
+fn begins_with_year(text: &str) -> bool {
+    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+    digits >= 4
 }

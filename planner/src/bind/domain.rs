@@ -8,7 +8,7 @@ use archipel_sql::error::Result;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
-use super::scope::{Relation, ScopeColumn};
+use super::kept::About;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, DomainConditions, ExprKind};
 
@@ -42,10 +42,13 @@ impl Binder<'_, '_> {
     fn guarded(&mut self, value: BoundExpr, domains: &[UserTypeRef]) -> Result<BoundExpr> {
         let Some(named) = domains.last() else { return Ok(value) };
         let (mut not_null, mut checks) = (false, Vec::new());
-        for domain in domains.iter().filter_map(|ty| ty.domain.as_ref()) {
+        for (ty, domain) in domains.iter().filter_map(|ty| Some((ty, ty.domain.as_ref()?))) {
             not_null |= domain.not_null;
             for check in &domain.checks {
-                checks.push((check.name.clone(), self.domain_condition(&check.condition, domain.base)?));
+                checks.push((
+                    check.name.clone(),
+                    self.domain_condition(&check.condition, &ty.schema, domain.base)?,
+                ));
             }
         }
         if !not_null && checks.is_empty() {
@@ -62,16 +65,14 @@ impl Binder<'_, '_> {
         Ok(BoundExpr::new(ExprKind::Domain { expr: Box::new(value), conditions }, ty))
     }
 
-    /// A domain's CHECK over VALUE.
-    pub(crate) fn domain_condition(&mut self, condition: &str, base: Type) -> Result<BoundExpr> {
-        let value = ScopeColumn {
-            name: "value".to_owned(),
-            expr: BoundExpr::column(0, base),
-            source: None,
-            hidden: false,
-        };
-        let bound =
-            self.catalog_expression(condition, vec![Relation::new(None, vec![value])], Clause::DomainCheck)?;
+    /// The CHECK of a domain in a schema over VALUE.
+    pub(crate) fn domain_condition(
+        &mut self,
+        condition: &str,
+        schema: &str,
+        base: Type,
+    ) -> Result<BoundExpr> {
+        let bound = self.kept(condition, schema, &About::Value(base), Clause::DomainCheck)?;
         self.boolean(bound, "CHECK")
     }
 
@@ -83,6 +84,11 @@ impl Binder<'_, '_> {
 }
 
 /// Binds a domain's condition as its values will meet it, for DDL to report what is wrong with it.
-pub fn check_domain_condition(condition: &str, base: Type, env: &mut super::BindEnv<'_>) -> Result<()> {
-    Binder::new(env).domain_condition(condition, base).map(drop)
+pub fn check_domain_condition(
+    condition: &str,
+    schema: &str,
+    base: Type,
+    env: &mut super::BindEnv<'_>,
+) -> Result<()> {
+    Binder::new(env).domain_condition(condition, schema, base).map(drop)
 }

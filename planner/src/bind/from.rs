@@ -1,7 +1,7 @@
 //! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
 //! (transformFromClause).
 
-use archipel_sql::catalog::{TableKind, TableRef};
+use archipel_sql::catalog::{Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
@@ -250,6 +250,9 @@ impl Binder<'_, '_> {
             };
             let left = take(&mut left, "left")?;
             let right = take(&mut right, "right")?;
+            for (table, column) in left.source.into_iter().chain(right.source) {
+                self.reads_column(table, column);
+            }
             let test = self
                 .binary_operator("=", left.expr.clone(), right.expr.clone())
                 .map_err(|error| error.at(position))?;
@@ -422,7 +425,9 @@ impl Binder<'_, '_> {
         {
             return self.rows_of_array(rows, &table, &table_name, alias);
         }
+        self.need_schema(schema.as_deref());
         let table = self.require_table(name)?;
+        self.need(&table, Privileges::SELECT);
         if let Some(reference) = self.view_reference(schema.as_deref(), &table_name) {
             let mut relation = self.referenced_relation(&table, reference);
             self.apply_alias(&mut relation, alias, None)?;
@@ -431,14 +436,26 @@ impl Binder<'_, '_> {
                 return Ok((rel, vec![relation]));
             }
             let lock = self.lock_of(relation.name.as_deref());
+            self.need_lock(&table, lock);
             return Ok((Rel::Scan { table, lock }, vec![relation]));
         }
         if table.kind == TableKind::View {
+            let name = alias.map_or_else(|| table.name.clone(), |alias| ident_name(&alias.name));
+            let lock = self.lock_of(Some(&name));
+            self.need_lock(&table, lock);
             return self.view(&table, alias);
         }
         let relation = self.table_relation(&table, alias, Some(&table.schema))?;
         let lock = self.lock_of(relation.name.as_deref());
+        self.need_lock(&table, lock);
         Ok((Rel::Scan { table, lock }, vec![relation]))
+    }
+
+    /// Whoever locks rows must be able to change them.
+    fn need_lock(&mut self, table: &TableRef, lock: Option<RowLock>) {
+        if lock.is_some() {
+            self.need(table, Privileges::UPDATE);
+        }
     }
 
     /// Rows of a table in an array, under a name of their own.

@@ -1,6 +1,7 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
 use super::from::combine;
+use super::kept::About;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::reference::bind_index_expressions;
@@ -9,7 +10,7 @@ use super::span::query_span;
 use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
 use crate::bound::*;
-use archipel_sql::catalog::{Identity, Index, TableKind, TableRef};
+use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -159,6 +160,8 @@ impl Binder<'_, '_> {
         columns: &[ObjectName],
     ) -> Result<Vec<usize>> {
         if columns.is_empty() {
+            let all: Vec<u16> = (1..=target.width()).collect();
+            self.need_columns(target.named(), Privileges::INSERT, &all, self.env.acting);
             return Ok(target.all_columns());
         }
         let mut targets: Vec<usize> = Vec::with_capacity(columns.len());
@@ -169,6 +172,9 @@ impl Binder<'_, '_> {
                 return Err(SqlError::unsupported("assigning to a field of a column").at(position));
             };
             let index = target.column(name, Change::Insert, position)?;
+            if let Some(number) = target.named_column(name) {
+                self.need_columns(target.named(), Privileges::INSERT, &[number], self.env.acting);
+            }
             let index = usize::from(index);
             if targets.contains(&index) {
                 return Err(SqlError::new(
@@ -186,8 +192,8 @@ impl Binder<'_, '_> {
     pub(super) fn target_default(&mut self, target: &ChangeTarget, column: usize) -> Result<BoundExpr> {
         match target.default(column) {
             None => self.default_value(&target.table, column),
-            Some(text) => {
-                let bound = self.catalog_expression(text, Vec::new(), Clause::Default)?;
+            Some((view, text)) => {
+                let bound = self.kept(text, &view.schema, &About::Nothing, Clause::Default)?;
                 self.assign_column(bound, &target.table.columns[column])
             }
         }
@@ -360,6 +366,9 @@ impl Binder<'_, '_> {
                             .at(position)
                     };
                     let index = to.column(&name, Change::Insert, None).map_err(missing)?;
+                    if let Some(number) = to.named_column(&name) {
+                        self.need_columns(to.named(), Privileges::SELECT, &[number], self.env.acting);
+                    }
                     if !places.contains(&index) {
                         places.push(index);
                     }
@@ -387,6 +396,10 @@ impl Binder<'_, '_> {
                 excluded.schema = None;
                 excluded.name = Some("excluded".to_owned());
                 excluded.table = None;
+                excluded.named = None;
+                // These rows are the statement's own.
+                excluded.columns.iter_mut().for_each(|column| column.source = None);
+                self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
                 // Bare names mean the existing row.
                 let mut relations = combine(vec![relation.clone()], vec![excluded], table.columns.len())?;
                 if let Some(excluded) = relations.last_mut() {
@@ -454,7 +467,7 @@ impl Binder<'_, '_> {
                 wanted.push(match part.map(|at| &stored[at]) {
                     Some(part) => {
                         if let Some(predicate) = &part.predicate {
-                            implied = condition.as_ref().is_some_and(|given| implies(given, predicate));
+                            implied = condition.as_ref().is_some_and(|given| given.implies(predicate));
                         }
                         part.expr.clone()
                     }
@@ -465,7 +478,7 @@ impl Binder<'_, '_> {
                 });
             }
             let same = |a: &[BoundExpr], b: &[BoundExpr]| {
-                a.iter().all(|one| b.iter().any(|other| is_same(one, other)))
+                a.iter().all(|one| b.iter().any(|other| one.is_same(other)))
             };
             if implied && same(&wanted, &keys) && same(&keys, &wanted) {
                 return Ok(ConflictArbiter::Index(index.oid));
@@ -479,23 +492,4 @@ impl Binder<'_, '_> {
 fn inference_of(name: &ObjectName) -> Option<&str> {
     let [part] = &name.0[..] else { return None };
     part.as_ident()?.value.strip_prefix(archipel_sql::parser::INFERENCE)
-}
-
-/// Whether two expressions over one row are written alike.
-pub(crate) fn is_same(a: &BoundExpr, b: &BoundExpr) -> bool {
-    format!("{a:?}") == format!("{b:?}")
-}
-
-/// Whether a condition says all that another one does, part by part.
-pub(crate) fn implies(given: &BoundExpr, wanted: &BoundExpr) -> bool {
-    fn parts<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
-        match &expr.kind {
-            ExprKind::And(list) => list.iter().for_each(|part| parts(part, out)),
-            _ => out.push(expr),
-        }
-    }
-    let (mut have, mut need) = (Vec::new(), Vec::new());
-    parts(given, &mut have);
-    parts(wanted, &mut need);
-    need.iter().all(|part| have.iter().any(|known| is_same(known, part)))
 }

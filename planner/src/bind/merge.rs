@@ -4,7 +4,7 @@
 //! and meet its condition but none of the earlier clauses'. So the actions are about different
 //! rows, and each is found before any is written.
 
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{Privileges, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
@@ -97,6 +97,7 @@ impl Binder<'_, '_> {
                 }))
             }
             (true, MergeAction::Delete { .. }) => {
+                self.need(&sides.table, Privileges::DELETE);
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
                 Ok(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),

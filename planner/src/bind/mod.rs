@@ -19,11 +19,13 @@
 //! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
+//! - `kept`        texts that the catalog keeps
 //! - `domain`      what values of a domain must meet
 //! - [`name`]      identifiers, positions, output column names
 //! - `view`        views in FROM
 //! - `merge`       MERGE
 //! - `reference`   what foreign keys run
+//! - `rights`      what whoever runs it must be allowed
 //! - `json`        what JSON functions must know of types
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
@@ -46,6 +48,7 @@ pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
 pub(crate) mod json;
+pub(crate) mod kept;
 pub mod literal;
 mod lock;
 mod merge;
@@ -56,6 +59,7 @@ pub mod plpgsql;
 pub mod query;
 pub(crate) mod reference;
 pub mod resolve;
+mod rights;
 pub mod scope;
 pub mod select;
 pub(crate) mod span;
@@ -68,7 +72,7 @@ pub mod window;
 mod tests;
 
 use archipel_sql::ast::{self, RowLockClause};
-use archipel_sql::catalog::{Catalog, ViewReference};
+use archipel_sql::catalog::{Catalog, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::type_table::format_type;
@@ -76,6 +80,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
+pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 use scope::{Level, LevelKind};
 
@@ -101,6 +106,10 @@ pub struct BindEnv<'a> {
     pub late_literals: bool,
     /// While a view's query is bound: the relations it names by number.
     pub references: &'a [ViewReference],
+    /// While a view's query is bound: its owner, whose rights on tables count.
+    pub acting: Option<Oid>,
+    /// What whoever runs the statement must be allowed.
+    pub required: Vec<Requirement>,
 }
 
 impl<'a> BindEnv<'a> {
@@ -121,6 +130,8 @@ impl<'a> BindEnv<'a> {
             session_dependent: false,
             late_literals: false,
             references: &[],
+            acting: None,
+            required: Vec::new(),
         }
     }
 

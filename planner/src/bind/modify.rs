@@ -1,7 +1,7 @@
 //! INSERT, UPDATE, DELETE and CALL.
 
 use archipel_sql::ast as own;
-use archipel_sql::catalog::{ArgMode, Identity, TableKind, TableRef};
+use archipel_sql::catalog::{ArgMode, Identity, Privileges, Required, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
@@ -13,10 +13,10 @@ use sqlparser::ast::{
 use super::call::output_arguments;
 use super::expr::{record_field, unnest};
 use super::from::combine;
-use super::insert::is_same;
+use super::kept::About;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
-use super::reference::{bind_definition, definition_path};
+use super::reference::bind_definition;
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
 use super::{BindEnv, Binder, Clause};
@@ -82,7 +82,7 @@ pub fn check_index_predicate(table: &TableRef, predicate: &str, env: &mut BindEn
 fn check_settled(table: &TableRef, text: &str, clause: Clause, env: &mut BindEnv<'_>) -> Result<()> {
     let here = Binder::new(env).definition(table, text, clause)?;
     let elsewhere = bind_definition(env.catalog, table, text, clause);
-    if elsewhere.is_ok_and(|elsewhere| is_same(&here, &elsewhere)) {
+    if elsewhere.is_ok_and(|elsewhere| here.is_same(&elsewhere)) {
         return Ok(());
     }
     let what = "an index with a literal that depends on the settings or the clock of a session";
@@ -101,10 +101,10 @@ pub fn index_expression_type(table: &TableRef, text: &str, env: &mut BindEnv<'_>
     Ok(bound.ty)
 }
 
-/// Binds a domain's default, for DDL to report what is wrong with it.
-pub fn check_domain_default(default: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
+/// Binds the default of a domain in a schema, for DDL to report what is wrong with it.
+pub fn check_domain_default(default: &str, schema: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
     let mut binder = Binder::new(env);
-    let bound = binder.catalog_expression(default, Vec::new(), Clause::Default)?;
+    let bound = binder.kept(default, schema, &About::Nothing, Clause::Default)?;
     binder.assign(bound, base, "VALUE").map(drop)
 }
 
@@ -164,12 +164,7 @@ impl Binder<'_, '_> {
     /// An expression over a table's row that is part of the table: its names mean the same in
     /// every session.
     pub(crate) fn definition(&mut self, table: &TableRef, text: &str, clause: Clause) -> Result<BoundExpr> {
-        let relation = self.table_relation(table, None, None)?;
-        let path = definition_path(table);
-        let mut env = BindEnv::new(self.env.catalog, &path, self.env.context);
-        let bound = Binder::new(&mut env).catalog_expression(text, vec![relation], clause)?;
-        self.env.session_dependent |= env.session_dependent;
-        Ok(bound)
+        self.kept(text, &table.schema, &About::Row(table.clone()), clause)
     }
 
     /// What rows store for indexes, in their order.
@@ -216,6 +211,12 @@ impl Binder<'_, '_> {
         binder.levels.push(Level::new(LevelKind::Plain, relations));
         let bound = binder.clause_expr(&parsed, clause)?;
         self.env.session_dependent |= env.session_dependent;
+        // The functions of a default are called by whoever makes the row; conditions are the table's.
+        if clause == Clause::Default {
+            let mut needed = std::mem::take(&mut env.required);
+            needed.retain(|needed| matches!(needed.what, Required::Routine(_)));
+            self.env.need_of(needed);
+        }
         Ok(bound)
     }
 
@@ -243,11 +244,15 @@ impl Binder<'_, '_> {
     /// A column's default, converted to its type; NULL if it has none.
     pub(crate) fn default_value(&mut self, table: &TableRef, column: usize) -> Result<BoundExpr> {
         let column = &table.columns[column];
-        let of_domain = || column.domain.and_then(|domain| self.env.catalog.domain_default(domain));
-        let Some(text) = column.default.clone().or_else(of_domain) else {
+        let own = || Some((table.schema.clone(), column.default.clone()?));
+        let of_domain = || {
+            let domain = self.env.catalog.domain_with_default(column.domain?)?;
+            Some((domain.schema.clone(), domain.domain.as_ref()?.default.clone()?))
+        };
+        let Some((schema, text)) = own().or_else(of_domain) else {
             return self.coerce_domain(BoundExpr::constant(Datum::Null, column.ty), column.domain);
         };
-        let bound = self.catalog_expression(&text, Vec::new(), Clause::Default)?;
+        let bound = self.kept(&text, &schema, &About::Nothing, Clause::Default)?;
         self.assign_column(bound, column)
     }
 
@@ -255,10 +260,11 @@ impl Binder<'_, '_> {
     pub(crate) fn checks(&mut self, table: &TableRef) -> Result<BoundChecks> {
         let mut checks = Vec::with_capacity(table.checks.len());
         for check in &table.checks {
-            let relation = self.table_relation(table, None, None)?;
-            let bound = self.catalog_expression(&check.condition, vec![relation], Clause::Check)?;
+            let bound = self.definition(table, &check.condition, Clause::Check)?;
             let expr = self.boolean(bound, "CHECK")?;
-            checks.push(BoundCheck { name: check.name.clone(), expr, of_view: false });
+            // Rows may be there that do not meet it, or a change elsewhere makes them such.
+            let always = check.not_valid || is_mutable(&expr);
+            checks.push(BoundCheck { name: check.name.clone(), expr, of_view: false, always });
         }
         Ok(checks)
     }
@@ -325,12 +331,18 @@ impl Binder<'_, '_> {
         Ok(set)
     }
 
-    fn assigned_column(&self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
+    fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
         let table = &target.table;
         let position = self.position(object_name_span(name));
         let parts = object_name_parts(name)?;
         match &parts[..] {
-            [name] => target.column(name, Change::Update, position),
+            [name] => {
+                let column = target.column(name, Change::Update, position)?;
+                if let Some(number) = target.named_column(name) {
+                    self.need_columns(target.named(), Privileges::UPDATE, &[number], self.env.acting);
+                }
+                Ok(column)
+            }
             // A qualifier would be a column with fields, which no column is.
             [first, ..] => Err(match table.column_index(first) {
                 Some(_) => SqlError::unsupported("assigning to a field of a column").at(position),

@@ -75,7 +75,12 @@ pub fn position_of(text: &str, location: Location) -> Option<u32> {
 
 /// The column name of an expression that has no alias (FigureColname).
 pub fn figure_column_name(expr: &Expr) -> String {
-    figure(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+    name_of(expr).unwrap_or_else(|| "?column?".to_owned())
+}
+
+/// What an expression is called by itself, if it is.
+pub(crate) fn name_of(expr: &Expr) -> Option<String> {
+    figure(expr).map(|(name, _)| name)
 }
 
 /// A name, and whether it is a good one: a cast's type name gives way to the CASE or cast

@@ -2,6 +2,7 @@
 //! their parameters by place, name, default and VARIADIC, and the conversion of what was chosen.
 
 use super::coerce::{is_polymorphic, resolve_polymorphic};
+use super::kept::About;
 use super::resolve::{Choice, choose, type_list};
 use super::window::ranking_functions;
 use super::{Binder, Clause};
@@ -247,6 +248,7 @@ impl Binder<'_, '_> {
         procedure_call: bool,
     ) -> Result<Resolved> {
         let callees = self.callees(schema, name);
+        self.need_schema(schema);
         let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
         if let Some(first) = names.iter().position(Option::is_some)
             && names[first..].iter().any(Option::is_none)
@@ -449,6 +451,7 @@ impl Binder<'_, '_> {
                 args: filled,
             },
             Callee::Routine(routine) => {
+                self.need_routine(routine.oid);
                 let result = Type { oid: result, typmod: routine.result.typmod };
                 let routine = instance(routine, &candidate.types, &actual, result)?;
                 Resolved::Routine { routine, args: filled, result }
@@ -488,7 +491,7 @@ impl Binder<'_, '_> {
                     .collect();
                 let arg = inputs.get(place).ok_or_else(missing)?;
                 let text = arg.default.as_deref().ok_or_else(missing)?;
-                let value = self.catalog_expression(text, Vec::new(), Clause::Default)?;
+                let value = self.kept(text, &routine.schema, &About::Nothing, Clause::Default)?;
                 let name = arg.name.clone().unwrap_or_default();
                 self.assign(value, arg.ty, &name)
             }

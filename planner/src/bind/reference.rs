@@ -1,7 +1,7 @@
 //! The statements that foreign keys run: bound here, for they need defaults, conditions and casts.
 
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::catalog::{Catalog, ForeignKey, Table, TableRef};
+use archipel_sql::catalog::{Catalog, ForeignKey, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
@@ -31,8 +31,8 @@ pub(crate) fn bind_reference_change(
         let delete = BoundDelete { table: child.clone(), using: None, filter: Some(filter), returning: None };
         return Ok(ReferenceChange::Delete(delete));
     }
-    let path = ["public".to_owned()];
     let context = FunctionContext::detached();
+    let path = ["public".to_owned()];
     let mut env = BindEnv::new(catalog, &path, &context);
     env.late_literals = true;
     let mut binder = Binder::new(&mut env);
@@ -72,11 +72,6 @@ pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<
     let mut env = BindEnv::new(catalog, &[], &context);
     env.late_literals = true;
     Binder::new(&mut env).generated(table)
-}
-
-/// Where the names in a table's own definitions are looked up, whoever runs the statement.
-pub(crate) fn definition_path(table: &Table) -> [String; 2] {
-    [table.schema.clone(), "public".to_owned()]
 }
 
 /// A definition of a table as statements will bind it: a generated column's expression, what an

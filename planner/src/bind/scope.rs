@@ -34,6 +34,8 @@ pub struct Relation {
     pub unqualified: bool,
     /// The table, if it is one: for row locks, functional dependencies and whole-row values.
     pub table: Option<archipel_sql::catalog::TableRef>,
+    /// What was named, where the columns tell no table.
+    pub named: Option<Oid>,
     /// A function in FROM of one scalar column: its name alone means that column.
     pub scalar_function: bool,
 }
@@ -60,6 +62,7 @@ impl Relation {
             qualified: true,
             unqualified: true,
             table: None,
+            named: None,
             scalar_function: false,
         }
     }
@@ -255,7 +258,9 @@ impl Binder<'_, '_> {
         let level = &mut self.levels[place];
         level.used = true;
         let relation = &level.relations[relation];
+        let number = column as u16 + 1;
         let column = &relation.columns[column];
+        let read = column.source.or(relation.named.map(|table| (table, number)));
         let mut expr = column.expr.clone();
         let source = column.source;
         if level.in_aggregate == 0 && level.kind == LevelKind::Query {
@@ -276,6 +281,9 @@ impl Binder<'_, '_> {
             });
         }
         raise_depth(&mut expr, depth as u16);
+        if let Some((table, column)) = read {
+            self.reads_column(table, column);
+        }
         FoundColumn { expr, source }
     }
 }

@@ -5,12 +5,13 @@
 //! A view is simple if it chooses columns and rows of one table, or of one such view. Its columns
 //! are expressions over the table's row; those that are plain columns can be changed.
 
-use archipel_sql::catalog::{CheckOption, TableKind, TableRef, TriggerEvent, View};
+use archipel_sql::catalog::{CheckOption, Privileges, TableKind, TableRef, TriggerEvent, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
 use super::modify::undefined_target;
-use super::name::object_name_parts;
+use super::name::{object_name_parts, schema_and_name};
 use super::scope::{Relation, ScopeColumn};
 use super::visit::{raise_depth, visit_expr_mut};
 use super::{BindEnv, Binder};
@@ -23,6 +24,18 @@ pub(crate) enum Change {
     Update,
     Delete,
     Merge,
+}
+
+impl Change {
+    /// What it needs; a MERGE says it with each of its actions.
+    fn privilege(self) -> Privileges {
+        match self {
+            Change::Insert => Privileges::INSERT,
+            Change::Update => Privileges::UPDATE,
+            Change::Delete => Privileges::DELETE,
+            Change::Merge => Privileges::NONE,
+        }
+    }
 }
 
 /// See the module's head.
@@ -58,6 +71,22 @@ impl ChangeTarget {
         view.base_column(usize::from(place), change)
     }
 
+    /// What was named: the view, or the table.
+    pub fn named(&self) -> Oid {
+        self.view.as_ref().map_or(self.table.oid, |view| view.view.oid)
+    }
+
+    /// How many columns that has.
+    pub fn width(&self) -> u16 {
+        self.view.as_ref().map_or(&self.table, |view| &view.view).columns.len() as u16
+    }
+
+    /// The one-based number of a column in what was named.
+    pub fn named_column(&self, name: &str) -> Option<u16> {
+        let named = self.view.as_ref().map_or(&self.table, |view| &view.view);
+        named.column_index(name).map(|place| place + 1)
+    }
+
     /// The columns an INSERT without a list fills, as far as they can be filled.
     pub fn all_columns(&self) -> Vec<usize> {
         let Some(view) = &self.view else { return (0..self.table.columns.len()).collect() };
@@ -82,11 +111,11 @@ impl ChangeTarget {
         }
     }
 
-    /// What a column that is not given becomes: SQL text that the view says.
-    pub fn default(&self, column: usize) -> Option<&str> {
+    /// What a column that is not given becomes: the view that says so, and its SQL text.
+    pub fn default(&self, column: usize) -> Option<(&TableRef, &str)> {
         let view = self.view.as_ref()?;
         let place = view.columns.iter().position(|expr| plain_column(expr) == Some(column as u16))?;
-        view.view.columns.get(place)?.default.as_deref()
+        Some((&view.view, view.view.columns.get(place)?.default.as_deref()?))
     }
 
     /// The condition of a change: the view's and the statement's own.
@@ -105,7 +134,7 @@ impl ChangeTarget {
         self.view.iter().flat_map(|view| &view.checks).map(|(name, expr)| {
             let kind = ExprKind::IsBool { expr: Box::new(expr.clone()), value: true, negated: false };
             let expr = BoundExpr::new(kind, archipel_sql::types::Type::BOOL);
-            BoundCheck { name: name.clone(), expr, of_view: true }
+            BoundCheck { name: name.clone(), expr, of_view: true, always: true }
         })
     }
 }
@@ -197,7 +226,10 @@ impl Binder<'_, '_> {
             let message = format!("relation \"{only}\" cannot be the target of a modifying statement");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
+        let (schema, _) = schema_and_name(name)?;
+        self.need_schema(schema.as_deref());
         let table = self.require_table(name)?;
+        self.need(&table, change.privilege());
         if table.kind == TableKind::View && change != Change::Merge {
             if has_instead_of(&table, change) {
                 // The triggers are given the view's rows.
@@ -232,6 +264,7 @@ impl Binder<'_, '_> {
             .collect();
         let mut relation = Relation::new(Some(view.view.name.clone()), columns);
         relation.schema = Some(view.view.schema.clone());
+        relation.named = Some(view.view.oid);
         self.apply_alias(&mut relation, alias, None)?;
         Ok(relation)
     }
@@ -255,6 +288,8 @@ impl Binder<'_, '_> {
         let Some(source) = source_of(&query).and_then(|number| stored.references.get(number)) else {
             return Err(refused(NOT_ONE_TABLE));
         };
+        let owner = Some(self.env.catalog.owner(view.oid));
+        self.need_columns(source.relation, change.privilege(), &[], owner);
         let below = self.env.catalog.table_by_oid(source.relation).filter(|t| t.kind == TableKind::View);
         let (inherited, own) = match below {
             Some(below) => {

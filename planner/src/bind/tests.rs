@@ -40,6 +40,7 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
         distribution: Distribution::Column { column: 0, group: oid },
+        distributed_by: Default::default(),
         persistence: Default::default(),
         on_commit: Default::default(),
         view: None,

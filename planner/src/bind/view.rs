@@ -34,12 +34,15 @@ impl Binder<'_, '_> {
         env.references = &view.references;
         env.params_fixed = true;
         env.late_literals = self.env.late_literals;
+        env.acting = Some(self.env.catalog.owner(table.oid));
         let mut binder = Binder::new(&mut env);
         binder.nesting = self.nesting;
         binder.cte_count = self.cte_count;
         let bound = binder.query_with_locks(&query, locks)?;
         self.cte_count = binder.cte_count;
         self.env.session_dependent |= env.session_dependent;
+        let needed = std::mem::take(&mut env.required);
+        self.env.need_of(needed);
         Ok(bound)
     }
 

@@ -1,8 +1,8 @@
 //! Window functions: OVER, WINDOW and frames (transformWindowFuncCall, transformFrameOffset).
 
-use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
+use archipel_sql::parser::{FrameExclusion, frame_exclusion};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowType};
 use sqlparser::tokenizer::Span;
@@ -62,7 +62,44 @@ pub struct WindowDefinition {
 }
 
 fn default_frame() -> Frame {
-    Frame { units: FrameUnits::Range, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow }
+    Frame {
+        units: FrameUnits::Range,
+        start: FrameBound::UnboundedPreceding,
+        end: FrameBound::CurrentRow,
+        exclusion: FrameExclusion::NoOthers,
+    }
+}
+
+/// Whether offsets of RANGE over a column are intervals.
+fn is_of_time(column: Type) -> bool {
+    matches!(column.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME)
+}
+
+/// What an offset of RANGE over a column is taken as (pg_amproc's in_range functions).
+fn offset_type(column: Type, offset: Type) -> Result<Type> {
+    let refuse = |what: String, hint: bool| {
+        let message = format!("RANGE with offset PRECEDING/FOLLOWING is not supported for {what}");
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        if hint { error.with_hint("Cast the offset value to an appropriate type.") } else { error }
+    };
+    let name = |ty: Type| archipel_sql::type_table::format_type(Type::of(ty.oid));
+    let known = offset.oid != Oid::UNKNOWN;
+    let (target, fits): (Type, &[Oid]) = match column.oid {
+        Oid::INT2 | Oid::INT4 | Oid::INT8 => {
+            (if known { Type::INT8 } else { Type::of(column.oid) }, &[Oid::INT2, Oid::INT4, Oid::INT8])
+        }
+        Oid::FLOAT4 | Oid::FLOAT8 => {
+            (Type::FLOAT8, &[Oid::INT2, Oid::INT4, Oid::INT8, Oid::NUMERIC, Oid::FLOAT4, Oid::FLOAT8])
+        }
+        Oid::NUMERIC => (Type::NUMERIC, &[Oid::INT2, Oid::INT4, Oid::INT8, Oid::NUMERIC]),
+        _ if is_of_time(column) => (Type::INTERVAL, &[Oid::INTERVAL, Oid::TIME]),
+        _ => return Err(refuse(format!("column type {}", name(column)), false)),
+    };
+    if known && !fits.contains(&offset.oid) {
+        let what = format!("column type {} and offset type {}", name(column), name(offset));
+        return Err(refuse(what, true));
+    }
+    Ok(target)
 }
 
 impl Binder<'_, '_> {
@@ -123,8 +160,16 @@ impl Binder<'_, '_> {
         order_by: &[ast::OrderByExpr],
         frame: Option<&ast::WindowFrame>,
     ) -> Result<WindowDefinition> {
+        let (exclusion, base) = match base {
+            Some(name) => {
+                let (exclusion, written) = frame_exclusion(&name.value);
+                let base = written.map(|text| ast::Ident { value: text.to_owned(), ..name.clone() });
+                (exclusion, base)
+            }
+            None => (FrameExclusion::NoOthers, None),
+        };
         let base = match base {
-            Some(name) => Some((ident_name(name), self.find_window(name)?)),
+            Some(name) => Some((ident_name(&name), self.find_window(&name)?)),
             None => None,
         };
         let mut partition = partition_by
@@ -158,13 +203,18 @@ impl Binder<'_, '_> {
             }
         }
         let (frame, framed) = match frame {
-            Some(frame) => (self.frame(frame, &order)?, true),
+            Some(frame) => (self.frame(frame, &order, exclusion)?, true),
             None => (default_frame(), false),
         };
         Ok(WindowDefinition { partition_by: partition, order_by: order, frame, framed })
     }
 
-    fn frame(&mut self, frame: &ast::WindowFrame, order: &[SortKey]) -> Result<Frame> {
+    fn frame(
+        &mut self,
+        frame: &ast::WindowFrame,
+        order: &[SortKey],
+        exclusion: FrameExclusion,
+    ) -> Result<Frame> {
         let ast::WindowFrame { units, start_bound, end_bound } = frame;
         let units = match units {
             ast::WindowFrameUnits::Rows => FrameUnits::Rows,
@@ -192,7 +242,7 @@ impl Binder<'_, '_> {
             (FrameBound::Following(_), FrameBound::CurrentRow) => {
                 refuse("frame starting from following row cannot end with current row")
             }
-            _ => Ok(Frame { units, start, end }),
+            _ => Ok(Frame { units, start, end, exclusion }),
         }
     }
 
@@ -210,7 +260,16 @@ impl Binder<'_, '_> {
             ast::WindowFrameBound::Following(Some(offset)) => (offset, false),
         };
         let position = self.start(offset);
-        let value = self.expr(offset)?;
+        // sqlparser takes a string for an interval, whatever is counted.
+        let literal = match (offset.as_ref(), order) {
+            (ast::Expr::Interval(interval), [key])
+                if units != FrameUnits::Range || !is_of_time(key.expr.ty) =>
+            {
+                (interval.leading_field.is_none() && interval.last_field.is_none()).then_some(&interval.value)
+            }
+            _ => None,
+        };
+        let value = self.expr(literal.unwrap_or(offset))?;
         let target = match units {
             FrameUnits::Rows | FrameUnits::Groups => Type::INT8,
             FrameUnits::Range => {
@@ -221,12 +280,7 @@ impl Binder<'_, '_> {
                     )
                     .at(position));
                 };
-                match key.expr.ty.oid {
-                    Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME => {
-                        Type::INTERVAL
-                    }
-                    other => Type::of(other),
-                }
+                offset_type(key.expr.ty, value.ty).map_err(|error| error.at(position))?
             }
         };
         let value =
@@ -242,11 +296,6 @@ impl Binder<'_, '_> {
                 format!("argument of {name} must not contain variables"),
             )
             .at(position));
-        }
-        if matches!(value.kind, ExprKind::Const(Datum::Null)) {
-            return Err(
-                SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "frame offset must not be null").at(position)
-            );
         }
         Ok(if preceding { FrameBound::Preceding(value) } else { FrameBound::Following(value) })
     }

@@ -8,14 +8,17 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
-use archipel_sql::catalog::{Distribution, EXPRESSION, ObjectKind, Persistence, Relation, Table, TableKind};
+use archipel_sql::catalog::{
+    Access, Distribution, EXPRESSION, ObjectKind, Persistence, Relation, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, distribution, expression, index, schema, stored, table as create, trigger, validation, view,
+    alter_column, distribution, expression, index, kept, owner, schema, stored, table as create, trigger,
+    validation, view,
 };
 use crate::row::table_def;
 
@@ -28,6 +31,7 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
         }
         Err(error) => return Err(error),
     };
+    work.require_relation_owner(&relation)?;
     match (alter.object, &relation) {
         // ALTER INDEX and ALTER SEQUENCE rename tables too, as in PostgreSQL.
         (AlteredObject::Table | AlteredObject::View, Relation::Table(table))
@@ -98,7 +102,8 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 finish(changed, work);
             }
             AlterTableAction::SetOptions(options) => create::check_storage_options(options)?,
-            AlterTableAction::OwnerTo(role) => schema::check_role(role, work)?,
+            // An index is its table's owner's.
+            AlterTableAction::OwnerTo(role) => work.role(role).map(drop)?,
             other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
         }
     }
@@ -218,14 +223,16 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
             if work.catalog.relation_in(&table.schema, name).is_some() {
                 return Err(already_exists(name));
             }
+            let before = TableRef::new(table.clone());
             table.name = name.clone();
+            kept::follow_name(&before, &mut table, &work.catalog)?;
             finish(table, work);
             Ok(())
         }
         AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),
         AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
-        AlterTableAction::OwnerTo(role) => schema::check_role(role, work),
+        AlterTableAction::OwnerTo(role) => owner::change(table.oid, Some(&table.schema), role, work),
         AlterTableAction::SetOptions(options) => create::check_storage_options(options),
         AlterTableAction::ReplicaIdentity => Err(SqlError::unsupported("ALTER TABLE … REPLICA IDENTITY")),
         AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
@@ -434,6 +441,7 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
             format!("column \"{to}\" of relation \"{}\" already exists", table.name),
         ));
     }
+    let before = TableRef::new(table.clone());
     table.columns[place].name = to.to_string();
     for check in &mut table.checks {
         check.condition = expression::rename_in_text(&check.condition, from, to)?;
@@ -448,6 +456,7 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     for expression in table.indexes.iter_mut().flat_map(|index| &mut index.expressions) {
         expression.text = expression::rename_in_text(&expression.text, from, to)?;
     }
+    kept::check_renamed(&before, &table, &work.catalog)?;
     finish(table, work);
     Ok(())
 }
@@ -497,6 +506,8 @@ fn drop_column(
         }
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
+    let rights = work.catalog.access(table.oid).filter(|access| !access.columns.is_empty());
+    let rights = rights.map(|access| Access::clone(access));
     let in_key = table.storage_key().contains(&place);
     if in_key {
         return Err(SqlError::unsupported(format_args!("DROP COLUMN of the key column \"{column}\"")));
@@ -564,6 +575,10 @@ fn drop_column(
         }
     }
     table.indexes = kept;
+    if let Some(mut rights) = rights {
+        rights.drop_column(place + 1);
+        work.put_access(rights);
+    }
     table.columns.remove(usize::from(place));
     let shift = |column: &mut u16| {
         if *column > place && *column != EXPRESSION {

@@ -1,11 +1,9 @@
 //! ALTER TABLE's actions on one column: ADD COLUMN, ALTER COLUMN … TYPE, identities.
 
 use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
-use archipel_sql::ast::{
-    ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
-};
+use archipel_sql::ast::{ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TypeName};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Distribution, Identity, ObjectKind, Table};
+use archipel_sql::catalog::{DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::type_table::format_type;
@@ -14,10 +12,11 @@ use archipel_sql::types::{Oid, Type};
 use super::alter::{column_place, finish, touch, validate_not_null};
 use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
-use super::validation::Conversion;
+use super::validation::{self, Conversion};
 use super::work::Work;
-use super::{MissingKey, distribution, expression, sequence, stored, table as create, view};
-use crate::bind::{BindEnv, bind_statement};
+use super::{distribution, expression, kept, sequence, stored, table as create, view};
+use crate::bind::kept::About;
+use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
 use crate::row::{Codec, table_def};
 
@@ -47,14 +46,22 @@ pub(super) fn add_column(
     let mut shown = "NULL".to_owned();
     if let Some(text) = table.columns[usize::from(place)].generated.clone() {
         expression::check_generated(&table)?;
-        shown = text.clone();
-        computed = Some(ComputedValue::of_definition(&work.catalog, &before, &text, ty));
+        let about = About::Row(before.clone().into());
+        let settled = kept::settled_text(&text, &before.schema, &about, Clause::Generated, Some(ty), work)?;
+        computed = Some(ComputedValue::of_definition(&work.catalog, &before, &settled, ty));
+        table.columns[usize::from(place)].generated = Some(settled);
+        shown = text;
     } else if let Some(request) = &made.sequence {
         let owned = create::make_owned_sequence(&mut table, place, request, work)?;
         computed = Some(ComputedValue::Sequence(sequence::definition(&owned)));
     } else if let Some(domain) = table.columns[usize::from(place)].domain {
-        let default = table.columns[usize::from(place)].default.clone();
-        shown = default.or_else(|| work.catalog.domain_default(domain)).unwrap_or(shown);
+        if let Some(default) = &table.columns[usize::from(place)].default {
+            shown.clone_from(default);
+        } else if let Some(of) = work.catalog.domain_with_default(domain)
+            && let Some(default) = of.domain.as_ref().and_then(|domain| domain.default.as_ref())
+        {
+            shown = kept::text_for_session(default, &of.schema, &About::Nothing, Clause::Default, work)?;
+        }
         computed = Some(ComputedValue::of_row(&work.catalog, &before, &shown, Type::of(domain)));
     } else if let Some(text) = &table.columns[usize::from(place)].default {
         shown = text.clone();
@@ -79,11 +86,6 @@ pub(super) fn add_column(
     let mut deferred = Deferred::default();
     for constraint in &made.constraints {
         constraint::add(&mut table, constraint, &mut deferred, work)?;
-        if matches!(constraint.kind, TableConstraintKind::Unique { .. })
-            && let Some(index) = table.indexes.last()
-        {
-            work.name_unique(table.tree, &index.name.clone());
-        }
     }
     deferred.resolve(&mut table, work)?;
     if made.sequence.is_none() {
@@ -130,46 +132,19 @@ fn validate_new_column(
     let target = quote_qualified(&table.schema, &table.name);
     let column = table.columns.last().map(|column| quote_identifier(&column.name)).unwrap_or_default();
     let written = archipel_sql::system::type_as_written(&work.catalog, ty);
-    let value = format!("CAST(({shown}) AS {written})");
+    let rows = format!("(SELECT *, CAST(({shown}) AS {written}) AS {column} FROM {target})");
     for check in &table.checks[before.checks.len()..] {
-        let query = format!(
-            "SELECT 1 FROM (SELECT *, {value} AS {column} FROM {target}) AS {} WHERE NOT ({}) LIMIT 1",
-            quote_identifier(&table.name),
-            check.condition
-        );
-        work.validate(
-            query,
-            SqlError::new(
-                SqlState::CHECK_VIOLATION,
-                format!(
-                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                    check.name, table.name
-                ),
-            ),
-        );
+        validation::check_rows(&format!("{rows} AS {}", quote_identifier(&table.name)), table, check, work);
     }
     for key in &table.foreign_keys[before.foreign_keys.len()..] {
         let Some(referenced) = work.catalog.table_by_oid(key.references) else { continue };
         // A value that references itself is there.
-        let itself = |other: u16| key.references == table.oid && usize::from(other) == before.columns.len();
-        let Some(other) = key.referenced_columns.first().filter(|other| !itself(**other) && shown != "NULL")
-        else {
+        let itself = |other: &u16| key.references == table.oid && usize::from(*other) == before.columns.len();
+        if shown == "NULL" || key.referenced_columns.iter().all(itself) {
             continue;
-        };
-        let query = format!(
-            "SELECT CAST(v AS text) FROM (SELECT {value} AS v FROM {target}) t WHERE v IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {} r WHERE r.{} = t.v) LIMIT 1",
-            quote_qualified(&referenced.schema, &referenced.name),
-            quote_identifier(&referenced.columns[usize::from(*other)].name)
-        );
-        let error = SqlError::new(
-            SqlState::FOREIGN_KEY_VIOLATION,
-            format!(
-                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                table.name, key.name
-            ),
-        );
-        let columns = table.columns.last().map(|column| column.name.clone()).into_iter().collect();
-        work.validate_key(query, error, MissingKey { columns, table: referenced.name.clone() });
+        }
+        let parents = quote_qualified(&referenced.schema, &referenced.name);
+        validation::foreign_key_rows(&rows, &parents, table, &referenced, key, work);
     }
     Ok(())
 }
@@ -474,9 +449,15 @@ pub(super) fn set_not_null(
             ));
         }
         if matches!(table.distribution, Distribution::Column { column, .. } if usize::from(column) == place) {
-            return Err(SqlError::unsupported(format_args!(
-                "DROP NOT NULL of the distribution column \"{column}\""
-            )));
+            if table.distributed_by != DistributedBy::Evidence {
+                return Err(SqlError::unsupported(format_args!(
+                    "DROP NOT NULL of the distribution column \"{column}\""
+                )));
+            }
+            // Nobody asked for it.
+            table.columns[place].not_null = false;
+            distribution::choose_default(&mut table, work)?;
+            distribution::place_indexes(&mut table, work);
         }
     }
     table.columns[place].not_null = not_null;

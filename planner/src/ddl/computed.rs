@@ -6,7 +6,7 @@ use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::{Oid, Type};
 
-use crate::bind::reference::definition_path;
+use crate::bind::kept::definition_path;
 
 /// One such column of the operation that follows.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl ComputedValue {
     pub fn of_definition(catalog: &Catalog, table: &Table, expression: &str, ty: Type) -> ComputedValue {
         let mut value = ComputedValue::of_row(catalog, table, expression, ty);
         if let ComputedValue::Query { search_path, .. } = &mut value {
-            *search_path = Some(definition_path(table));
+            *search_path = Some(definition_path(&table.schema));
         }
         value
     }

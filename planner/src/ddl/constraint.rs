@@ -2,7 +2,8 @@
 
 use archipel_sql::ast::{Deferrable, Expression, References, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::{
-    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, Table, TableKind,
+    Check, EXPRESSION, ForeignKey, Index, IndexColumn, KeyConstraint, ObjectClass, Privileges, Table,
+    TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
@@ -385,6 +386,21 @@ fn add_foreign_key(
     Ok(())
 }
 
+/// Whoever points at a table needs REFERENCES on it, or on the columns.
+fn require_references(table: &Table, references: &References, work: &Work<'_>) -> Result<()> {
+    let authority = work.authority();
+    let columns: Vec<u16> = if references.columns.is_empty() {
+        table.primary_key.iter().flat_map(|key| key.columns.iter().map(|column| column + 1)).collect()
+    } else {
+        references.columns.iter().filter_map(|name| table.column_index(name)).map(|place| place + 1).collect()
+    };
+    let needed = Privileges::REFERENCES;
+    if work.env.system || authority.may(table.oid, needed, &[(needed, &columns)]) {
+        return Ok(());
+    }
+    work.require(table.oid, ObjectClass::Relation, needed)
+}
+
 fn referenced_table(table: &Table, references: &References, work: &Work<'_>) -> Result<Table> {
     let same_schema = references.table.schema.as_deref().is_none_or(|schema| schema == table.schema);
     // A table that is being created is not in the catalog yet.
@@ -398,6 +414,7 @@ fn referenced_table(table: &Table, references: &References, work: &Work<'_>) -> 
             format!("referenced relation \"{}\" is not a table", referenced.name),
         ));
     }
+    require_references(&referenced, references, work)?;
     Ok((*referenced).clone())
 }
 

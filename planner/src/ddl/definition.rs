@@ -1,20 +1,28 @@
-//! What makes up a table and is kept as text: generated columns, what indexes are over, and
-//! their conditions. A routine or a type that such a text names does not go without it.
+//! What stands on names in the texts the catalog keeps: defaults and conditions, generated columns,
+//! what indexes are over, views. A routine or a type that such a text names does not go without it.
+
+use std::mem::discriminant;
 
 use archipel_sql::catalog::dependency::Dependent;
-use archipel_sql::catalog::{Catalog, CatalogChange, ObjectKind, RoutineRef, Table, TableKind, TableRef};
+use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, RoutineRef, Table, TableKind, UserType};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{alter, expression, index, view};
-use crate::bind::Clause;
-use crate::bind::insert::is_same;
-use crate::bind::reference::bind_definition;
+use super::{alter, domain, expression, index, kept, routine, user_type, view};
 
-/// The generated columns and indexes that are what they are by an object.
+/// What is what it is by a routine, a type or a sequence.
 pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependent> {
-    changed_by(CatalogChange::Drop(kind, oid), work)
+    let name = match kind {
+        ObjectKind::Routine => work.catalog.routine_by_oid(oid).map(|routine| routine.name.clone()),
+        ObjectKind::Type => work.catalog.user_type_by_oid(oid).map(|ty| ty.name.clone()),
+        ObjectKind::Sequence => work.catalog.sequence_by_oid(oid).map(|sequence| sequence.name.clone()),
+        _ => None,
+    };
+    let Some(name) = name else { return Vec::new() };
+    let name = name.to_lowercase();
+    // Who does not say its name does not mean it.
+    changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work)
 }
 
 /// Refuses to give a routine another name or place while a definition is kept that says it.
@@ -28,58 +36,90 @@ pub(super) fn check_unnamed(routine: &RoutineRef, work: &Work<'_>) -> Result<()>
 }
 
 /// What would not be bound any more, or be bound to something else.
-fn changed_by(change: CatalogChange, work: &Work<'_>) -> Vec<Dependent> {
-    let after = work.catalog.apply(&[change]);
-    let differs = |table: &TableRef, text: &str, clause: Clause| {
-        let bound = |catalog: &Catalog| bind_definition(catalog, table, text, clause);
-        bound(&work.catalog).is_ok_and(|now| !bound(&after).is_ok_and(|then| is_same(&now, &then)))
+fn changed_by(change: CatalogChange, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<Dependent> {
+    let dropped = match &change {
+        CatalogChange::Drop(kind, oid) => Some((*kind, *oid)),
+        CatalogChange::Put(_) => None,
     };
-    let mut tables: Vec<_> =
-        work.catalog.tables().filter(|table| table.kind == TableKind::Table).cloned().collect();
-    tables.sort_by_key(|table| table.oid);
-    let mut found = Vec::new();
-    for table in &tables {
-        for (place, column) in table.columns.iter().enumerate() {
-            if column.generated.as_ref().is_some_and(|text| differs(table, text, Clause::Generated)) {
-                found.push(Dependent::Generated(table.clone(), place as u16));
+    let after = work.catalog.apply(&[change]);
+    let mut found: Vec<Dependent> = Vec::new();
+    for text in kept::all(&work.catalog) {
+        let itself = match &text.owner {
+            Dependent::Routine(routine) => dropped == Some((ObjectKind::Routine, routine.oid)),
+            Dependent::Domain(ty) | Dependent::DomainCheck(ty, _) => {
+                dropped == Some((ObjectKind::Type, ty.oid))
             }
+            _ => false,
+        };
+        let differs = || {
+            let now = text.bind(&work.catalog);
+            now.is_ok_and(|now| !text.bind(&after).is_ok_and(|then| now.is_same(&then)))
+        };
+        if !itself
+            && may_mean(&text.text)
+            && !found.iter().any(|known| is_one(known, &text.owner))
+            && differs()
+        {
+            found.push(text.owner);
         }
-        for (place, index) in table.indexes.iter().enumerate() {
-            let condition = index.predicate.iter().any(|text| differs(table, text, Clause::IndexPredicate));
-            let mut parts = index.expressions.iter();
-            if condition || parts.any(|part| differs(table, &part.text, Clause::IndexExpression)) {
-                found.push(Dependent::Index(table.clone(), place));
-            }
-        }
+    }
+    for view in view::changed_by(&after, may_mean, work) {
+        found.push(Dependent::View(view));
     }
     found
 }
 
-/// Whether a definition reads one of these columns, or is one.
-pub(super) fn is_over(user: &Dependent, columns: &[(Oid, String)]) -> bool {
-    let (table, texts): (&TableRef, Vec<&String>) = match user {
-        Dependent::Generated(table, place) => {
-            (table, table.columns[usize::from(*place)].generated.iter().collect())
+/// Whether both are the same part of the same object.
+pub(super) fn is_one(one: &Dependent, other: &Dependent) -> bool {
+    let place = |dependent: &Dependent| match dependent {
+        Dependent::Index(table, place)
+        | Dependent::Trigger(table, place)
+        | Dependent::Check(table, place) => (table.oid, *place),
+        Dependent::Generated(table, place) | Dependent::Default(table, place) => {
+            (table.oid, usize::from(*place))
         }
-        Dependent::Index(table, place) => {
-            let index = &table.indexes[*place];
-            (table, index.predicate.iter().chain(index.expressions.iter().map(|part| &part.text)).collect())
-        }
-        _ => return false,
+        Dependent::DomainCheck(ty, place) => (ty.oid, *place),
+        Dependent::Domain(ty) => (ty.oid, 0),
+        Dependent::Routine(routine) => (routine.oid, 0),
+        _ => (Oid(0), 0),
     };
-    let own = || columns.iter().filter(|(oid, _)| *oid == table.oid);
-    let reads = |text: &str| {
-        own()
-            .filter_map(|(_, name)| table.column_index(name))
+    discriminant(one) == discriminant(other) && place(one) == place(other)
+}
+
+/// Whether something reads one of these columns, or is part of one.
+pub(super) fn is_over(user: &Dependent, columns: &[(Oid, String)]) -> bool {
+    let own = |table: &Table| {
+        let oid = table.oid;
+        columns.iter().filter(move |(of, _)| *of == oid).map(|(_, name)| name)
+    };
+    let reads = |table: &Table, text: &str| {
+        own(table)
+            .filter_map(|name| table.column_index(name))
             .any(|place| expression::text_uses_column(text, table, place).unwrap_or(false))
     };
     let is_one =
-        |table: &Table, place: u16| own().any(|(_, name)| *name == table.columns[usize::from(place)].name);
-    texts.into_iter().any(|text| reads(text))
-        || matches!(user, Dependent::Generated(table, place) if is_one(table, *place))
+        |table: &Table, place: u16| own(table).any(|name| *name == table.columns[usize::from(place)].name);
+    match user {
+        Dependent::Generated(table, place) => {
+            let text = &table.columns[usize::from(*place)].generated;
+            is_one(table, *place) || text.iter().any(|text| reads(table, text))
+        }
+        Dependent::Default(table, place) => is_one(table, *place),
+        Dependent::Check(table, place) => reads(table, &table.checks[*place].condition),
+        Dependent::Index(table, place) => {
+            let index = &table.indexes[*place];
+            let parts = index.expressions.iter().map(|part| &part.text);
+            index.predicate.iter().chain(parts).any(|text| reads(table, text))
+        }
+        Dependent::Trigger(table, place) => {
+            own(table).any(|column| table.triggers[*place].uses_column(column))
+        }
+        Dependent::View(view) => columns.iter().any(|(oid, _)| *oid == view.oid),
+        _ => false,
+    }
 }
 
-/// Drops generated columns and indexes, as far as they are still there.
+/// Drops what [`users`] has found, as far as it is still there.
 pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
     for user in users {
         match user {
@@ -99,8 +139,58 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
                     index::remove(&table, place, work);
                 }
             }
+            Dependent::Default(table, place) => {
+                let name = &table.columns[usize::from(*place)].name;
+                change_table(table.oid, work, |table| {
+                    if let Some(place) = table.column_index(name) {
+                        table.columns[usize::from(place)].default = None;
+                    }
+                });
+            }
+            Dependent::Check(table, place) => {
+                let oid = table.checks[*place].oid;
+                change_table(table.oid, work, |table| table.checks.retain(|check| check.oid != oid));
+            }
+            Dependent::Trigger(table, place) => {
+                let oid = table.triggers[*place].oid;
+                change_table(table.oid, work, |table| table.triggers.retain(|trigger| trigger.oid != oid));
+            }
+            Dependent::DomainCheck(ty, place) => {
+                let oid = ty.domain.as_ref().and_then(|domain| domain.checks.get(*place)).map(|c| c.oid);
+                let Some(known) = work.catalog.user_type_by_oid(ty.oid) else { continue };
+                let mut changed: UserType = (*known).clone();
+                if let Some(domain) = &mut changed.domain {
+                    domain.checks.retain(|check| Some(check.oid) != oid);
+                }
+                work.put(Object::Type(changed.into()));
+                domain::compile_anew(&known, work);
+            }
+            Dependent::Domain(ty) => {
+                if let Some(ty) = work.catalog.user_type_by_oid(ty.oid) {
+                    user_type::drop_type(&ty, true, work)?;
+                }
+            }
+            Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
+                work.drop(ObjectKind::Table, view.oid);
+            }
+            Dependent::Routine(found) => {
+                if let Some(found) = work.catalog.routine_by_oid(found.oid) {
+                    routine::drop_one(&found, work)?;
+                }
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn change_table(oid: Oid, work: &mut Work<'_>, change: impl FnOnce(&mut Table)) {
+    if let Some(table) = work.catalog.table_by_oid(oid) {
+        let mut changed = (*table).clone();
+        change(&mut changed);
+        match changed.kind {
+            TableKind::View => drop(work.put_table(changed)),
+            _ => alter::finish(changed, work),
+        }
+    }
 }

@@ -2,13 +2,14 @@
 //!
 //! A new table is distributed by the first column of its primary key, in a group of its own; a
 //! foreign key on its distribution column to another table's distribution column puts both into
-//! one group. Citus's functions say otherwise. Trees of one group share their boundaries, so a
+//! one group. Deployed routines that reach tables through the same argument say more, and Citus's
+//! functions have the last word. Trees of one group share their boundaries, so a
 //! group's distribution columns must be encoded alike: the same type, and never NULL.
 
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{QualifiedName, TypeName};
 use archipel_sql::catalog::names::parse_name_text;
-use archipel_sql::catalog::{Distribution, Object, RoutineRef, Table};
+use archipel_sql::catalog::{DistributedBy, Distribution, Object, RoutineRef, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -29,6 +30,22 @@ pub enum DistributionCall {
     Undistribute { table: String },
     /// create_distributed_function(routine, argument name or $n, colocate_with).
     Function { routine: String, argument: Option<String>, colocate_with: String },
+    /// What deployed routines show, all of it in one commit. It changes no table that one of the
+    /// others was called for.
+    Evidence(Vec<(Oid, EvidentPlace)>),
+}
+
+/// Where evidence puts a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvidentPlace {
+    /// By this column, in this group.
+    Group {
+        column: u16,
+        group: u32,
+    },
+    Reference,
+    /// Where its keys say, as if it were created anew.
+    Keys,
 }
 
 impl DistributionCall {
@@ -82,6 +99,7 @@ impl DistributionCall {
 
 /// Chooses the distribution of a new table.
 pub(super) fn choose_default(table: &mut Table, work: &mut Work<'_>) -> Result<()> {
+    table.distributed_by = DistributedBy::Keys;
     if let Some(key) = &table.primary_key {
         let column = key.columns[0];
         let group = group_by_foreign_key(table, column, work);
@@ -115,7 +133,7 @@ fn group_by_foreign_key(table: &Table, column: u16, work: &Work<'_>) -> Option<u
 }
 
 /// Whether two columns have the same bytes in a key.
-fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16) -> bool {
+pub fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16) -> bool {
     let (own, other) = (&own.columns[usize::from(column)], &other.columns[usize::from(other_column)]);
     own.not_null && other.not_null && Codec::of(own.ty) == Codec::of(other.ty)
 }
@@ -150,18 +168,47 @@ pub(super) fn apply(call: &DistributionCall, work: &mut Work<'_>) -> Result<()> 
         }
         DistributionCall::Reference { table } => {
             let table = target(table, work)?;
-            redistribute(&table, Distribution::Reference, work)
+            redistribute(&table, Distribution::Reference, DistributedBy::Request, work);
+            Ok(())
         }
         DistributionCall::Undistribute { table } => {
             let table = target(table, work)?;
             let mut fresh = (*table).clone();
             choose_default(&mut fresh, work)?;
-            redistribute(&table, fresh.distribution, work)
+            redistribute(&table, fresh.distribution, DistributedBy::Keys, work);
+            Ok(())
         }
         DistributionCall::Function { routine, argument, colocate_with } => {
             distribute_function(routine, argument.as_deref(), colocate_with, work)
         }
+        DistributionCall::Evidence(places) => {
+            for (oid, place) in places {
+                settle(*oid, *place, work)?;
+            }
+            Ok(())
+        }
     }
+}
+
+/// Puts a table where evidence says, unless somebody asked for where it is.
+fn settle(oid: Oid, place: EvidentPlace, work: &mut Work<'_>) -> Result<()> {
+    let Some(table) = work.catalog.table_by_oid(oid) else { return Ok(()) };
+    if table.distributed_by == DistributedBy::Request {
+        return Ok(());
+    }
+    let (distribution, by) = match place {
+        EvidentPlace::Group { column, group } => {
+            (Distribution::Column { column, group }, DistributedBy::Evidence)
+        }
+        EvidentPlace::Reference => (Distribution::Reference, DistributedBy::Evidence),
+        EvidentPlace::Keys => {
+            let mut fresh = (*table).clone();
+            choose_default(&mut fresh, work)?;
+            (fresh.distribution, DistributedBy::Keys)
+        }
+    };
+    redistribute(&table, distribution, by, work);
+    Ok(())
 }
 
 fn target(text: &str, work: &Work<'_>) -> Result<std::sync::Arc<Table>> {
@@ -175,7 +222,9 @@ fn target(text: &str, work: &Work<'_>) -> Result<std::sync::Arc<Table>> {
         }
         Err(_) => parse_name_text(text)?,
     };
-    work.user_table(&name)
+    let table = work.user_table(&name)?;
+    work.require_owner(table.oid)?;
+    Ok(table)
 }
 
 fn distribute(table: &str, column: &str, colocate_with: &str, work: &mut Work<'_>) -> Result<()> {
@@ -231,22 +280,28 @@ fn distribute(table: &str, column: &str, colocate_with: &str, work: &mut Work<'_
         }
     };
     let group = group.unwrap_or_else(|| work.group());
-    redistribute(&table, Distribution::Column { column: place, group }, work)
+    let distribution = Distribution::Column { column: place, group };
+    redistribute(&table, distribution, DistributedBy::Request, work);
+    Ok(())
 }
 
 /// Moves a table to another distribution; its rows move with it.
-fn redistribute(table: &Table, distribution: Distribution, work: &mut Work<'_>) -> Result<()> {
-    if table.distribution == distribution {
-        return Ok(());
-    }
+fn redistribute(table: &Table, distribution: Distribution, by: DistributedBy, work: &mut Work<'_>) {
     let mut changed = table.clone();
     changed.distribution = distribution;
+    changed.distributed_by = by;
+    if table.distribution == distribution {
+        if table.distributed_by != by {
+            // Nothing that plans or the engine know of.
+            work.put(Object::Table(changed.into()));
+        }
+        return;
+    }
     place_indexes(&mut changed, work);
     let changed = work.put_table(changed);
     let def = table_def(&changed);
     let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
     work.operation(DdlOp::AlterTable { def, columns });
-    Ok(())
 }
 
 /// Notes which argument routes calls of a routine. Routing itself is proved from its body; the
@@ -261,6 +316,7 @@ fn distribute_function(
         target(colocate_with, work)?;
     }
     let routine = routine_by_text(text, work)?;
+    work.require_owner(routine.oid)?;
     let distribution_arg = match argument {
         None => None,
         Some(argument) => {

@@ -13,12 +13,13 @@ use archipel_sql::catalog::{Check, Object, Routine, Table, TableKind, UserType, 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::user_type::{check_free, check_unwritten};
+use super::user_type::{Written, check_free, check_unwritten};
 use super::work::Work;
-use super::{alter, expression, schema};
-use crate::bind::BindEnv;
+use super::{alter, expression, kept, owner, schema};
 use crate::bind::domain::check_domain_condition;
+use crate::bind::kept::About;
 use crate::bind::modify::check_domain_default;
+use crate::bind::{BindEnv, Clause};
 
 pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -63,10 +64,11 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
                     return twice("multiple default expressions");
                 }
                 said_default = true;
-                domain.default = Some(checked_default(default, base, work)?);
+                domain.default = Some(checked_default(default, &schema, base, work)?);
             }
             ColumnConstraintKind::Check(condition) => {
-                let check = make_check(name, &domain, constraint.name.as_deref(), condition, work)?;
+                let check =
+                    make_check((&schema, name), &domain, constraint.name.as_deref(), condition, work)?;
                 domain.checks.push(check);
             }
             _ => return Err(SqlError::internal("a constraint that no domain has")),
@@ -79,23 +81,26 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
     Ok(())
 }
 
-fn checked_default(default: &Expression, base: Type, work: &Work<'_>) -> Result<String> {
+fn checked_default(default: &Expression, schema: &str, base: Type, work: &Work<'_>) -> Result<String> {
     expression::check_default(default)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-    check_domain_default(&default.text, base, &mut env)?;
-    Ok(default.text.clone())
+    let text = kept::settled_text(&default.text, schema, &About::Nothing, Clause::Default, Some(base), work)?;
+    check_domain_default(&text, schema, base, &mut env)?;
+    Ok(text)
 }
 
 fn make_check(
-    domain_name: &str,
+    (schema, domain_name): (&str, &str),
     domain: &Domain,
     name: Option<&str>,
     condition: &Expression,
     work: &mut Work<'_>,
 ) -> Result<Check> {
     expression::check_domain_condition(condition)?;
+    let about = About::Value(domain.base);
+    let condition = kept::settled_text(&condition.text, schema, &about, Clause::DomainCheck, None, work)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-    check_domain_condition(&condition.text, domain.base, &mut env)?;
+    check_domain_condition(&condition, schema, domain.base, &mut env)?;
     let taken = |name: &str| domain.checks.iter().any(|check| check.name == name);
     let name = match name {
         Some(name) if taken(name) => {
@@ -105,11 +110,12 @@ fn make_check(
         Some(name) => name.to_owned(),
         None => super::work::free_name([domain_name, "", "check"], taken),
     };
-    Ok(Check { oid: work.oids(1), name, condition: condition.text.clone(), not_valid: false })
+    Ok(Check { oid: work.oids(1), name, condition, not_valid: false })
 }
 
 pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<()> {
     let known = work.catalog.require_user_type(&alter.name, work.search_path())?;
+    work.require_owner(known.oid)?;
     let mut changed = (*known).clone();
     let Some(domain) = &mut changed.domain else {
         let message = format!("{} is not a domain", alter.name);
@@ -123,8 +129,10 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
     };
     match &alter.action {
         DomainAction::SetDefault(default) => {
-            domain.default =
-                default.as_ref().map(|default| checked_default(default, domain.base, work)).transpose()?;
+            domain.default = match default {
+                Some(default) => Some(checked_default(default, &known.schema, domain.base, work)?),
+                None => None,
+            };
         }
         DomainAction::SetNotNull(not_null) => {
             if *not_null && !domain.not_null {
@@ -133,7 +141,8 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
             domain.not_null = *not_null;
         }
         DomainAction::AddCheck { name, condition, not_valid } => {
-            let mut check = make_check(&known.name, domain, name.as_deref(), condition, work)?;
+            let mut check =
+                make_check((&known.schema, &known.name), domain, name.as_deref(), condition, work)?;
             check.not_valid = *not_valid;
             if !not_valid {
                 validate(&known, &check.condition, VIOLATES, work)?;
@@ -175,18 +184,21 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
         }
         DomainAction::RenameTo(name) => {
             check_free(&known.schema, name, work)?;
-            check_unwritten(&known.name, "a type that is named", work)?;
+            check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             changed.name.clone_from(name);
         }
         DomainAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
             if *schema != known.schema {
                 check_free(schema, &known.name, work)?;
-                check_unwritten(&known.name, "a type that is named", work)?;
+                check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             }
+            kept::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);
         }
-        DomainAction::OwnerTo(role) => return schema::check_role(role, work),
+        DomainAction::OwnerTo(role) => {
+            return owner::change(known.oid, Some(&known.schema), role, work);
+        }
     }
     work.put(Object::Type(UserTypeRef::new(changed)));
     compile_anew(&known, work);
@@ -241,7 +253,7 @@ fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>)
 }
 
 /// Gives everything whose plans hold the domain's conditions a new version.
-fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
+pub(super) fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
     let forms = forms(domain, work);
     let is_form = |oid: Option<Oid>| forms.iter().any(|(form, _)| oid == Some(*form));
     let tables: Vec<Oid> = work
@@ -254,15 +266,12 @@ fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
     for table in tables {
         alter::touch(table, work);
     }
-    let names: Vec<String> =
-        work.catalog.user_types().filter(|ty| is_form(Some(ty.oid))).map(|ty| ty.name.clone()).collect();
+    // Others that speak of it are compiled anew as after every change of the catalog.
     let routines: Vec<Arc<Routine>> = work
         .catalog
         .routines_all()
         .filter(|routine| {
-            is_form(routine.result_domain)
-                || routine.args.iter().any(|arg| is_form(arg.domain))
-                || names.iter().any(|name| routine.source.contains(name.as_str()))
+            is_form(routine.result_domain) || routine.args.iter().any(|arg| is_form(arg.domain))
         })
         .cloned()
         .collect();

@@ -4,13 +4,15 @@ use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
-use archipel_sql::catalog::names::undefined_schema;
-use archipel_sql::catalog::{Catalog, ObjectKind, Relation, SequenceRef, Table, TableKind, TableRef};
+use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier, undefined_schema};
+use archipel_sql::catalog::{
+    Catalog, ObjectClass, ObjectKind, Privileges, Relation, SequenceRef, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, index, routine, sequence, user_type};
+use super::{alter, definition, index, routine, sequence, trigger, user_type};
 
 pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     if matches!(drop.kind, ObjectWord::Type | ObjectWord::Domain) {
@@ -25,6 +27,7 @@ pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
         let Some(relation) = find(name, drop, work)? else {
             continue;
         };
+        check_dropper(drop.kind, &relation, work)?;
         match (drop.kind, &relation) {
             (ObjectWord::Table | ObjectWord::View, Relation::Table(table))
                 if (table.kind == TableKind::View) == (drop.kind == ObjectWord::View) =>
@@ -43,6 +46,19 @@ pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     }
     drop_tables(&tables, drop.cascade, work)?;
     drop_sequences(&sequences, drop.cascade, work)
+}
+
+/// Whoever owns a relation, or the schema it is in, may drop it.
+fn check_dropper(word: ObjectWord, relation: &Relation, work: &Work<'_>) -> Result<()> {
+    let fits = match relation {
+        Relation::Table(table) if table.kind == TableKind::View => word == ObjectWord::View,
+        Relation::Table(_) => word == ObjectWord::Table,
+        Relation::Sequence(_) => word == ObjectWord::Sequence,
+        Relation::Index(..) | Relation::PrimaryKey(_) => word == ObjectWord::Index,
+    };
+    let of_schema = work.catalog.schema(relation.schema()).is_some_and(|s| work.authority().owns(s.oid));
+    // One of another kind is refused for that.
+    if !fits || of_schema { Ok(()) } else { work.require_relation_owner(relation) }
 }
 
 /// The relation of a name; `None` with a notice if it may be missing and is.
@@ -97,6 +113,7 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
                 )
             })
             .filter(|dependent| !dependents.iter().any(|known| same_view(known, dependent)))
+            .chain(users_of_sequences(table, &dropped, work))
             .collect();
         if !others.is_empty() && !cascade {
             let object = match tables {
@@ -120,15 +137,42 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     drop_foreign_keys(&dependents, &dropped, work);
     for dependent in &dependents {
         match dependent {
-            Dependent::Routine(routine) => work.drop(ObjectKind::Routine, routine.oid),
-            Dependent::View(view) => work.drop(ObjectKind::Table, view.oid),
-            _ => {}
+            Dependent::Routine(routine) => routine::drop_one(routine, work)?,
+            Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
+                work.drop(ObjectKind::Table, view.oid);
+            }
+            Dependent::View(_) | Dependent::ForeignKey(..) => {}
+            other => definition::drop_users(std::slice::from_ref(other), work)?,
         }
     }
     for table in tables {
         drop_table(table, &dropped, work);
     }
     Ok(())
+}
+
+/// What calls the sequences that go with a table, elsewhere.
+fn users_of_sequences(table: &TableRef, dropped: &[Oid], work: &Work<'_>) -> Vec<Dependent> {
+    let owned = work.catalog.owned_sequences(table.oid);
+    let goes = |user: &Dependent| match user {
+        Dependent::Default(table, _) | Dependent::Generated(table, _) => dropped.contains(&table.oid),
+        Dependent::Check(table, _) | Dependent::Index(table, _) | Dependent::Trigger(table, _) => {
+            dropped.contains(&table.oid)
+        }
+        Dependent::View(view) => dropped.contains(&view.oid),
+        _ => false,
+    };
+    owned.iter().flat_map(|sequence| users_of_sequence(sequence, work)).filter(|user| !goes(user)).collect()
+}
+
+fn users_of_sequence(sequence: &SequenceRef, work: &Work<'_>) -> Vec<Dependent> {
+    let mut users = work.catalog.dependents_of_sequence(sequence);
+    for user in definition::users(ObjectKind::Sequence, sequence.oid, work) {
+        if !users.iter().any(|known| definition::is_one(known, &user)) {
+            users.push(user);
+        }
+    }
+    users
 }
 
 fn word_of(table: &Table) -> &'static str {
@@ -210,24 +254,37 @@ pub(super) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work:
 
 /// "drop cascades to …", one line or many.
 pub(super) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
-    match dependents {
+    let lines: Vec<String> = dependents.iter().map(Dependent::describe).collect();
+    notice_of_lines(&lines, work);
+}
+
+const CASCADES: &str = "drop cascades to ";
+
+fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
+    match lines {
         [] => {}
-        [only] => work.notice(format!("drop cascades to {}", only.describe())),
+        [only] => work.notice(format!("{CASCADES}{only}")),
         many => {
-            let lines: Vec<String> =
-                many.iter().map(|dependent| format!("drop cascades to {}", dependent.describe())).collect();
-            let notice = SqlError::new(
-                SqlState::SUCCESSFUL_COMPLETION,
-                format!("drop cascades to {} other objects", many.len()),
-            );
-            work.plan.notices.push(notice.with_detail(lines.join("\n")));
+            let lines: Vec<String> = many.iter().map(|line| format!("{CASCADES}{line}")).collect();
+            work.notice_with_detail(format!("{CASCADES}{} other objects", many.len()), lines.join("\n"));
         }
     }
 }
 
-fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
+/// Takes back what was said since `mark` about objects that go along: a line each.
+fn taken_along(mark: usize, work: &mut Work<'_>) -> Vec<String> {
+    let said = work.plan.notices.split_off(mark);
+    let mut lines = Vec::new();
+    for notice in said {
+        let text = notice.fields().detail.clone().unwrap_or_else(|| notice.message().to_owned());
+        lines.extend(text.lines().map(|line| line.strip_prefix(CASCADES).unwrap_or(line).to_owned()));
+    }
+    lines
+}
+
+pub(super) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
     for sequence in sequences {
-        let dependents = work.catalog.dependents_of_sequence(sequence);
+        let dependents = users_of_sequence(sequence, work);
         let identity = dependents.iter().find_map(|dependent| match dependent {
             Dependent::Default(table, place) if table.columns[usize::from(*place)].identity.is_some() => {
                 Some((table.clone(), *place))
@@ -249,17 +306,7 @@ fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mut Work<'_>)
             return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents));
         }
         cascade_notice(&dependents, work);
-        for dependent in &dependents {
-            if let Dependent::Default(table, place) = dependent
-                && let Some(current) = work.catalog.table_by_oid(table.oid)
-            {
-                let mut changed = (*current).clone();
-                changed.columns[usize::from(*place)].default = None;
-                let oid = changed.oid;
-                work.put_table(changed);
-                alter::touch(oid, work);
-            }
-        }
+        definition::drop_users(&dependents, work)?;
         work.operation(DdlOp::DropSequence(SequenceId(sequence.oid.0)));
         work.drop(ObjectKind::Sequence, sequence.oid);
     }
@@ -275,17 +322,29 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
             }
             return Err(undefined_schema(&name.name));
         };
+        if !is_temporary_schema(&schema.name) {
+            work.require_owner(schema.oid)?;
+        }
         if is_system_schema(&schema.name) {
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!("cannot drop schema {} because it is required by the database system", schema.name),
             ));
         }
+        drop_schema(&schema.name, drop.cascade, work)?;
+    }
+    Ok(())
+}
+
+/// Drops a schema, and with CASCADE all that is in it.
+pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Result<()> {
+    let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
+    {
         let dependents = work.catalog.dependents_of_schema(&schema.name);
-        if !dependents.is_empty() && !drop.cascade {
+        if !dependents.is_empty() && !cascade {
             return Err(still_depended_on(&format!("schema {}", schema.name), &dependents));
         }
-        cascade_notice(&dependents, work);
+        let mark = work.plan.notices.len();
         let tables: Vec<TableRef> = dependents
             .iter()
             .filter_map(|dependent| match dependent {
@@ -293,9 +352,32 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                 _ => None,
             })
             .collect();
+        let goes = |dependent: &Dependent| match dependent {
+            Dependent::ForeignKey(other, _) | Dependent::View(other) => other.schema != schema.name,
+            _ => true,
+        };
+        let below = |table: &TableRef| work.catalog.dependents_of_table(table).into_iter().filter(goes);
+        let of_tables: Vec<Vec<String>> =
+            tables.iter().map(|table| below(table).map(|dependent| dependent.describe()).collect()).collect();
         drop_tables(&tables, true, work)?;
+        taken_along(mark, work);
+        // Each object of the schema, and what goes along with it elsewhere. Where the session looks
+        // for names the schema's goes without saying.
+        let on_path = work.catalog.effective_path(work.search_path()).contains(&schema.name.as_str());
+        let qualifier = format!("{}.", quote_identifier(&schema.name));
+        let mut of_tables = of_tables.into_iter();
+        let mut lines: Vec<String> = Vec::new();
         for dependent in &dependents {
+            let line = dependent.describe();
+            lines.push(if on_path { line.replacen(&qualifier, "", 1) } else { line });
             match dependent {
+                Dependent::Table(_) => {
+                    for line in of_tables.next().into_iter().flatten() {
+                        if !lines.contains(&line) {
+                            lines.push(line);
+                        }
+                    }
+                }
                 Dependent::Sequence(sequence) if work.catalog.sequence_by_oid(sequence.oid).is_some() => {
                     drop_sequences(std::slice::from_ref(sequence), true, work)?;
                 }
@@ -303,11 +385,14 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                     user_type::drop_type(found, true, work)?;
                 }
                 Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
+                    trigger::check_callers(found, true, work)?;
                     routine::drop_one(found, work)?;
                 }
                 _ => {}
             }
+            lines.extend(taken_along(mark, work));
         }
+        notice_of_lines(&lines, work);
         work.drop(ObjectKind::Schema, schema.oid);
     }
     Ok(())
@@ -350,7 +435,13 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
 
 pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
     let named = truncate.tables.iter().map(|name| work.user_table(name)).collect::<Result<Vec<_>>>()?;
+    for table in &named {
+        work.require(table.oid, ObjectClass::Relation, Privileges::TRUNCATE)?;
+    }
     let tables = truncated_tables(&work.catalog, &named, truncate.cascade)?;
+    for table in &tables {
+        work.require(table.oid, ObjectClass::Relation, Privileges::TRUNCATE)?;
+    }
     for reached in tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid)) {
         work.notice(format!("truncate cascades to table \"{}\"", reached.name));
     }

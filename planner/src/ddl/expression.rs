@@ -263,16 +263,38 @@ fn has_subquery(expr: &Expr) -> bool {
 
 /// An expression's text with a column renamed.
 pub(super) fn rename_in_text(text: &str, from: &str, to: &str) -> Result<String> {
+    renamed(text, from, to, &|before, after, literal_after| {
+        // A word before a parenthesis calls a function, whatever the columns are called; one behind
+        // a cast or before a literal is a type.
+        after != Some("(")
+            && !literal_after
+            && before.is_none_or(|before| before != "::" && !before.eq_ignore_ascii_case("as"))
+    })
+}
+
+/// A trigger's condition with a column of OLD and NEW renamed.
+pub(super) fn rename_in_rows(text: &str, from: &str, to: &str) -> Result<String> {
+    renamed(text, from, to, &|before, _, _| before == Some("."))
+}
+
+/// Whether a word is a column, by what stands before it and after it, and by whether the latter is
+/// a string.
+type IsColumn<'i> = dyn Fn(Option<&str>, Option<&str>, bool) -> bool + 'i;
+
+/// A text with some words that are `from` become `to`.
+fn renamed(text: &str, from: &str, to: &str, is_column: &IsColumn<'_>) -> Result<String> {
     let mut renamed = String::with_capacity(text.len());
     let mut copied = 0;
     let lexemes = lexemes(text)?;
+    let symbol = |at: usize| lexemes.get(at).map(|lexeme| &text[lexeme.range.clone()]);
     for (place, lexeme) in lexemes.iter().enumerate() {
         let LexemeKind::Word { value, .. } = &lexeme.kind else {
             continue;
         };
-        // A word before a parenthesis calls a function, whatever the columns are called.
-        let call = lexemes.get(place + 1).is_some_and(|next| &text[next.range.clone()] == "(");
-        if value == from && !call {
+        let literal_after =
+            lexemes.get(place + 1).is_some_and(|next| matches!(next.kind, LexemeKind::String(_)));
+        let before = place.checked_sub(1).and_then(symbol);
+        if value == from && is_column(before, symbol(place + 1), literal_after) {
             renamed.push_str(&text[copied..lexeme.range.start]);
             renamed.push_str(&archipel_sql::catalog::names::quote_identifier(to));
             copied = lexeme.range.end;

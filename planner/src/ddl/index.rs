@@ -14,10 +14,11 @@ use sqlparser::ast::Expr;
 use super::constraint::{check_key_types, included};
 use super::expression::{check_index_condition, check_index_expression};
 use super::work::Work;
-use super::{Computed, ComputedValue, distribution, stored, table::check_storage_options};
-use crate::bind::BindEnv;
+use super::{Computed, ComputedValue, distribution, kept, stored, table::check_storage_options};
+use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
-use crate::bind::name::ident_name;
+use crate::bind::name::{ident_name, name_of};
+use crate::bind::{BindEnv, Clause};
 use crate::row::{Codec, index_def, table_def};
 
 pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
@@ -29,6 +30,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         )
         .with_detail("This operation is not supported for views."));
     }
+    work.require_owner(table.oid)?;
     work.check_changeable(&table)?;
     if let Some(name) = &create.name
         && work.catalog.relation_in(&table.schema, name).is_some()
@@ -64,7 +66,15 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let predicate = match &create.predicate {
         Some(predicate) => {
             check_index_condition(predicate, &table)?;
-            Some(predicate.text.clone())
+            let about = About::Row(table.clone());
+            Some(kept::settled_text(
+                &predicate.text,
+                &table.schema,
+                &about,
+                Clause::IndexPredicate,
+                None,
+                work,
+            )?)
         }
         None => None,
     };
@@ -73,7 +83,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     if let Some(predicate) = &predicate {
         check_index_predicate(&table, predicate, &mut env)?;
     }
-    let (columns, mut expressions, names) = index_parts(create, &table, &mut env)?;
+    let (columns, mut expressions, names) = index_parts(create, &table, &mut env, work)?;
     let numbers: Vec<u16> =
         columns.iter().map(|part| part.column).filter(|column| *column != EXPRESSION).collect();
     check_key_types(&table, &numbers)?;
@@ -132,6 +142,7 @@ fn index_parts(
     create: &CreateIndex,
     table: &TableRef,
     env: &mut BindEnv<'_>,
+    work: &Work<'_>,
 ) -> Result<(Vec<IndexColumn>, Vec<IndexExpression>, Vec<String>)> {
     let (mut columns, mut expressions, mut names) = (Vec::new(), Vec::new(), Vec::<String>::new());
     for (place, element) in create.elements.iter().enumerate() {
@@ -145,7 +156,11 @@ fn index_parts(
                 }
                 expr => {
                     check_index_expression(expression, table)?;
-                    let ty = index_expression_type(table, &expression.text, env)?;
+                    let about = About::Row(table.clone());
+                    let clause = Clause::IndexExpression;
+                    let text =
+                        kept::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
+                    let ty = index_expression_type(table, &text, env)?;
                     if !Codec::of(ty).ordered() {
                         return Err(SqlError::unsupported(format_args!(
                             "an index on an expression of type {}",
@@ -154,15 +169,14 @@ fn index_parts(
                         .at(Some(element.position)));
                     }
                     let place = place as u16;
-                    let text = expression.text.clone();
-                    expressions.push(IndexExpression { place, text, ty, guarded: false });
-                    let name = match expr {
-                        Expr::Function(call) => {
-                            call.name.0.last().and_then(|part| part.as_ident()).map(ident_name)
-                        }
-                        _ => None,
-                    };
-                    (EXPRESSION, name.unwrap_or_else(|| "expr".to_owned()))
+                    expressions.push(IndexExpression {
+                        place,
+                        text,
+                        ty,
+                        guarded: false,
+                        name: String::new(),
+                    });
+                    (EXPRESSION, name_of(expr).unwrap_or_else(|| "expr".to_owned()))
                 }
             },
         };
@@ -172,6 +186,9 @@ fn index_parts(
                 break;
             }
             name = format!("{stem}{number}");
+        }
+        if let Some(expression) = expressions.last_mut().filter(|_| column == EXPRESSION) {
+            expression.name.clone_from(&name);
         }
         names.push(name);
         check_collation_and_class(element)?;
@@ -189,7 +206,8 @@ fn guard_first(columns: &[IndexColumn], expressions: &mut Vec<IndexExpression>, 
     }
     if let Some(column) = columns.first().and_then(|part| table.columns.get(usize::from(part.column))) {
         let text = quote_identifier(&column.name);
-        expressions.insert(0, IndexExpression { place: 0, text, ty: column.ty, guarded: true });
+        let name = column.name.clone();
+        expressions.insert(0, IndexExpression { place: 0, text, ty: column.ty, guarded: true, name });
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`user_type`]    types; [`domain`] domains
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
+//! - [`kept`]         the names in texts that the catalog keeps; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global
 //! - [`alter`], [`alter_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
@@ -21,19 +22,27 @@
 //! - [`sequence`]     sequences
 //! - [`routine`]      functions and procedures
 //! - [`trigger`]      triggers
-//! - [`schema`]       schemas, comments, privileges
+//! - [`schema`]       schemas, comments
+//! - [`role`]         roles; [`owner`] whose objects are
+//! - [`grant`], [`default_access`] GRANT and REVOKE
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
 mod alter;
 mod alter_column;
 pub mod computed;
 mod constraint;
+mod default_access;
 mod definition;
 pub mod distribution;
 mod domain;
 mod drop;
 mod expression;
+mod grant;
 mod index;
+mod kept;
+mod literal;
+mod owner;
+mod role;
 mod routine;
 mod schema;
 mod sequence;
@@ -49,14 +58,14 @@ mod work;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef};
+use archipel_sql::catalog::{Catalog, CatalogChange, Migration, Object, RoutineRef, SessionRoles};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
 pub use computed::{Computed, ComputedValue};
-pub use distribution::DistributionCall;
+pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::truncated_tables;
 use work::Work;
 pub use work::require_user_table;
@@ -74,6 +83,8 @@ pub struct DdlEnv<'a> {
     /// Tables that get trees of their own, filled from these, before anything else happens to
     /// them: what a transaction does to them then concerns nobody else before its COMMIT.
     pub copies: &'a [TreeId],
+    /// In whose name it is done.
+    pub roles: SessionRoles,
 }
 
 /// What a definition changes.
@@ -97,7 +108,7 @@ pub struct DdlPlan {
     /// Triggers created, by their tables and names: the caller compiles their conditions before it
     /// commits.
     pub triggers: Vec<(Oid, String)>,
-    /// Names of the trees in `operations`, for [`DdlPlan::duplicate_key`].
+    /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].
     unique_names: Vec<(TreeId, String)>,
 }
 
@@ -109,6 +120,8 @@ pub struct Validation {
     pub error: SqlError,
     /// Where the row is a key, as texts, that is missing elsewhere.
     pub missing: Option<MissingKey>,
+    /// Where its names are looked up, if not where the session looks.
+    pub search_path: Option<[String; 2]>,
 }
 
 /// A key of a foreign key, for the detail of its error.
@@ -138,12 +151,35 @@ impl DdlPlan {
         self.changes.is_empty() && self.operations.is_empty()
     }
 
-    /// The error of an operation that met two rows of one key: in a table's rows, or in an
-    /// index.
+    /// The errors of an operation that meets two rows of one key, by where: in a table's rows, the
+    /// first, or in an index.
+    pub fn duplicate_keys(&self, operation: &DdlOp) -> Vec<(TreeId, SqlError)> {
+        trees_of(operation).into_iter().map(|tree| (tree, self.duplicate_key(tree))).collect()
+    }
+
+    /// The error of two rows of one key in a tree.
     pub fn duplicate_key(&self, tree: TreeId) -> SqlError {
         let name = self.unique_names.iter().find(|(id, _)| *id == tree).map_or("", |(_, name)| name);
         SqlError::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
             .with_detail("Two rows have the same key.")
+    }
+}
+
+/// The trees an operation fills whose keys may have to be unique, a table's own first.
+fn trees_of(operation: &DdlOp) -> Vec<TreeId> {
+    match operation {
+        DdlOp::CreateIndex { index, .. } => vec![index.id],
+        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => {
+            std::iter::once(def.id).chain(def.indexes.iter().map(|index| index.id)).collect()
+        }
+        // Caught up with a table whose keys are unique.
+        DdlOp::CatchUp { .. }
+        | DdlOp::DropTable(_)
+        | DdlOp::Truncate(_)
+        | DdlOp::DropIndex { .. }
+        | DdlOp::CreateSequence(_)
+        | DdlOp::AlterSequence { .. }
+        | DdlOp::DropSequence(_) => Vec::new(),
     }
 }
 
@@ -187,7 +223,13 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::Rename(rename) => schema::rename(rename, work)?,
         Statement::Truncate(truncate) => drop::truncate(truncate, work)?,
         Statement::Comment(comment) => schema::comment(comment, work)?,
-        Statement::Grant(grant) => schema::grant(grant, work)?,
+        Statement::Grant(statement) => grant::grant(statement, work)?,
+        Statement::GrantRole(grant) => role::grant_role(grant, work)?,
+        Statement::CreateRole(create) => role::create_role(create, work)?,
+        Statement::AlterRole(alter) => role::alter_role(alter, work)?,
+        Statement::DropRole(drop) => role::drop_role(drop, work)?,
+        Statement::AlterDefaultPrivileges(alter) => default_access::alter(alter, work)?,
+        Statement::OwnedObjects(owned) => owner::owned_objects(owned, work)?,
         Statement::Unsupported { what } => return Err(Statement::refusal(what)),
         other => return Err(SqlError::internal(format!("{} is no definition", other.tag()))),
     }
@@ -218,6 +260,12 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::Truncate(_)
             | Statement::Comment(_)
             | Statement::Grant(_)
+            | Statement::GrantRole(_)
+            | Statement::CreateRole(_)
+            | Statement::AlterRole(_)
+            | Statement::DropRole(_)
+            | Statement::AlterDefaultPrivileges(_)
+            | Statement::OwnedObjects(_)
     )
 }
 

@@ -75,6 +75,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
             ));
         }
         Some(old) => {
+            work.require_owner(old.oid)?;
             check_replaceable(&old, &routine)?;
             routine.oid = old.oid;
             routine.version = old.version + 1;
@@ -124,7 +125,7 @@ pub(super) fn apply_clauses(routine: &mut Routine, clauses: &RoutineClauses) -> 
 }
 
 /// The value of a SET clause as pg_proc keeps it; `None` for DEFAULT.
-fn setting_text(set: &Set) -> Result<Option<String>> {
+pub(super) fn setting_text(set: &Set) -> Result<Option<String>> {
     Ok(match &set.value {
         SetValue::Default => None,
         SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT")),
@@ -353,6 +354,7 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
     for signature in &drop.routines {
         match find(&work.catalog, signature, drop.kind, work.search_path()) {
             Ok(routine) => {
+                work.require_dropper(routine.oid, &routine.schema)?;
                 trigger::check_callers(&routine, drop.cascade, work)?;
                 drop_one(&routine, work)?;
             }

@@ -1,29 +1,32 @@
-//! Schemas, renaming across kinds, comments, privileges.
+//! Schemas, renaming across kinds, comments.
 
 use std::sync::Arc;
 
 use archipel_sql::ast::{
-    AlterTableAction, Comment, CommentObject, CreateSchema, Grant, GrantObjects, QualifiedName, Rename,
-    RenameAction, RenamedObject,
+    AlterTableAction, Comment, CommentObject, CreateSchema, QualifiedName, Rename, RenameAction,
+    RenamedObject,
 };
+use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectKind, PG_CATALOG, PUBLIC, Relation,
-    SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
+    ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
+    Privileges, Relation, SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::work::{Work, is_system_schema};
-use super::{alter, definition, routine};
+use super::{alter, definition, kept, owner, routine};
 
 pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
-    if let Some(role) = &create.authorization {
-        check_role(role, work)?;
-    }
+    let owner = match &create.authorization {
+        Some(role) => work.role(role)?,
+        None => work.env.roles.current,
+    };
     let name = match (&create.name, &create.authorization) {
-        (Some(name), _) | (None, Some(name)) => name.clone(),
+        (Some(name), _) => name.clone(),
+        (None, Some(_)) => work.role_name(owner),
         (None, None) => return Err(SqlError::internal("CREATE SCHEMA without a name")),
     };
     // A migration writes the rows of the schemas that are there before any row is.
@@ -31,6 +34,8 @@ pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Resul
         work.put(Object::Schema((*schema).clone()));
         return Ok(());
     }
+    work.require(DATABASE, ObjectClass::Database, Privileges::CREATE)?;
+    work.authority().require_member(owner)?;
     if work.catalog.schema_exists(&name) {
         let message = format!("schema \"{name}\" already exists");
         if create.if_not_exists {
@@ -51,6 +56,11 @@ pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Resul
         _ => work.oids(1),
     };
     work.put(Object::Schema(Schema { oid, name }));
+    if owner != work.env.roles.current {
+        let mut access = work.catalog.access_of(oid);
+        access.change_owner(owner);
+        work.put_access(access);
+    }
     Ok(())
 }
 
@@ -59,24 +69,17 @@ fn reserved_schema(name: &str) -> SqlError {
         .with_detail("The prefix \"pg_\" is reserved for system schemas.")
 }
 
-/// 42704 unless the role exists (or is a word for the current one).
-pub(super) fn check_role(role: &str, work: &Work<'_>) -> Result<()> {
-    let known =
-        matches!(role, "current_user" | "current_role" | "session_user") || work.catalog.role(role).is_some();
-    if known {
-        return Ok(());
-    }
-    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist")))
-}
-
 pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
     match &rename.object {
         RenamedObject::Schema(name) => rename_schema(name, &rename.action, work),
         RenamedObject::Routine(word, signature) => {
             let found = routine::find(&work.catalog, signature, *word, work.search_path())?;
+            work.require_owner(found.oid)?;
             let mut changed = (*found).clone();
             match &rename.action {
-                RenameAction::OwnerTo(role) => return check_role(role, work),
+                RenameAction::OwnerTo(role) => {
+                    return owner::change(found.oid, Some(&found.schema), role, work);
+                }
                 RenameAction::Clauses(clauses) => {
                     routine::apply_clauses(&mut changed, clauses)?;
                     changed.version += 1;
@@ -89,6 +92,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                 RenameAction::SetSchema(schema) => {
                     check_target(schema, work)?;
                     changed.schema = schema.clone();
+                    kept::follow_routine(&mut changed, &found.schema, work)?;
                 }
             }
             if work.catalog.routine_in(&changed.schema, &changed.name, &changed.input_types()).is_some() {
@@ -111,8 +115,9 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
 
 fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Result<()> {
     let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
+    work.require_owner(schema.oid)?;
     let to = match action {
-        RenameAction::OwnerTo(role) => return check_role(role, work),
+        RenameAction::OwnerTo(role) => return owner::change(schema.oid, None, role, work),
         RenameAction::Clauses(_) => return Err(SqlError::internal("clauses of a routine for a schema")),
         RenameAction::SetSchema(_) => return Err(SqlError::unsupported("ALTER SCHEMA … SET SCHEMA")),
         RenameAction::RenameTo(to) => to,
@@ -155,7 +160,7 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
         changed.version += 1;
         work.put(Object::Routine(Arc::new(changed)));
     }
-    Ok(())
+    kept::follow_schema(name, to, work)
 }
 
 /// Puts a renamed sequence, and the new name into the defaults that call it.
@@ -189,6 +194,9 @@ pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
             format!("permission denied for schema {schema}"),
         ));
     }
+    if let Some(found) = work.catalog.schema(schema) {
+        work.require(found.oid, ObjectClass::Schema, Privileges::CREATE)?;
+    }
     Ok(())
 }
 
@@ -200,7 +208,9 @@ pub(super) fn alter_sequence_name(
 ) -> Result<()> {
     let mut changed = (**sequence).clone();
     match action {
-        AlterTableAction::OwnerTo(role) => return check_role(role, work),
+        AlterTableAction::OwnerTo(role) => {
+            return owner::change(sequence.oid, Some(&sequence.schema), role, work);
+        }
         AlterTableAction::RenameTo(name) => changed.name = name.clone(),
         AlterTableAction::SetSchema(schema) => {
             check_target(schema, work)?;
@@ -246,7 +256,8 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
             format!("relation \"{taken}\" already exists in schema \"{schema}\""),
         ));
     }
-    table.schema = schema.to_string();
+    let before = std::mem::replace(&mut table.schema, schema.to_string());
+    kept::follow_table(&mut table, &before, work)?;
     let oid = table.oid;
     work.put_table(table);
     for sequence in owned {
@@ -260,6 +271,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
 
 pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
     let (oid, column) = comment_target(&comment.object, work)?;
+    check_commenter(&comment.object, oid, work)?;
     let mut comments = work
         .catalog
         .comments(oid)
@@ -276,6 +288,29 @@ pub(super) fn comment(comment: &Comment, work: &mut Work<'_>) -> Result<()> {
         work.put(Object::Comments(comments));
     }
     Ok(())
+}
+
+/// Whoever owns an object may speak of it.
+fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<()> {
+    match object {
+        CommentObject::Constraint { table, .. } => {
+            let table = work.catalog.require_table(table, work.search_path())?;
+            work.require_owner(table.oid)
+        }
+        CommentObject::Index(name) => {
+            let index = work.catalog.require_relation(name, work.search_path())?;
+            work.require_relation_owner(&index)
+        }
+        // PostgreSQL names the kind of a column's or a constraint's relation no closer.
+        CommentObject::Column(name, _) if !work.env.system && !work.authority().owns(oid) => {
+            Err(must_be_owner("relation", &name.name))
+        }
+        CommentObject::Role(_) if work.authority().creates_roles() => Ok(()),
+        CommentObject::Role(name) => {
+            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("must be member of role \"{name}\"")))
+        }
+        _ => work.require_owner(oid),
+    }
 }
 
 /// The object of a comment and, for a column, its one-based number.
@@ -321,6 +356,9 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
         CommentObject::Schema(name) => {
             work.catalog.schema(name).map(|schema| (schema.oid, 0)).ok_or_else(|| undefined_schema(name))
         }
+        CommentObject::Role(name) => {
+            work.catalog.role(name).map(|role| (role.oid, 0)).ok_or_else(|| undefined_role(name))
+        }
         CommentObject::Database(name) if name == SUPERUSER_NAME => Ok((DATABASE, 0)),
         CommentObject::Database(name) => {
             Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, format!("database \"{name}\" does not exist")))
@@ -338,60 +376,4 @@ fn constraint_oid(table: &Table, name: &str) -> Option<Oid> {
     let checks = table.checks.iter().filter(|check| check.name == name).map(|check| check.oid);
     let foreign = table.foreign_keys.iter().filter(|key| key.name == name).map(|key| key.oid);
     keys.chain(uniques).chain(checks).chain(foreign).next()
-}
-
-/// GRANT and REVOKE. The one role there is, the superuser, has every privilege and keeps it, so
-/// what is granted to it or to PUBLIC changes nothing; names are checked all the same.
-pub(super) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
-    for role in grant.grantees.iter().filter(|role| *role != "public") {
-        check_role(role, work)?;
-    }
-    const PRIVILEGES: [&str; 13] = [
-        "select",
-        "insert",
-        "update",
-        "delete",
-        "truncate",
-        "references",
-        "trigger",
-        "usage",
-        "create",
-        "connect",
-        "temporary",
-        "temp",
-        "execute",
-    ];
-    if let Some(unknown) = grant.privileges.iter().find(|privilege| !PRIVILEGES.contains(&privilege.as_str()))
-    {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            format!("unrecognized privilege type \"{unknown}\""),
-        ));
-    }
-    match &grant.objects {
-        GrantObjects::Tables(names) | GrantObjects::Sequences(names) => {
-            for name in names {
-                work.catalog.require_relation(name, work.search_path())?;
-            }
-        }
-        GrantObjects::Schemas(names) | GrantObjects::AllInSchema(_, names) => {
-            for name in names {
-                work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
-            }
-        }
-        GrantObjects::Databases(names) => {
-            if let Some(name) = names.iter().find(|name| *name != SUPERUSER_NAME) {
-                return Err(SqlError::new(
-                    SqlState::INVALID_CATALOG_NAME,
-                    format!("database \"{name}\" does not exist"),
-                ));
-            }
-        }
-        GrantObjects::Routines(word, signatures) => {
-            for signature in signatures {
-                routine::find(&work.catalog, signature, *word, work.search_path())?;
-            }
-        }
-    }
-    Ok(())
 }

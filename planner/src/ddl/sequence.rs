@@ -226,6 +226,7 @@ pub(super) fn alter_sequence(alter: &AlterSequence, work: &mut Work<'_>) -> Resu
         }
         Err(error) => return Err(error),
     };
+    work.require_owner(old.oid)?;
     change(&old, &alter.options, work)
 }
 

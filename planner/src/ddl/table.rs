@@ -65,6 +65,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         foreign_keys: Vec::new(),
         triggers: Vec::new(),
         distribution: Distribution::None,
+        distributed_by: Default::default(),
         persistence,
         on_commit: create.on_commit,
         view: None,

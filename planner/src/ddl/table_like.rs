@@ -2,7 +2,9 @@
 //! asked for.
 
 use archipel_sql::ast::{SequenceOption, TableConstraint, TableConstraintKind, TableLike};
-use archipel_sql::catalog::{Column, Comments, EXPRESSION, Index, Object, Table, TableKind, TableRef};
+use archipel_sql::catalog::{
+    Column, Comments, EXPRESSION, Index, Object, ObjectClass, Privileges, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_expression_text;
 
@@ -28,6 +30,7 @@ impl Copies {
     ) -> Result<()> {
         let Some(name) = &like.source else { return Ok(()) };
         let source = work.catalog.require_table(name, work.search_path())?;
+        work.require(source.oid, ObjectClass::Relation, Privileges::SELECT)?;
         let first = table.columns.len() as u16;
         for (place, column) in source.columns.iter().enumerate() {
             if table.column_index(&column.name).is_some() {

@@ -30,6 +30,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &[],
+                roles: Default::default(),
             };
             let plan = plan(&statement.statement, &env)?;
             self.catalog = self.catalog.apply(&plan.changes);
@@ -60,6 +61,7 @@ impl Database {
             system: false,
             temporary_schema: "pg_temp_1",
             copies: &[],
+            roles: Default::default(),
         };
         let plan = plan_distribution(&call, &env)?;
         self.catalog = self.catalog.apply(&plan.changes);
@@ -169,7 +171,7 @@ fn distribution_functions_move_tables_between_groups() {
         "create table a (x int primary key); create table b (y int, x int not null, primary key (y, x));
          create table c (n bigint primary key); create table r (i int primary key);",
     );
-    assert!(database.distribute("create_distributed_table", &["a", "x"]).unwrap().is_empty());
+    assert!(database.distribute("create_distributed_table", &["a", "x"]).unwrap().operations.is_empty());
     let plan = database.distribute("create_distributed_table", &["b", "x", "a"]).unwrap();
     assert_eq!(database.table("b").storage_key(), [1, 0]);
     assert_eq!(group(&database.table("a")), group(&database.table("b")));
@@ -396,6 +398,7 @@ fn a_migration_runs_as_the_system_and_says_so() {
         system: true,
         temporary_schema: "pg_temp_1",
         copies: &[],
+        roles: Default::default(),
     };
     let script = "create schema if not exists pg_catalog; create schema if not exists public;
                   comment on schema public is 'standard public schema'";

@@ -5,7 +5,8 @@ use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    ObjectKind, OnCommit, RoutineRef, Table, TableKind, TableRef, Trigger, TriggerEvent, TriggerTiming,
+    ObjectClass, ObjectKind, OnCommit, Privileges, RoutineRef, Table, TableKind, TableRef, Trigger,
+    TriggerEvent, TriggerTiming,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
@@ -18,6 +19,7 @@ use super::{definition, expression};
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
     check_relation(create, &table)?;
+    work.require(table.oid, ObjectClass::Relation, Privileges::TRIGGER)?;
     if table.kind != TableKind::View {
         work.check_changeable(&table)?;
     }
@@ -54,6 +56,7 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
     }
     check_transition_tables(create)?;
     let function = trigger_function(&create.function, work)?;
+    work.require(function.oid, ObjectClass::Routine, Privileges::EXECUTE)?;
     let known = table.trigger(&create.name);
     if known.is_some() && !create.or_replace {
         return Err(SqlError::new(
@@ -242,6 +245,7 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
         }
         return Err(undefined_trigger(&drop.name, &table));
     }
+    work.require_owner(table.oid)?;
     if table.kind != TableKind::View {
         work.check_changeable(&table)?;
     }
@@ -353,7 +357,7 @@ pub(super) fn rename_column(table: &mut Table, from: &str, to: &str) -> Result<(
         if trigger.uses_column(from)
             && let Some(condition) = &trigger.condition
         {
-            trigger.condition = Some(expression::rename_in_text(condition, from, to)?);
+            trigger.condition = Some(expression::rename_in_rows(condition, from, to)?);
         }
     }
     Ok(())

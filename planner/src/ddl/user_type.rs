@@ -1,13 +1,15 @@
 //! CREATE, ALTER and DROP TYPE.
 
 use archipel_sql::ast::{AlterType, CreateType, Drop, ObjectWord, TypeAction};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{Object, ObjectKind, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{LexemeKind, lexemes};
 
 use super::work::Work;
-use super::{definition, drop, routine, schema, view};
+use super::{definition, drop, kept, owner, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -52,23 +54,40 @@ fn check_label(label: &str) -> Result<()> {
     Ok(())
 }
 
+/// What a text may say.
+#[derive(Clone, Copy)]
+pub(super) enum Written<'w> {
+    Name(&'w str),
+    /// A string that is just this.
+    Literal(&'w str),
+}
+
+fn says(text: &str, wanted: Written<'_>) -> Result<bool> {
+    Ok(lexemes(text)?.iter().any(|lexeme| match (&lexeme.kind, wanted) {
+        (LexemeKind::Word { value, .. }, Written::Name(name)) => value == name,
+        // A type may be named in a literal, as of regtype.
+        (LexemeKind::String(value), Written::Name(name)) => {
+            value.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|part| part == name)
+        }
+        (LexemeKind::String(value), Written::Literal(literal)) => value == literal,
+        _ => false,
+    }))
+}
+
 /// Refuses to rename what a default, a condition or a view says: they are kept as text.
-pub(super) fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result<()> {
-    let says = |text: &str| text.contains(word);
+pub(super) fn check_unwritten(written: Written<'_>, what: &str, work: &Work<'_>) -> Result<()> {
+    let refused =
+        |by: &Dependent| Err(SqlError::unsupported(format_args!("renaming {what} in {}", by.describe())));
+    for text in kept::all(&work.catalog) {
+        if says(&text.text, written)? {
+            return refused(&text.owner);
+        }
+    }
     for table in work.catalog.tables() {
-        let texts = table
-            .columns
-            .iter()
-            .flat_map(|column| column.default.iter().chain(&column.generated))
-            .chain(table.checks.iter().map(|check| &check.condition))
-            .chain(table.indexes.iter().filter_map(|index| index.predicate.as_ref()))
-            .chain(table.index_expressions().map(|(_, expression)| &expression.text))
-            .chain(table.view.iter().map(|view| &view.query));
-        if texts.into_iter().any(|text| says(text)) {
-            return Err(SqlError::unsupported(format_args!(
-                "renaming {what} in relation \"{}\"",
-                table.name
-            )));
+        if let Some(view) = &table.view
+            && says(&view.query, written)?
+        {
+            return refused(&Dependent::View(table.clone()));
         }
     }
     Ok(())
@@ -76,6 +95,7 @@ pub(super) fn check_unwritten(word: &str, what: &str, work: &Work<'_>) -> Result
 
 pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     let known = work.catalog.require_user_type(&alter.name, work.search_path())?;
+    work.require_owner(known.oid)?;
     let mut changed = (*known).clone();
     if known.domain.is_some()
         && matches!(alter.action, TypeAction::AddValue { .. } | TypeAction::RenameValue { .. })
@@ -123,22 +143,24 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
                 )
             })?;
             label.name = to.clone();
-            check_unwritten(&format!("'{}'", from.replace('\'', "''")), "a label that is written", work)?;
+            check_unwritten(Written::Literal(from), "a label that is written", work)?;
         }
         TypeAction::RenameTo(name) => {
             check_free(&known.schema, name, work)?;
-            check_unwritten(&known.name, "a type that is named", work)?;
+            check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             changed.name = name.clone();
         }
         TypeAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
             if *schema != known.schema {
                 check_free(schema, &known.name, work)?;
-                check_unwritten(&known.name, "a type that is named", work)?;
+                check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             }
             changed.schema = schema.clone();
         }
-        TypeAction::OwnerTo(role) => return schema::check_role(role, work),
+        TypeAction::OwnerTo(role) => {
+            return owner::change(known.oid, Some(&known.schema), role, work);
+        }
     }
     work.put(Object::Type(UserTypeRef::new(changed)));
     Ok(())
@@ -164,6 +186,7 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
             let message = format!("\"{}\" is not a domain", known.name);
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
+        work.require_dropper(known.oid, &known.schema)?;
         drop_type(&known, statement.cascade, work)?;
     }
     Ok(())
@@ -172,15 +195,17 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
 /// Drops a type; with CASCADE the columns and routines that use it go along.
 pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     let uses = |oid| oid == known.oid || oid == known.array_type();
-    let mut lines = Vec::new();
-    let mut columns = Vec::new();
+    let (mut dependents, mut columns) = (Vec::new(), Vec::new());
     for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
-        for column in table.columns.iter().filter(|column| uses(column.declared().oid)) {
+        for (place, column) in table.columns.iter().enumerate() {
+            if !uses(column.declared().oid) {
+                continue;
+            }
             if table.kind == TableKind::View {
-                lines.push(format!("view {}", table.name));
+                dependents.push(Dependent::View(table.clone()));
                 break;
             }
-            lines.push(format!("column {} of table {}", column.name, table.name));
+            dependents.push(Dependent::Column(table.clone(), place as u16));
             columns.push((table.oid, column.name.clone()));
         }
     }
@@ -192,10 +217,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         })
         .cloned()
         .collect();
-    for routine in &routines {
-        let dependent = archipel_sql::catalog::dependency::Dependent::Routine(routine.clone());
-        lines.push(dependent.describe());
-    }
+    dependents.extend(routines.iter().cloned().map(Dependent::Routine));
     let domains: Vec<UserTypeRef> = work
         .catalog
         .user_types()
@@ -205,35 +227,21 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         })
         .cloned()
         .collect();
-    lines.extend(domains.iter().map(|domain| format!("type {}", domain.name)));
+    dependents.extend(domains.iter().cloned().map(Dependent::Domain));
     // Definitions over the columns go with those.
     let mut definitions = definition::users(ObjectKind::Type, known.oid, work);
-    definitions.retain(|user| !definition::is_over(user, &columns));
-    lines.extend(definitions.iter().map(|user| user.describe()));
-    if !lines.is_empty() {
+    definitions.retain(|user| match user {
+        Dependent::View(view) => !view.columns.iter().any(|column| uses(column.declared().oid)),
+        Dependent::Domain(of) | Dependent::DomainCheck(of, _) => !domains.iter().any(|ty| ty.oid == of.oid),
+        Dependent::Routine(of) => !routines.iter().any(|routine| routine.oid == of.oid),
+        user => !definition::is_over(user, &columns),
+    });
+    dependents.extend(definitions.iter().cloned());
+    if !dependents.is_empty() && !cascade {
         let name = quote_identifier(&known.name);
-        if !cascade {
-            let detail: Vec<String> =
-                lines.iter().map(|line| format!("{line} depends on type {name}")).collect();
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!("cannot drop type {name} because other objects depend on it"),
-            )
-            .with_detail(detail.join("\n"))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        match &lines[..] {
-            [only] => work.notice(format!("drop cascades to {only}")),
-            many => {
-                let detail: Vec<String> =
-                    many.iter().map(|line| format!("drop cascades to {line}")).collect();
-                work.notice_with_detail(
-                    format!("drop cascades to {} other objects", many.len()),
-                    detail.join("\n"),
-                );
-            }
-        }
+        return Err(still_depended_on(&format!("type {name}"), &dependents));
     }
+    drop::cascade_notice(&dependents, work);
     for (table, column) in columns {
         let Some(table) = work.catalog.table_by_oid(table) else { continue };
         if let Some(place) = table.column_index(&column) {

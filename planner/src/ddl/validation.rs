@@ -8,6 +8,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::MissingKey;
 use super::work::Work;
+use crate::bind::definition_path;
 
 /// A column that ALTER COLUMN … TYPE converts, and how.
 pub(super) struct Conversion {
@@ -22,6 +23,11 @@ pub(super) struct Conversion {
 pub(super) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
     let rows = quote_qualified(&table.schema, &table.name);
     check_rows(&rows, table, check, work);
+    let before = work.env.catalog.table_by_oid(table.oid);
+    let is_kept = before.is_some_and(|table| table.checks.iter().any(|known| known.oid == check.oid));
+    if is_kept && let Some(validation) = work.plan.validations.last_mut() {
+        validation.search_path = Some(definition_path(&table.schema));
+    }
 }
 
 /// All rows have what a foreign key says.
@@ -111,7 +117,8 @@ fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) 
     )
 }
 
-fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
+/// The rows of a FROM item keep a CHECK constraint of a table.
+pub(super) fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
     let query = format!("SELECT 1 FROM {rows} WHERE NOT ({}) LIMIT 1", check.condition);
     work.validate(
         query,
@@ -125,7 +132,8 @@ fn check_rows(rows: &str, table: &Table, check: &Check, work: &mut Work<'_>) {
     );
 }
 
-fn foreign_key_rows(
+/// The rows of one FROM item have their parents among those of another.
+pub(super) fn foreign_key_rows(
     rows: &str,
     parents: &str,
     table: &Table,

@@ -16,7 +16,7 @@ use archipel_sql::type_table::format_type;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
-use super::{alter, expression, schema};
+use super::{alter, expression, kept, owner, schema};
 use crate::bind::name::{ident_name, object_name_span, schema_and_name};
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
@@ -85,6 +85,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
                 foreign_keys: Vec::new(),
                 triggers: Vec::new(),
                 distribution: Distribution::None,
+                distributed_by: Default::default(),
                 persistence: if temporary { Persistence::Temporary } else { Persistence::Permanent },
                 on_commit: Default::default(),
                 view: Some(view),
@@ -95,6 +96,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
             Ok(())
         }
         Some(Relation::Table(known)) if create.or_replace && known.kind == TableKind::View => {
+            work.require_owner(known.oid)?;
             replace_view(&known, columns, view, work)
         }
         Some(other) if create.or_replace => {
@@ -236,7 +238,7 @@ fn outputs(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<Vec<Output
     bound(view, catalog, work).map(|query| query.columns)
 }
 
-fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
+pub(super) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> {
     let query = parse_query(&view.query)?;
     let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
     env.references = &view.references;
@@ -245,6 +247,29 @@ fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<BoundQuery> 
         BoundStatement::Query(query) => Ok(query),
         _ => Err(SqlError::internal("a view's query is no query")),
     }
+}
+
+/// The views whose queries mean nothing in another catalog, or something else, and those over them.
+pub(super) fn changed_by(after: &Catalog, may_mean: &dyn Fn(&str) -> bool, work: &Work<'_>) -> Vec<TableRef> {
+    let mut found: Vec<TableRef> = Vec::new();
+    let mut views: Vec<_> = work.catalog.tables().filter(|table| table.kind == TableKind::View).collect();
+    views.sort_by_key(|view| view.oid);
+    for candidate in views {
+        let Some(view) = candidate.view.as_ref().filter(|view| may_mean(&view.query)) else { continue };
+        let differs = || {
+            bound(view, &work.catalog, work)
+                .is_ok_and(|now| !bound(view, after, work).is_ok_and(|then| now == then))
+        };
+        if !found.iter().any(|known| known.oid == candidate.oid) && differs() {
+            found.push(candidate.clone());
+            for over in work.catalog.views_over(candidate.oid) {
+                if !found.iter().any(|known| known.oid == over.oid) {
+                    found.push(over);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// The views that use a column, and those over them: what they show would change without it.
@@ -340,8 +365,11 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
                 ));
             }
             changed.schema = name.clone();
+            kept::follow_table(&mut changed, &view.schema, work)?;
         }
-        AlterTableAction::OwnerTo(role) => return schema::check_role(role, work),
+        AlterTableAction::OwnerTo(role) => {
+            return owner::change(view.oid, Some(&view.schema), role, work);
+        }
         AlterTableAction::SetOptions(_) => return Err(SqlError::unsupported("ALTER VIEW … SET (…)")),
         other => {
             return Err(SqlError::new(

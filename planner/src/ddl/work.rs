@@ -6,9 +6,10 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
-use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, Numbers, Object, ObjectKind, Schema, Sequence, Table, TableKind,
+    Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectClass, ObjectKind, Privileges, SUPERUSER_NAME,
+    Schema, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -17,6 +18,7 @@ use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 use crate::row::table_def;
 
+use super::kept;
 use super::validation::Conversion;
 use super::{Computed, DdlEnv, DdlPlan, MissingKey, Validation};
 
@@ -88,8 +90,26 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Names what operations fill that was there before them.
+    fn name_trees(&mut self) {
+        for tree in self.plan.operations.iter().flat_map(super::trees_of).collect::<Vec<_>>() {
+            if self.plan.unique_names.iter().any(|(named, _)| *named == tree) {
+                continue;
+            }
+            let name = self.catalog.tables().find_map(|table| {
+                let of_index = || table.indexes.iter().find(|index| index.tree == tree.0);
+                match table.tree == tree.0 {
+                    true => table.primary_key.as_ref().map(|key| key.name.clone()),
+                    false => of_index().map(|index| index.name.clone()),
+                }
+            });
+            self.plan.unique_names.extend(name.map(|name| (tree, name)));
+        }
+    }
+
     pub fn finish(mut self) -> DdlPlan {
         self.finish_copies();
+        self.name_trees();
         if self.numbers != self.env.catalog.numbers() {
             self.plan.changes.push(CatalogChange::Put(Object::Numbers(self.numbers)));
         }
@@ -97,7 +117,16 @@ impl<'a> Work<'a> {
     }
 
     /// Binds the defaults and conditions of the tables that changed, in the catalog as it will be.
-    pub fn check_expressions(&self) -> Result<()> {
+    /// What their names mean to the session they mean to everybody afterwards.
+    pub fn check_expressions(&mut self) -> Result<()> {
+        for at in 0..self.plan.changes.len() {
+            if let Some(settled) = kept::settled(&self.plan.changes[at], self)? {
+                if self.is_latest(&self.plan.changes[at]) {
+                    self.catalog = self.catalog.apply(std::slice::from_ref(&settled));
+                }
+                self.plan.changes[at] = settled;
+            }
+        }
         let mut env = BindEnv::new(&self.catalog, self.env.search_path, self.env.context);
         for change in &self.plan.changes {
             let CatalogChange::Put(Object::Table(put)) = change else {
@@ -109,6 +138,19 @@ impl<'a> Work<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether no later change concerns the object that one puts.
+    fn is_latest(&self, change: &CatalogChange) -> bool {
+        match change {
+            CatalogChange::Put(Object::Table(put)) => {
+                self.catalog.table_by_oid(put.oid).is_some_and(|latest| Arc::ptr_eq(&latest, put))
+            }
+            CatalogChange::Put(Object::Routine(put)) => {
+                self.catalog.routine_by_oid(put.oid).is_some_and(|latest| Arc::ptr_eq(&latest, put))
+            }
+            _ => false,
+        }
     }
 
     pub fn search_path(&self) -> &'a [String] {
@@ -139,7 +181,28 @@ impl<'a> Work<'a> {
     // -- changes
 
     pub fn put(&mut self, object: Object) {
+        let made = self.made(&object);
         self.change(CatalogChange::Put(object));
+        if let Some((oid, class, schema)) = made {
+            self.own(oid, class, schema.as_deref());
+        }
+    }
+
+    /// What an object is, and its schema, if it was not there before and is to have an owner.
+    fn made(&self, object: &Object) -> Option<(Oid, ObjectClass, Option<String>)> {
+        let (class, schema) = match object {
+            Object::Table(table) if table.kind != TableKind::System => {
+                (ObjectClass::Relation, Some(&table.schema))
+            }
+            Object::Sequence(sequence) => (ObjectClass::Sequence, Some(&sequence.schema)),
+            Object::Routine(routine) => (ObjectClass::Routine, Some(&routine.schema)),
+            Object::Type(ty) => (ObjectClass::Type, Some(&ty.schema)),
+            // The schemas of temporary relations are the system's.
+            Object::Schema(schema) if !is_temporary_schema(&schema.name) => (ObjectClass::Schema, None),
+            _ => return None,
+        };
+        let new = !self.env.system && self.catalog.class_of(object.oid()).is_none();
+        new.then(|| (object.oid(), class, schema.cloned()))
     }
 
     /// Puts the next version of a table.
@@ -154,8 +217,12 @@ impl<'a> Work<'a> {
         self.put(Object::Sequence(Arc::new(sequence)));
     }
 
-    /// Drops an object and its comments.
+    /// Drops an object, its comments and who may do what with it.
     pub fn drop(&mut self, kind: ObjectKind, oid: Oid) {
+        let of_object = !matches!(kind, ObjectKind::Access | ObjectKind::Comments);
+        if of_object && self.catalog.access(oid).is_some() {
+            self.change(CatalogChange::Drop(ObjectKind::Access, oid));
+        }
         if self.catalog.comments(oid).is_some() {
             self.change(CatalogChange::Drop(ObjectKind::Comments, oid));
         }
@@ -184,12 +251,12 @@ impl<'a> Work<'a> {
     }
 
     pub fn validate(&mut self, query: String, error: SqlError) {
-        self.plan.validations.push(Validation { query, error, missing: None });
+        self.plan.validations.push(Validation { query, error, missing: None, search_path: None });
     }
 
     /// As [`Work::validate`], for a query that answers a key which is missing elsewhere.
     pub fn validate_key(&mut self, query: String, error: SqlError, missing: MissingKey) {
-        self.plan.validations.push(Validation { query, error, missing: Some(missing) });
+        self.plan.validations.push(Validation { query, error, missing: Some(missing), search_path: None });
     }
 
     /// A NOTICE without a condition of its own.
@@ -218,6 +285,9 @@ impl<'a> Work<'a> {
             )
             .with_detail("System catalog modifications are currently disallowed."));
         }
+        if let Some(found) = self.catalog.schema(&schema).filter(|_| !is_temporary_schema(&schema)) {
+            self.require(found.oid, ObjectClass::Schema, Privileges::CREATE)?;
+        }
         Ok(schema)
     }
 
@@ -243,6 +313,13 @@ impl<'a> Work<'a> {
             } else {
                 undefined_schema(schema)
             });
+        }
+        let allowed = self.authority().privileges(DATABASE, ObjectClass::Database);
+        if !self.env.system && !allowed.contains(Privileges::TEMPORARY) {
+            return Err(SqlError::new(
+                SqlState::INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to create temporary tables in database \"{SUPERUSER_NAME}\""),
+            ));
         }
         Ok(self.temporary_schema())
     }

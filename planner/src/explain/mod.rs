@@ -1,6 +1,8 @@
-//! EXPLAIN: plans and expressions as text, in PostgreSQL's manner; [`json`] plans as JSON.
+//! EXPLAIN: plans and expressions as text, in PostgreSQL's manner; [`json`] plans as JSON; [`plan`]
+//! what both are made of.
 
 pub mod json;
+pub mod plan;
 
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
@@ -10,19 +12,16 @@ use archipel_sql::io;
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind, Subscript};
 use crate::native::CompiledStatement;
 use crate::route::{Classification, classify_accesses};
+use plan::PlanLine;
 
 /// The lines of EXPLAIN for a statement.
 pub fn statement(statement: &CompiledStatement) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for (position, (indent, text)) in statement.plan.iter().enumerate() {
-        let detail = text.starts_with('\u{1}');
-        let text = text.trim_start_matches('\u{1}');
-        lines.push(if detail {
-            format!("{}{text}", " ".repeat(indent * 6 + 2))
-        } else if *indent == 0 || position == 0 {
-            text.to_owned()
-        } else {
-            format!("{}->  {text}", " ".repeat(indent * 6 - 4))
+    for (position, (indent, line)) in statement.plan.iter().enumerate() {
+        lines.push(match line {
+            PlanLine::Detail { name, value } => format!("{}{name}: {value}", " ".repeat(indent * 6 + 2)),
+            PlanLine::Node(node) if *indent == 0 || position == 0 => node.text(),
+            PlanLine::Node(node) => format!("{}->  {}", " ".repeat(indent * 6 - 4), node.text()),
         });
     }
     if lines.is_empty() {

@@ -19,7 +19,7 @@ use archipel_sql::types::Oid;
 use super::compile::Compiler;
 use super::constraint::ReferenceCheck;
 use super::context::{ExecContext, ExecResult};
-use super::modify::{Delete, Update};
+use super::modify::{Delete, Triggering, Update};
 use super::trigger::Fire;
 use crate::bind::reference::{ReferenceChange, bind_reference_change};
 use crate::route::RouteKey;

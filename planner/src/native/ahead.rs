@@ -31,7 +31,7 @@ impl KnownRow {
 
     /// Whether both are spelled alike.
     pub fn is_same(&self, other: &KnownRow) -> bool {
-        self.meta.def.id == other.meta.def.id && format!("{:?}", self.values) == format!("{:?}", other.values)
+        self.meta.def.id == other.meta.def.id && self.values == other.values
     }
 
     /// Makes it ready to run.

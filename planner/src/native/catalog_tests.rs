@@ -26,9 +26,6 @@ impl SystemSource for Host {
     fn search_path(&self) -> &[String] {
         &self.path
     }
-    fn user(&self) -> &str {
-        "archipel"
-    }
     fn database(&self) -> &str {
         "archipel"
     }
@@ -117,9 +114,9 @@ fn psql_s_queries_run() {
         "public|f|SETOF text|x integer DEFAULT 3|func",
         "public|pay||IN a integer, INOUT b integer|proc",
         "archipel|archipel|UTF8|C|C||libc|",
-        "public|archipel",
+        "public|pg_database_owner",
         "public|account_id_seq|sequence|archipel",
-        "archipel|t|t|t|t|t|-1||{}|f|t",
+        "archipel|t|t|t|t|t|-1||{}|t|t",
         "plpgsql|1.0|pg_catalog|",
     ] {
         assert!(rows.iter().any(|row| row == expected), "no row {expected}");

@@ -13,15 +13,17 @@ use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Table, TableRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CompileEnv;
 use super::ahead::KnownRow;
 use super::context::FrameShape;
 use super::expression::Source;
 use super::scan::ScanColumn;
+use super::with::Recursion;
 use crate::bind::reference::bind_index_expressions;
 use crate::bound::{BoundExpr, BoundIndexExpression, ExprKind, Rel, SetItem};
+use crate::explain::plan::{PlanLine, PlanNode};
 use crate::route::Access;
 
 /// The slot of each column of a row.
@@ -57,6 +59,8 @@ pub(crate) struct CteSource {
     pub cache: usize,
     /// The working table of a recursion, as its own term reads it.
     pub working: bool,
+    /// The recursion that its only reader runs.
+    pub streamed: Option<Arc<Recursion>>,
 }
 
 pub(crate) struct Compiler<'e> {
@@ -77,6 +81,8 @@ pub(crate) struct Compiler<'e> {
     keys: usize,
     pending: Vec<Pending>,
     pub ctes: FxHashMap<u32, CteSource>,
+    /// Those that what is being compiled reads.
+    pub ctes_read: FxHashSet<u32>,
     /// Relations made during compilation.
     kept: Vec<Arc<Rel>>,
     /// The rows that the SELECT … FOR being planned locks; `None` outside of one.
@@ -104,7 +110,7 @@ pub(crate) struct Compiler<'e> {
 /// EXPLAIN's tree, collected while compiling: lines with their indentation.
 #[derive(Default)]
 pub(crate) struct PlanText {
-    pub lines: Vec<(usize, String)>,
+    pub lines: Vec<(usize, PlanLine)>,
     indent: usize,
 }
 
@@ -137,6 +143,7 @@ impl<'e> Compiler<'e> {
             keys: 0,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
+            ctes_read: FxHashSet::default(),
             kept: Vec::new(),
             lock_targets: None,
             layouts: FxHashMap::default(),
@@ -150,15 +157,20 @@ impl<'e> Compiler<'e> {
         }
     }
 
-    /// Adds a line to the plan's text.
-    pub fn line(&mut self, text: impl Into<String>) -> usize {
-        self.plan.lines.push((self.plan.indent, text.into()));
+    /// Adds a node to the plan that EXPLAIN shows.
+    pub fn line(&mut self, node: impl Into<PlanNode>) -> usize {
+        self.plan.lines.push((self.plan.indent, PlanLine::Node(node.into())));
         self.plan.lines.len() - 1
     }
 
-    /// Adds a line under which the following ones stand until [`Compiler::close`].
-    pub fn open(&mut self, text: impl Into<String>) -> usize {
-        let line = self.line(text);
+    /// Adds what belongs to the node before.
+    pub fn detail(&mut self, name: &'static str, value: String) {
+        self.plan.lines.push((self.plan.indent, PlanLine::Detail { name, value }));
+    }
+
+    /// Adds a node under which the following ones stand until [`Compiler::close`].
+    pub fn open(&mut self, node: impl Into<PlanNode>) -> usize {
+        let line = self.line(node);
         self.plan.indent += 1;
         line
     }

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout};
 use super::operator::{Comparison, comparison};
 use super::walk;
-use crate::bind::insert::is_same;
 use crate::bind::visit::visit_expr_mut;
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -59,7 +58,7 @@ impl<'b> Conjunct<'b> {
             }
             readable
         });
-        readable && is_same(&own, wanted)
+        readable && own.is_same(wanted)
     }
 
     /// Whether it reads any of these slots.

@@ -25,7 +25,7 @@ use super::context::{ExecContext, ExecResult};
 use super::deferral::DeferredCheck;
 use super::node::Node;
 use super::relation::ScanUse;
-use crate::bound::{BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
+use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
 
 /// NOT NULL and CHECK over a new row.
 pub(crate) struct RowChecks {
@@ -97,6 +97,16 @@ impl RowChecks {
         ctx: &mut ExecContext<'_, '_>,
         row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
     ) -> ExecResult<()> {
+        self.check_constraints(ctx, row)?;
+        self.check_options(ctx, row)
+    }
+
+    /// As [`RowChecks::check`], but for what views say: that is asked of rows that are written.
+    pub fn check_constraints(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
+    ) -> ExecResult<()> {
         for (column, slot) in &self.not_null {
             if ctx.frame.slots[*slot as usize].is_null() {
                 let name = &self.table.columns[usize::from(*column)].name;
@@ -111,26 +121,33 @@ impl RowChecks {
                 return Err(of_table(error, &self.table, None).into());
             }
         }
-        for RowCheck { name, predicate, of_view } in &self.checks {
+        for RowCheck { name, predicate, .. } in self.checks.iter().filter(|check| !check.of_view) {
             if predicate(ctx)? == Some(false) {
-                if *of_view {
-                    let message = format!("new row violates check option for view \"{name}\"");
-                    let row = row(ctx)?;
-                    return Err(SqlError::new(SqlState(*b"44000"), message)
-                        .with_detail(failing_row(&self.table, &row, &ctx.functions))
-                        .into());
-                }
                 let message = format!(
                     "new row for relation \"{}\" violates check constraint \"{name}\"",
                     self.table.name
                 );
                 let row = row(ctx)?;
-                let error = SqlError::new(SqlState::CHECK_VIOLATION, message).with_detail(failing_row(
-                    &self.table,
-                    &row,
-                    &ctx.functions,
-                ));
+                let detail = failing_row(&self.table, &row, &ctx.functions);
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message).with_detail(detail);
                 return Err(of_table(error, &self.table, Some(name)).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What views demand of the new row in its slots.
+    pub fn check_options(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Datum>>,
+    ) -> ExecResult<()> {
+        for RowCheck { name, predicate, .. } in self.checks.iter().filter(|check| check.of_view) {
+            if predicate(ctx)? == Some(false) {
+                let message = format!("new row violates check option for view \"{name}\"");
+                let row = row(ctx)?;
+                let detail = failing_row(&self.table, &row, &ctx.functions);
+                return Err(SqlError::new(SqlState(*b"44000"), message).with_detail(detail).into());
             }
         }
         Ok(())
@@ -278,7 +295,8 @@ impl ReferenceCheck {
         let key = &self.foreign_key;
         // RESTRICT does not wait.
         let restricts = self.direction == Direction::ParentLeaves && self.restricts;
-        let deferred = ctx.constraints.as_ref().is_some_and(|modes| modes.is_deferred(key));
+        let comes = ctx.unfinished && self.is_own();
+        let deferred = comes || ctx.constraints.as_ref().is_some_and(|modes| modes.is_deferred(key));
         if !deferred || restricts {
             return Err(error.into());
         }
@@ -340,7 +358,8 @@ impl ReferenceCheck {
 
 impl Compiler<'_> {
     /// NOT NULL and CHECK over a new row with these slots; only what `changed` columns can
-    /// break (all of them for `None`).
+    /// break (all of them for `None`). A condition over no column is always asked, and so is
+    /// one that the row before the change need not have met.
     pub fn row_checks(
         &mut self,
         table: &TableRef,
@@ -358,9 +377,13 @@ impl Compiler<'_> {
             .map(|(position, (_, slot))| (position as u16, *slot))
             .collect();
         not_null.iter().for_each(|(_, slot)| self.mark(*slot));
+        let asked = |check: &&BoundCheck| {
+            let read = super::walk::root_columns(&check.expr);
+            check.always || read.is_empty() || read.into_iter().any(touched)
+        };
         let checks = checks
             .iter()
-            .filter(|check| super::walk::root_columns(&check.expr).into_iter().any(touched))
+            .filter(asked)
             .map(|check| {
                 let predicate = self.scoped(row, |c| c.predicate(&check.expr))?;
                 Ok(RowCheck { name: check.name.clone(), predicate, of_view: check.of_view })

@@ -118,7 +118,10 @@ pub struct ExecContext<'a, 'e> {
     /// What SET CONSTRAINTS has said, in a transaction whose COMMIT is still to come; without one
     /// every constraint is checked by its statement.
     pub constraints: Option<Arc<ConstraintModes>>,
-    /// What COMMIT has to check.
+    /// Whether more rows of the statement come in runs of their own, as COPY's: a row may reference
+    /// one of them.
+    pub unfinished: bool,
+    /// What COMMIT has to check, or the last run of the statement.
     pub deferred: Vec<DeferredCheck>,
     /// While a statement writes rows: what waits until it has written all of them.
     pub(crate) waiting: Option<Box<super::action::Queue>>,
@@ -128,8 +131,9 @@ pub struct ExecContext<'a, 'e> {
     batches: Vec<Batch>,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
-    /// Whether `archipel.one_shot_budget` bounds the run. A batch of COPY rows is bounded by its
-    /// bytes instead: as an interactive transaction it would only take longer.
+    /// Whether `archipel.one_shot_budget` bounds the run. What claims no partition keeps nobody
+    /// from one; and a batch of COPY rows is bounded by its bytes: as an interactive transaction
+    /// it would only take longer.
     pub budgeted: bool,
     /// Whether the transaction is READ ONLY: whatever writes is refused (25006).
     pub read_only: bool,
@@ -186,6 +190,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             trigger_depth: 0,
             frame: Frame::default(),
             constraints: None,
+            unfinished: false,
             deferred: Vec::new(),
             waiting: None,
             frames: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
+use archipel_sql::cast;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, NoSession, ResolvedFunction, ScalarFunction, Volatility};
@@ -18,7 +19,9 @@ use smallvec::SmallVec;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::operand::{Operand, element};
-use super::{CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, sequence};
+use super::{
+    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, sequence, sleep, text,
+};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
 
@@ -108,6 +111,10 @@ impl Compiler<'_> {
             ExprKind::Column { depth, index } => {
                 return Ok(Source::Operand(Operand::Slot(self.resolve(*depth, *index)?)));
             }
+            ExprKind::Relabel(inner) if cast::relabels(inner.ty.oid, expr.ty.oid) => {
+                let (source, to) = (self.source(inner)?, expr.ty.oid);
+                Box::new(move |ctx| Ok(cast::relabel(source.eval(ctx)?, to)))
+            }
             ExprKind::Relabel(inner) => return self.source(inner),
             ExprKind::Call { function, args } => {
                 if let Some(code) = self.integer_call(expr)? {
@@ -116,6 +123,9 @@ impl Compiler<'_> {
                 let args = self.exprs(args)?;
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
+                }
+                if function.function.name == "pg_sleep" {
+                    return Ok(Source::Code(sleep::compile(args)));
                 }
                 if let Some(code) = sequence::call(function.function, &args) {
                     return Ok(Source::Code(code(args)));
@@ -427,7 +437,8 @@ fn fold(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
 
 /// A call with its arguments evaluated in order.
 fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
-    let args = match arithmetic::specialise(resolved.function, args) {
+    let specialised = arithmetic::specialise(resolved.function, args);
+    let args = match specialised.or_else(|args| text::specialise(resolved.function, args)) {
         Ok(code) => return code,
         Err(args) => args,
     };

@@ -5,6 +5,8 @@
 
 mod foresight;
 
+pub(crate) use foresight::Proposal;
+
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
-use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::catalog::{Distribution, Table, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
@@ -29,15 +31,17 @@ use super::rows::RowBuffer;
 use super::scan::{ScanColumn, decode, scan_columns};
 use super::statement::{Answer, Emit};
 use super::stored::OF_EXPRESSION;
+use super::target::has_subquery;
 use super::trigger::Triggers;
 use super::write::Target;
 use super::{CompiledPredicate, walk};
 use crate::bind::reference::bind_generated;
 use crate::bound::{BoundInsert, ConflictArbiter, ExprKind, Rel};
+use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 
 pub(crate) struct Insert {
-    target: Target,
+    pub target: Target,
     source: Node,
     /// Where the source leaves the new row.
     source_slots: Vec<u32>,
@@ -58,6 +62,11 @@ pub(crate) struct Insert {
     returning: Option<Vec<Source>>,
     /// What RETURNING reads where a row may have been updated instead.
     shown: Option<Vec<u32>>,
+    /// All that writing a proposed row takes, once it is known what will become of it.
+    kept: Vec<u32>,
+    /// Whether ON CONFLICT or RETURNING asks for rows, which are those from before the statement:
+    /// both are computed before anything is written.
+    asks: bool,
 }
 
 struct Conflict {
@@ -81,10 +90,19 @@ struct ConflictUpdate {
 }
 
 impl Compiler<'_> {
+    /// The columns that a table without a key could be distributed by, as far as their values
+    /// are known before the run.
+    fn candidates(&self, table: &Table, slots: &[u32]) -> Vec<(u16, RouteKey)> {
+        let columns = table.columns.iter().zip(slots).enumerate();
+        let required = columns.filter(|(_, (column, _))| column.not_null);
+        let routed = required.map(|(place, (_, slot))| (place as u16, self.route_of_slot(*slot)));
+        routed.filter(|(_, key)| matches!(key, RouteKey::Point(_))).collect()
+    }
+
     pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
         let table = &insert.table;
         let meta = self.table(table)?;
-        self.open(format!("Insert on {}", table.name));
+        self.open(PlanNode::new("Insert").on(&table.name));
         let source = self.relation(&insert.source);
         self.close();
         let source = source?;
@@ -96,9 +114,16 @@ impl Compiler<'_> {
             Some(first) if usize::from(first.column) < slots.len() => {
                 self.route_of_slot(slots[usize::from(first.column)])
             }
-            _ => crate::route::RouteKey::Unknown("the row gets a number of its own".to_owned()),
+            _ => RouteKey::Unknown("the row gets a number of its own".to_owned()),
         };
+        let numbered = matches!(key, RouteKey::Unknown(_));
         self.note_table(table, &meta, true, key);
+        if numbered && matches!(table.distribution, Distribution::HiddenId { .. }) {
+            let candidates = self.candidates(table, &slots);
+            if let Some(access) = self.accesses.last_mut() {
+                access.candidates = candidates;
+            }
+        }
         let triggers = self.triggers(table, TriggerEvent::Insert, None, None, Some(&slots))?;
         if triggers.as_ref().is_some_and(|triggers| triggers.changes_rows()) {
             let mut own = self.slots(slots.len());
@@ -153,8 +178,8 @@ impl Compiler<'_> {
                             .as_ref()
                             .map(|filter| self.scoped(&scope, |c| c.predicate(filter)))
                             .transpose()?;
-                        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
-                        let set = self.set_with_triggers(table, &target.meta, set);
+                        let columns = self.updated_columns(table, set)?;
+                        let set = self.set_with_triggers(table, &target.meta, set)?;
                         let change =
                             self.change(table, &target.meta, &existing, &scope, &set, &insert.checks)?;
                         let triggers = self.triggers(
@@ -190,6 +215,13 @@ impl Compiler<'_> {
         let waits = (parents.iter().any(|parent| parent.is_own()) && !is_one_row(&insert.source))
             || updates.is_some_and(|update| update.change.acts || update.triggers.is_some())
             || triggers.is_some();
+        let mut kept = [&slots[..], &for_indexes].concat();
+        if let Some(update) = updates {
+            kept.extend(&update.existing);
+            kept.extend(update.change.computed());
+        }
+        kept.sort_unstable();
+        kept.dedup();
         Ok(Insert {
             target,
             source,
@@ -205,6 +237,8 @@ impl Compiler<'_> {
             triggers,
             returning,
             shown,
+            kept,
+            asks: asks_for_rows(insert),
         })
     }
 
@@ -243,6 +277,14 @@ fn is_one_row(rel: &Rel) -> bool {
     }
 }
 
+/// Whether what is done with the rows of the source asks for others.
+fn asks_for_rows(insert: &BoundInsert) -> bool {
+    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
+    let update = insert.on_conflict.iter().filter_map(|conflict| conflict.update.as_ref());
+    let mut update = update.flat_map(|(set, filter)| set.iter().map(|(_, value)| value).chain(filter));
+    returning.clone().any(has_subquery) || update.any(has_subquery)
+}
+
 /// Whether a source must be run to its end before the first row is written.
 fn reads_anything(rel: &Rel) -> bool {
     let mut reads = !matches!(rel, Rel::Values { .. } | Rel::Unit);
@@ -264,29 +306,54 @@ enum Written {
 
 impl Insert {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        if self.asks {
+            return with_queue(ctx, |ctx| self.run_foreseen(ctx, emit));
+        }
         if self.waits {
             return with_queue(ctx, |ctx| self.run_rows(ctx, emit));
         }
         self.run_rows(ctx, emit)
     }
 
-    /// Whether rows of the table fire anything.
-    pub fn fires(&self) -> bool {
-        self.triggers.is_some() || self.update_triggers().is_some()
+    /// Inserts a row for each set of parameters that `next` puts into the context, as one statement.
+    pub fn run_each(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        next: &mut dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<bool>,
+    ) -> ExecResult<u64> {
+        let mut insert = |ctx: &mut ExecContext<'_, '_>| {
+            let mut count = 0;
+            let mut touched: FxHashSet<KeyBuf> = FxHashSet::default();
+            let mut row = std::mem::take(&mut ctx.frame.row);
+            self.begin(ctx)?;
+            while next(ctx)? {
+                let _ = self.source.run(ctx, &mut |ctx| {
+                    count += self.one(ctx, &mut row, &mut touched, &mut |_| Ok(ControlFlow::Continue(())))?;
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            ctx.frame.row = row;
+            self.end(ctx)?;
+            Ok(count)
+        };
+        let references_itself = self.parents.iter().any(|parent| parent.is_own());
+        if self.waits || references_itself { with_queue(ctx, insert) } else { insert(ctx) }
     }
 
     fn update_triggers(&self) -> Option<&Triggers> {
         self.conflict.as_ref()?.update.as_ref()?.triggers.as_deref()
     }
 
-    fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    /// Fires the BEFORE STATEMENT triggers.
+    pub fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for triggers in self.triggers.as_deref().into_iter().chain(self.update_triggers()) {
             triggers.begin(ctx)?;
         }
         Ok(())
     }
 
-    fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    /// Queues the AFTER STATEMENT triggers.
+    pub fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         for triggers in self.update_triggers().into_iter().chain(self.triggers.as_deref()) {
             triggers.end(ctx)?;
         }
@@ -329,15 +396,14 @@ impl Insert {
         }
     }
 
-    /// Writes proposed rows; answers how many were.
-    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
-        if self.waits {
-            return with_queue(ctx, |ctx| self.write_rows(ctx, rows));
-        }
-        self.write_rows(ctx, rows)
+    /// The rows of the source, before any is written.
+    pub fn gather(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
+        collect(&self.source, &self.source_slots, ctx)
     }
 
-    fn write_rows(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
+    /// Writes gathered rows as they are; answers how many were written. Triggers of the statement
+    /// are the caller's.
+    pub fn write_gathered(&self, ctx: &mut ExecContext<'_, '_>, rows: &RowBuffer) -> ExecResult<u64> {
         let mut touched = FxHashSet::default();
         let (mut row, mut count) = (Vec::new(), 0);
         for index in 0..rows.len() {
@@ -356,6 +422,35 @@ impl Insert {
         Ok(())
     }
 
+    /// Makes the row in the source's slots one that may be written, past the BEFORE triggers;
+    /// whether they let it.
+    #[inline]
+    fn propose(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
+        if let Some(triggers) = &self.triggers
+            && !triggers.propose(ctx, &self.source_slots, &self.slots)?
+        {
+            return Ok(false);
+        }
+        self.generate(ctx)?;
+        self.checks.check_constraints(ctx, &|ctx| Ok(self.values(ctx)))?;
+        Ok(true)
+    }
+
+    /// The proposed row, with what it stores for indexes.
+    fn values(&self, ctx: &ExecContext<'_, '_>) -> Vec<Datum> {
+        let slots = self.slots.iter().chain(&self.for_indexes);
+        slots.map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
+    }
+
+    /// Encodes the proposed row, under a number of its own where the table has no key.
+    fn encode(&self, ctx: &mut ExecContext<'_, '_>, row: &mut Vec<u8>) -> ExecResult<KeyBuf> {
+        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
+        let mut key = KeyBuf::new();
+        let frame = &ctx.frame;
+        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
+        Ok(key)
+    }
+
     /// Writes the row in the slots.
     fn one(
         &self,
@@ -365,46 +460,26 @@ impl Insert {
         emit: &mut Emit<'_>,
     ) -> ExecResult<u64> {
         ctx.tick()?;
-        let slots = &self.slots;
-        if let Some(triggers) = &self.triggers
-            && !triggers.propose(ctx, &self.source_slots, slots)?
-        {
+        if !self.propose(ctx)? {
             return Ok(0);
         }
-        self.generate(ctx)?;
-        let values = |ctx: &ExecContext<'_, '_>| -> Vec<Datum> {
-            slots
-                .iter()
-                .chain(&self.for_indexes)
-                .map(|slot| ctx.frame.slots[*slot as usize].clone())
-                .collect()
-        };
-        self.checks.check(ctx, &|ctx| Ok(values(ctx)))?;
-        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
-        let mut key = KeyBuf::new();
-        let frame = &ctx.frame;
-        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
+        let key = self.encode(ctx, row)?;
         let written = match &self.conflict {
             None => {
                 let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
                 if inserted != Inserted::Ok {
-                    self.target.accept(inserted, ctx, &values(ctx))?;
+                    self.target.accept(inserted, ctx, &self.values(ctx))?;
                 }
                 Written::Inserted
             }
-            Some(conflict) => self.upsert(conflict, ctx, row, &key, touched, &values)?,
+            Some(conflict) => self.upsert(conflict, ctx, row, &key, touched)?,
         };
         match written {
             Written::Skipped => return Ok(0),
             Written::Inserted => {
-                for parent in &self.parents {
-                    parent.check_or_queue(ctx)?;
-                }
-                if let Some(triggers) = &self.triggers {
-                    triggers.queue(ctx, None, Some(slots))?;
-                }
+                self.inserted(ctx)?;
                 if let Some(shown) = &self.shown {
-                    self.show(ctx, slots, shown);
+                    self.show(ctx, &self.slots, shown);
                 }
             }
             Written::Updated => {}
@@ -416,6 +491,19 @@ impl Insert {
         Ok(1)
     }
 
+    /// What follows once the proposed row is written.
+    #[inline]
+    fn inserted(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.checks.check_options(ctx, &|ctx| Ok(self.values(ctx)))?;
+        for parent in &self.parents {
+            parent.check_or_queue(ctx)?;
+        }
+        match &self.triggers {
+            Some(triggers) => triggers.queue(ctx, None, Some(&self.slots)),
+            None => Ok(()),
+        }
+    }
+
     fn upsert(
         &self,
         conflict: &Conflict,
@@ -423,7 +511,6 @@ impl Insert {
         row: &[u8],
         key: &KeyBuf,
         touched: &mut FxHashSet<KeyBuf>,
-        values: &dyn Fn(&ExecContext<'_, '_>) -> Vec<Datum>,
     ) -> ExecResult<Written> {
         // Who holds the key is judged by what is committed, whatever the transaction's snapshot.
         let before = ctx.txn.read_newest_from_now(true);
@@ -446,7 +533,7 @@ impl Insert {
                     }
                     return Ok(Written::Skipped);
                 }
-                self.target.accept(inserted, ctx, &values(ctx))?;
+                self.target.accept(inserted, ctx, &self.values(ctx))?;
             }
             if conflict.update.is_some() {
                 touched.insert(key.clone());
@@ -455,40 +542,15 @@ impl Insert {
         };
         ctx.txn.require_unchanged(&self.target.meta, &existing)?;
         let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
-        if !touched.insert(existing.clone()) {
-            return Err(SqlError::new(
-                SqlState::CARDINALITY_VIOLATION,
-                "ON CONFLICT DO UPDATE command cannot affect row a second time",
-            )
-            .with_hint(
-                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
-            )
-            .into());
+        if touched.contains(&existing) {
+            return Err(second_time().into());
         }
-        // Whoever changes the row now is waited for: the condition is about what comes of it.
-        ctx.txn.lock_row(&self.target.meta, &existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
-        let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(Written::Skipped) };
-        decode(update.columns.get(), stored, &mut ctx.frame);
-        if let Some(filter) = &update.filter
-            && filter(ctx)? != Some(true)
+        if !self.compute_update(update, ctx, &existing)?
+            || !update.change.apply(ctx, &self.target, &existing)?
         {
             return Ok(Written::Skipped);
         }
-        match &update.triggers {
-            None => update.change.evaluate(ctx, &self.target, &existing)?,
-            Some(triggers) => {
-                update.change.compute(ctx)?;
-                let (old, new) = (&update.existing, &update.change.row);
-                if !triggers.before_row(ctx, Some((&self.target, &existing, old)), Some(new))? {
-                    return Ok(Written::Skipped);
-                }
-                update.change.generate(ctx)?;
-                update.change.check(ctx, &self.target, &existing)?;
-            }
-        }
-        if !update.change.apply(ctx, &self.target, &existing)? {
-            return Ok(Written::Skipped);
-        }
+        touched.insert(existing);
         if let Some(triggers) = &update.triggers {
             triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
         }
@@ -496,6 +558,36 @@ impl Insert {
             self.show(ctx, &update.change.row, shown);
         }
         Ok(Written::Updated)
+    }
+
+    /// Computes what DO UPDATE makes of a row; whether it is to be written.
+    fn compute_update(
+        &self,
+        update: &ConflictUpdate,
+        ctx: &mut ExecContext<'_, '_>,
+        existing: &KeyBuf,
+    ) -> ExecResult<bool> {
+        // Whoever changes the row now is waited for: the condition is about what comes of it.
+        ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
+        let Some(stored) = ctx.txn.get(&self.target.meta, existing)? else { return Ok(false) };
+        decode(update.columns.get(), stored, &mut ctx.frame);
+        if let Some(filter) = &update.filter
+            && filter(ctx)? != Some(true)
+        {
+            return Ok(false);
+        }
+        let Some(triggers) = &update.triggers else {
+            update.change.evaluate(ctx, &self.target, existing)?;
+            return Ok(true);
+        };
+        update.change.compute(ctx)?;
+        let (old, new) = (&update.existing, &update.change.row);
+        if !triggers.before_row(ctx, Some((&self.target, existing, old)), Some(new))? {
+            return Ok(false);
+        }
+        update.change.generate(ctx)?;
+        update.change.check(ctx, &self.target, existing)?;
+        Ok(true)
     }
 
     /// The storage key of the row that holds the proposed row's key in a unique index.
@@ -529,4 +621,15 @@ impl Insert {
         }
         Some(entry)
     }
+}
+
+/// A row that the command has written already is proposed once more.
+fn second_time() -> SqlError {
+    SqlError::new(
+        SqlState::CARDINALITY_VIOLATION,
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    .with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
 }

@@ -14,6 +14,7 @@ use super::node::{Node, collect};
 use super::statement::{Answer, Emit};
 use super::trigger::Triggers;
 use crate::bound::{BoundDelete, BoundInsert, BoundUpdate, Rel, Returning};
+use crate::explain::plan::PlanNode;
 
 /// See the module's head.
 pub(crate) struct Instead {
@@ -78,8 +79,8 @@ impl Compiler<'_> {
         Ok(Instead { source, kept, old: Some(old), new: None, set: Vec::new(), triggers, returning })
     }
 
-    fn rows_of_view(&mut self, what: &str, view: &TableRef, rel: &Rel) -> Result<(Node, Vec<u32>)> {
-        self.open(format!("{what} on {}", view.name));
+    fn rows_of_view(&mut self, what: &'static str, view: &TableRef, rel: &Rel) -> Result<(Node, Vec<u32>)> {
+        self.open(PlanNode::new(what).on(&view.name));
         let source = self.relation(rel);
         self.close();
         let slots = self.declare(rel);

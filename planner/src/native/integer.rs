@@ -132,7 +132,7 @@ fn comparison(function: &ScalarFunction) -> Option<fn(Ordering) -> bool> {
 }
 
 /// Whether an expression is made of constants alone: it is folded instead.
-fn is_constant(expr: &BoundExpr) -> bool {
+pub(super) fn is_constant(expr: &BoundExpr) -> bool {
     let mut constant = true;
     visit::visit_expr(expr, 0, &mut |part, _| {
         constant &= matches!(part.kind, ExprKind::Const(_) | ExprKind::Call { .. } | ExprKind::Relabel(_));
@@ -208,37 +208,25 @@ fn two(operation: Operation, width: Width, left: Lane, right: Lane) -> IntegerCo
         left: Lane,
         right: Lane,
         width: Width,
-        apply: impl Fn(i64, i64) -> Option<i64> + Send + Sync + 'static,
+        apply: impl Fn(i64, i64) -> ExecResult<Option<i64>> + Send + Sync + 'static,
     ) -> IntegerCode {
         Box::new(move |ctx| {
             let (left, right) = (left.get(ctx)?, right.get(ctx)?);
             match (left, right) {
-                (Some(left), Some(right)) => Ok(Some(width.fit(apply(left, right))?)),
+                (Some(left), Some(right)) => Ok(Some(width.fit(apply(left, right)?)?)),
                 _ => Ok(None),
             }
         })
     }
-    fn dividing(
-        left: Lane,
-        right: Lane,
-        width: Width,
-        apply: impl Fn(i64, i64) -> Option<i64> + Send + Sync + 'static,
-    ) -> IntegerCode {
-        Box::new(move |ctx| {
-            let (left, right) = (left.get(ctx)?, right.get(ctx)?);
-            match (left, right) {
-                (Some(_), Some(0)) => Err(division_by_zero().into()),
-                (Some(left), Some(right)) => Ok(Some(width.fit(apply(left, right))?)),
-                _ => Ok(None),
-            }
-        })
+    fn divisor(value: i64) -> ExecResult<i64> {
+        if value == 0 { Err(division_by_zero().into()) } else { Ok(value) }
     }
     match operation {
-        Operation::Add => of(left, right, width, i64::checked_add),
-        Operation::Subtract => of(left, right, width, i64::checked_sub),
-        Operation::Multiply => of(left, right, width, i64::checked_mul),
-        Operation::Divide => dividing(left, right, width, i64::checked_div),
+        Operation::Add => of(left, right, width, |left, right| Ok(left.checked_add(right))),
+        Operation::Subtract => of(left, right, width, |left, right| Ok(left.checked_sub(right))),
+        Operation::Multiply => of(left, right, width, |left, right| Ok(left.checked_mul(right))),
+        Operation::Divide => of(left, right, width, |left, right| Ok(left.checked_div(divisor(right)?))),
         // The smallest value over -1 leaves 0.
-        _ => dividing(left, right, width, |left, right| Some(left.wrapping_rem(right))),
+        _ => of(left, right, width, |left, right| Ok(Some(left.wrapping_rem(divisor(right)?)))),
     }
 }

@@ -19,6 +19,7 @@ use super::relation::{Planned, ScanUse};
 use super::scan::Lookup;
 use super::walk;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel, RowLock};
+use crate::explain::plan::{PlanLine, PlanNode};
 use archipel_sql::catalog::{TableKind, TableRef};
 
 struct Item<'b> {
@@ -57,9 +58,9 @@ impl Compiler<'_> {
         let planned = self.order_joins(items, conjuncts, &facts, wanted);
         self.close();
         if let Ok(Planned { node: Node::Hash(_), .. }) = &planned
-            && let Some((_, text)) = self.plan.lines.get_mut(line)
+            && let Some((_, PlanLine::Node(node))) = self.plan.lines.get_mut(line)
         {
-            *text = "Hash Join".to_owned();
+            node.what = "Hash Join";
         }
         planned
     }
@@ -333,9 +334,9 @@ impl Compiler<'_> {
             &[]
         };
         self.open(match kind {
-            LoopKind::Inner => "Nested Loop",
-            LoopKind::Left => "Nested Loop Left Join",
-            LoopKind::Full => "Hash Full Join",
+            LoopKind::Inner => PlanNode::new("Nested Loop"),
+            LoopKind::Left => PlanNode { join: Some("Left"), ..PlanNode::new("Nested Loop") },
+            LoopKind::Full => PlanNode { join: Some("Full"), ..PlanNode::new("Hash Join") },
         });
         let planned = self.plan_outer_sides(kind, left, right, on, lateral, &whole, below, wanted_left);
         self.close();

@@ -1,67 +1,120 @@
-//! MERGE: what all its actions are about is found first, then they write.
+//! MERGE: what all its actions are about is found first, then they write. The triggers of a statement
+//! fire once for each event its actions may be: INSERT, UPDATE, DELETE before it, the other way round
+//! after it.
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
+use super::action::with_queue;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
-use super::statement::{Body, Deferred};
+use super::modify::Triggering;
+use super::rows::RowBuffer;
+use super::statement::Body;
+use super::target::Found;
 use super::with::Cte;
 use crate::bound::BoundMerge;
+use crate::explain::plan::PlanNode;
 
 pub(crate) struct Merge {
-    source: Vec<Cte>,
+    source: Cte,
     actions: Vec<Body>,
 }
 
 impl Compiler<'_> {
     pub fn merge(&mut self, merge: &BoundMerge) -> Result<Merge> {
-        self.open(format!("Merge on {}", merge.table.name));
+        self.open(PlanNode::new("Merge").on(&merge.table.name));
         let compiled = self.merge_parts(merge);
         self.close();
         compiled
     }
 
     fn merge_parts(&mut self, merge: &BoundMerge) -> Result<Merge> {
-        let source = self.ctes(std::slice::from_ref(&merge.source))?;
+        let source = self.one_cte(&merge.source)?;
         let actions = merge.actions.iter().map(|action| self.body(action)).collect::<Result<Vec<_>>>()?;
-        if actions.iter().any(Body::fires) {
-            return Err(SqlError::unsupported("MERGE into a table with triggers"));
-        }
         Ok(Merge { source, actions })
+    }
+}
+
+/// What one action is about.
+enum Gathered {
+    Insert(RowBuffer),
+    Change(Found),
+}
+
+/// In which order the events of statement triggers come.
+fn rank(action: &Body) -> u8 {
+    match action {
+        Body::Insert(..) => 0,
+        Body::Update(..) => 1,
+        _ => 2,
     }
 }
 
 impl Merge {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<u64> {
-        for cte in &self.source {
-            cte.prepare(ctx)?;
-        }
-        let mut found = Vec::with_capacity(self.actions.len());
-        let mut touched: FxHashSet<Vec<u8>> = FxHashSet::default();
-        for action in &self.actions {
-            let (_, deferred) =
-                action.find(ctx)?.ok_or_else(|| SqlError::internal("an action of MERGE writes at once"))?;
-            if let Deferred::Change(change) = &deferred {
-                let twice = change.repeated || change.keys.iter().any(|key| !touched.insert(key.to_vec()));
-                if twice {
-                    return Err(SqlError::new(
-                        SqlState::CARDINALITY_VIOLATION,
-                        "MERGE command cannot affect row a second time",
-                    )
-                    .with_hint("Ensure that not more than one source row matches any one target row.")
-                    .into());
+        // Keys are judged by what all clauses together leave.
+        with_queue(ctx, |ctx| {
+            let mut ranked: Vec<&Body> = self.actions.iter().collect();
+            ranked.sort_by_key(|action| rank(action));
+            for action in &ranked {
+                match action {
+                    Body::Insert(insert, _) => insert.begin(ctx)?,
+                    Body::Update(update, _) => update.begin(ctx)?,
+                    Body::Delete(delete, _) => delete.begin(ctx)?,
+                    _ => {}
                 }
             }
-            found.push(deferred);
-        }
-        // Keys are judged by what all clauses together leave.
-        super::action::with_queue(ctx, |ctx| {
+            let found = self.find(ctx)?;
             let mut count = 0;
-            for (action, deferred) in self.actions.iter().zip(found) {
-                count += action.write(ctx, deferred)?;
+            for (action, found) in self.actions.iter().zip(found) {
+                count += match (action, found) {
+                    (Body::Insert(insert, _), Gathered::Insert(rows)) => insert.write_gathered(ctx, &rows)?,
+                    (Body::Update(update, _), Gathered::Change(found)) => {
+                        update.write_alone(ctx, &found, None)?
+                    }
+                    (Body::Delete(delete, _), Gathered::Change(found)) => {
+                        delete.write_alone(ctx, &found, None)?
+                    }
+                    _ => 0,
+                };
+            }
+            for action in ranked.iter().rev() {
+                match action {
+                    Body::Insert(insert, _) => insert.end(ctx)?,
+                    Body::Update(update, _) => update.end(ctx)?,
+                    Body::Delete(delete, _) => delete.end(ctx)?,
+                    _ => {}
+                }
             }
             Ok(count)
         })
+    }
+
+    fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<Gathered>> {
+        self.source.prepare(ctx)?;
+        let mut found = Vec::with_capacity(self.actions.len());
+        let mut touched: FxHashSet<Vec<u8>> = FxHashSet::default();
+        for action in &self.actions {
+            let change = match action {
+                Body::Insert(insert, _) => {
+                    found.push(Gathered::Insert(insert.gather(ctx)?));
+                    continue;
+                }
+                Body::Update(update, _) => update.find(ctx)?,
+                Body::Delete(delete, _) => delete.find(ctx)?,
+                _ => return Err(SqlError::internal("an action of MERGE writes at once").into()),
+            };
+            if change.repeated || change.keys.iter().any(|key| !touched.insert(key.to_vec())) {
+                return Err(SqlError::new(
+                    SqlState::CARDINALITY_VIOLATION,
+                    "MERGE command cannot affect row a second time",
+                )
+                .with_hint("Ensure that not more than one source row matches any one target row.")
+                .into());
+            }
+            found.push(Gathered::Change(change));
+        }
+        Ok(found)
     }
 }

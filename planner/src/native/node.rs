@@ -4,6 +4,7 @@
 //! and only if `out` did: whoever consumes decides when there is enough.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -11,18 +12,18 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::CompiledPredicate;
-use super::action::with_queue;
 use super::aggregate::Aggregation;
 use super::compile::Pruned;
 use super::context::{Cache, ExecContext, ExecResult};
 use super::expression::Source;
 use super::hash::{HashKey, HashTable, widen};
+use super::parts::Parts;
 use super::rows::RowBuffer;
 use super::scan::Scan;
 use super::setop::SetOperation;
 use super::sort::{Distinct, Sorting};
 use super::window::Windowing;
-use super::with::Cte;
+use super::with::Recursion;
 
 /// Receives control once a row.
 pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;
@@ -63,11 +64,16 @@ pub(crate) enum Node {
     Limit(Limit),
     SetOperation(SetOperation),
     With {
-        ctes: Vec<Cte>,
+        parts: Box<Parts>,
         body: Box<Node>,
     },
     CteScan {
         cache: usize,
+        slots: Vec<u32>,
+    },
+    /// A recursive CTE with one reader.
+    Recursion {
+        recursion: Arc<Recursion>,
         slots: Vec<u32>,
     },
 }
@@ -195,21 +201,8 @@ impl Node {
             Node::Lock(locking) => locking.run(ctx, out),
             Node::Limit(limit) => limit.run(ctx, out),
             Node::SetOperation(operation) => operation.run(ctx, out),
-            Node::With { ctes, body } => {
-                let mut deferred = Vec::new();
-                for cte in ctes {
-                    if let Some(writes) = cte.find(ctx)? {
-                        deferred.push((cte, writes));
-                    }
-                }
-                let flow = body.run(ctx, out)?;
-                with_queue(ctx, |ctx| {
-                    for (cte, writes) in deferred {
-                        cte.write(ctx, writes)?;
-                    }
-                    Ok(flow)
-                })
-            }
+            Node::With { parts, body } => parts.run_query(ctx, |ctx| body.run(ctx, out)),
+            Node::Recursion { recursion, slots } => recursion.run(slots, ctx, out),
             Node::CteScan { cache, slots } => {
                 let Cache::Rows(rows) = ctx.frame.caches[*cache].clone() else {
                     return Err(SqlError::internal("a CTE is read before it was computed").into());

@@ -480,12 +480,14 @@ impl Compiler<'_> {
         Access {
             group,
             table: name,
+            oid: table.oid,
             column: stored_name(table, first.column),
             write,
             key_column: first,
             kind: meta.def.columns[position],
             codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of),
             key,
+            candidates: Vec::new(),
         }
     }
 

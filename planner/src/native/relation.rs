@@ -22,6 +22,7 @@ use super::path::{OrderKey, Restrictions};
 use super::scan::{Scan, scan_columns};
 use super::{CompiledRoutine, walk};
 use crate::bound::{BoundExpr, Rel, RowLock, SetCall, SetItem, SortKey};
+use crate::explain::plan::PlanNode;
 use archipel_sql::catalog::{TableKind, TableRef};
 
 /// A relation, planned.
@@ -168,7 +169,7 @@ impl Compiler<'_> {
                 let slots = self.declare(rel);
                 let node = self.scoped(&[], |c| {
                     let (name, source) = c.set_call(call)?;
-                    c.line(format!("Function Scan on {name}"));
+                    c.line(PlanNode::new("Function Scan").on(name));
                     Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality }))
                 })?;
                 self.filtered(node, &pushed)
@@ -220,9 +221,9 @@ impl Compiler<'_> {
             }
             Rel::CteScan { id, .. } => {
                 let slots = self.declare(rel);
-                let cache = self.cte(*id)?;
+                let node = self.cte_scan(*id, slots)?;
                 self.line("CTE Scan");
-                self.filtered(Node::CteScan { cache, slots }, &pushed)
+                self.filtered(node, &pushed)
             }
         }
     }
@@ -314,7 +315,7 @@ impl Compiler<'_> {
         usage: ScanUse,
     ) -> Result<Planned> {
         if table.kind == TableKind::System {
-            self.line(format!("Scan on {}.{}", table.schema, table.name));
+            self.line(PlanNode::new("Scan").on(format!("{}.{}", table.schema, table.name)));
             let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
             let columns = self.pruned(columns, |(_, slot)| *slot);
             let filter = self.all_of(conjuncts)?;

@@ -21,6 +21,10 @@ impl RowBuffer {
         self.rows
     }
 
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

@@ -5,6 +5,7 @@ use archipel_sql::catalog::Table;
 use super::compile::Compiler;
 use super::conjunct::Conjunct;
 use super::path::{Choice, Path, Restrictions, Tree};
+use crate::explain::plan::PlanNode;
 
 impl Compiler<'_> {
     /// EXPLAIN's lines for a scan.
@@ -15,16 +16,15 @@ impl Compiler<'_> {
         choice: &Choice<'_>,
         path: &Path,
     ) {
-        let backward = if path.reverse { " Backward" } else { "" };
         let bounded = !path.equals.is_empty() || path.low.is_some() || path.high.is_some();
-        let line = match (&path.tree, &table.primary_key) {
-            (Tree::Index(index), _) => format!("Index Scan{backward} using {} on {}", index.name, table.name),
-            (Tree::Storage, Some(primary)) if bounded || choice.ordered => {
-                format!("Index Scan{backward} using {} on {}", primary.name, table.name)
-            }
-            _ => format!("Seq Scan on {}", table.name),
+        let by =
+            |index: &str| PlanNode { backward: path.reverse, ..PlanNode::new("Index Scan").using(index) };
+        let node = match (&path.tree, &table.primary_key) {
+            (Tree::Index(index), _) => by(&index.name),
+            (Tree::Storage, Some(primary)) if bounded || choice.ordered => by(&primary.name),
+            _ => PlanNode::new("Seq Scan"),
         };
-        self.open(line);
+        self.open(node.on(&table.name));
         let name = |c: &Self, conjunct: &Conjunct<'_>| {
             crate::explain::expression_over(conjunct.expr, &|depth, index| {
                 let slot = c.conjunct_slot(conjunct, depth, index);
@@ -48,10 +48,10 @@ impl Compiler<'_> {
         let (condition, filter) = (describe(self, true), describe(self, false));
         self.close();
         if !condition.is_empty() {
-            self.line(format!("\u{1}Index Cond: {condition}"));
+            self.detail("Index Cond", condition);
         }
         if !filter.is_empty() {
-            self.line(format!("\u{1}Filter: {filter}"));
+            self.detail("Filter", filter);
         }
     }
 }

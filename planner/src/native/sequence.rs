@@ -5,6 +5,7 @@
 
 use archipel_engine::NextValue;
 use archipel_engine::id::SequenceId;
+use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
@@ -24,6 +25,8 @@ pub(crate) fn call(
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
                 ctx.require_writable("nextval()")?;
+                let needed = Privileges::USAGE | Privileges::UPDATE;
+                ctx.functions.session.require_sequence(oid, needed)?;
                 let value = next_value(ctx, oid)?;
                 Ok(Datum::Int8(value))
             })
@@ -40,6 +43,7 @@ pub(crate) fn call(
                     Some(_) => return Ok(Datum::Null),
                 };
                 ctx.require_writable("setval()")?;
+                ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
                 let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
                 if *value < def.min || *value > def.max {
                     let message = format!(
@@ -81,6 +85,9 @@ fn sequence_of(value: &Datum) -> Option<Oid> {
 
 fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum]) -> ExecResult<Datum> {
     let found = ctx.sequences.iter().rev().find(|(oid, _)| of.is_none_or(|of| of == *oid));
+    if let Some((oid, _)) = found {
+        ctx.functions.session.require_sequence(*oid, Privileges::USAGE | Privileges::SELECT)?;
+    }
     match found {
         Some((_, value)) => Ok(Datum::Int8(*value)),
         None => Ok(ctx.functions.session.call(name, args)?),

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 
-use super::action::with_queue;
 use super::ahead::KnownRow;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult, FrameShape};
 use super::expression::{Source, Values, eval_all};
-use super::insert::Insert;
+use super::foreseen::Foreseen;
+use super::insert::{Insert, Proposal};
 use super::instead::Instead;
 use super::merge::Merge;
-use super::modify::{Delete, Update};
+use super::modify::{Delete, Triggering, Update};
 use super::node::Node;
+use super::parts::{Parts, target_of};
 use super::rows::RowBuffer;
 use super::target::Found;
-use super::with::Cte;
 use super::{CompileEnv, CompiledRoutine, RowSink};
 use crate::bound::{BoundStatement, CteBody, LockStrength, OutputColumn, Rel};
+use crate::explain::plan::PlanLine;
 use crate::route::Access;
 
 /// Receives a result row.
@@ -64,7 +65,7 @@ pub struct CompiledStatement {
     /// `Recompile` when one has moved on.
     pub tables: Vec<(TreeId, u32)>,
     /// The plan as EXPLAIN shows it: lines with their indentation.
-    pub plan: Vec<(usize, String)>,
+    pub plan: Vec<(usize, PlanLine)>,
     /// Whether it may write.
     pub writes: bool,
     /// The command a READ ONLY transaction refuses.
@@ -93,14 +94,14 @@ pub(crate) enum Body {
         width: usize,
     },
     With {
-        ctes: Vec<Cte>,
+        parts: Box<Parts>,
         body: Box<Body>,
     },
 }
 
-/// What a modifying CTE found and is still to write.
+/// What a part of a statement found and is still to write.
 pub(crate) enum Deferred {
-    Insert(RowBuffer),
+    Insert(Proposal),
     Change(Found),
 }
 
@@ -299,8 +300,8 @@ impl Compiler<'_> {
                 Body::Call { routine, args, width }
             }
             BoundStatement::With { ctes, statement } => {
-                let ctes = self.ctes(ctes)?;
-                Body::With { ctes, body: Box::new(self.body(statement)?) }
+                let (parts, body) = self.parts(ctes, target_of(statement), |c, _| c.body(statement))?;
+                Body::With { parts: Box::new(parts), body: Box::new(body) }
             }
         })
     }
@@ -321,32 +322,24 @@ impl Body {
         }
     }
 
-    /// Whether it fires triggers.
-    pub fn fires(&self) -> bool {
-        match self {
-            Body::Insert(insert, _) => insert.fires(),
-            Body::Update(update, _) => update.fires(),
-            Body::Delete(delete, _) => delete.fires(),
-            Body::With { body, .. } => body.fires(),
-            Body::Instead(..) => true,
-            Body::Query { .. } | Body::Merge(_) | Body::Call { .. } => false,
-        }
-    }
-
-    /// The rows it answers and what it is still to write; `None` where that cannot be told
-    /// before writing.
-    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<(RowBuffer, Deferred)>> {
+    /// The rows it answers and what it is still to write, before anything is written; `None` where
+    /// that cannot be told.
+    pub fn find(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        foreseen: &mut Foreseen,
+    ) -> ExecResult<Option<(RowBuffer, Deferred)>> {
         Ok(match self {
             Body::Insert(insert, _) => {
-                let (shown, rows) = insert.find(ctx)?;
-                Some((shown, Deferred::Insert(rows)))
+                let mut proposal = insert.find(ctx, foreseen)?;
+                Some((std::mem::take(&mut proposal.returning), Deferred::Insert(proposal)))
             }
             Body::Update(update, _) => {
-                let mut found = update.find(ctx)?;
+                let mut found = update.foresee(ctx, foreseen)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
             }
             Body::Delete(delete, _) => {
-                let mut found = delete.find(ctx)?;
+                let mut found = delete.foresee(ctx, foreseen)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
             }
             Body::Query { .. }
@@ -360,7 +353,7 @@ impl Body {
     /// Writes what [`Body::find`] left; answers how many rows.
     pub fn write(&self, ctx: &mut ExecContext<'_, '_>, deferred: Deferred) -> ExecResult<u64> {
         match (self, deferred) {
-            (Body::Insert(insert, _), Deferred::Insert(rows)) => insert.write(ctx, &rows),
+            (Body::Insert(insert, _), Deferred::Insert(proposal)) => insert.write(ctx, &proposal),
             (Body::Update(update, _), Deferred::Change(found)) => update.write(ctx, &found, None),
             (Body::Delete(delete, _), Deferred::Change(found)) => delete.write(ctx, &found, None),
             _ => Ok(0),
@@ -391,68 +384,7 @@ impl Body {
                 routine.call(ctx, &args, &mut Forward { emit, count: &mut count })?;
                 Ok(count)
             }
-            Body::With { ctes, body } => Body::run_parts(ctes, body, ctx, emit),
-        }
-    }
-}
-
-impl Body {
-    /// Runs a statement with modifying CTEs: everything is found before anything is written.
-    fn run_parts(
-        ctes: &[Cte],
-        body: &Body,
-        ctx: &mut ExecContext<'_, '_>,
-        emit: &mut Emit<'_>,
-    ) -> ExecResult<u64> {
-        let mut deferred = Vec::new();
-        for cte in ctes {
-            if let Some(writes) = cte.find(ctx)? {
-                deferred.push((cte, writes));
-            }
-        }
-        if deferred.is_empty() {
-            return body.run(ctx, emit);
-        }
-        let write_parts = |ctx: &mut ExecContext<'_, '_>| {
-            deferred.into_iter().try_for_each(|(cte, writes)| cte.write(ctx, writes))
-        };
-        match body {
-            // A trigger may change what is written: nothing can be told beforehand.
-            body if body.fires() => with_queue(ctx, |ctx| {
-                write_parts(ctx)?;
-                body.run(ctx, emit)
-            }),
-            Body::Insert(insert, _) => {
-                let (shown, rows) = insert.find(ctx)?;
-                let count = with_queue(ctx, |ctx| {
-                    write_parts(ctx)?;
-                    insert.write(ctx, &rows)
-                })?;
-                for row in shown.iter() {
-                    let _ = emit(Answer::Lent(row))?;
-                }
-                Ok(count)
-            }
-            Body::Update(update, _) => {
-                let found = update.find(ctx)?;
-                with_queue(ctx, |ctx| {
-                    write_parts(ctx)?;
-                    update.write(ctx, &found, Some(emit))
-                })
-            }
-            Body::Delete(delete, _) => {
-                let found = delete.find(ctx)?;
-                with_queue(ctx, |ctx| {
-                    write_parts(ctx)?;
-                    delete.write(ctx, &found, Some(emit))
-                })
-            }
-            // It finds for itself, and must not see what the others write.
-            other => with_queue(ctx, |ctx| {
-                let count = other.run(ctx, emit)?;
-                write_parts(ctx)?;
-                Ok(count)
-            }),
+            Body::With { parts, body } => parts.run_around(body, ctx, emit),
         }
     }
 }
@@ -483,5 +415,18 @@ impl CompiledStatement {
             ctx.require_writable(command)?;
         }
         ctx.in_frame(&self.shape, |ctx| self.body.run(ctx, &mut |row| row.to(sink)))
+    }
+
+    /// Runs an INSERT of one row for each set of parameters that `next` puts into the context, until
+    /// it answers that there is none: one statement over all of them.
+    pub fn run_each(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        next: &mut dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<bool>,
+    ) -> ExecResult<u64> {
+        let Body::Insert(insert, _) = &self.body else {
+            return Err(SqlError::internal("many rows for something else than INSERT").into());
+        };
+        ctx.in_frame(&self.shape, |ctx| insert.run_each(ctx, next))
     }
 }

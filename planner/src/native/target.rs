@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use archipel_engine::id::TreeId;
 use rustc_hash::FxHashSet;
 
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
+use super::foreseen::{Fate, Foreseen};
 use super::node::Node;
 use super::rows::RowBuffer;
 use super::walk;
@@ -31,6 +33,40 @@ pub(crate) struct Found {
     pub returning: RowBuffer,
     /// Whether a target was met more than once.
     pub repeated: bool,
+    /// Whether the BEFORE triggers have had the rows.
+    pub fired: bool,
+}
+
+impl Found {
+    /// Nothing yet, of rows like another's.
+    pub fn like(other: &Found, returning: usize) -> Found {
+        Found {
+            keys: Keys::default(),
+            values: RowBuffer::new(other.values.width()),
+            returning: RowBuffer::new(returning),
+            repeated: other.repeated,
+            fired: other.fired,
+        }
+    }
+
+    /// The targets that no other part of the statement writes; they are this one's now.
+    pub fn claim(self, foreseen: &mut Foreseen, table: TreeId, fate: Fate) -> Found {
+        if !foreseen.is_contested(table) {
+            return self;
+        }
+        let returns = self.returning.width();
+        let mut left = Found::like(&self, returns);
+        for (index, key) in self.keys.iter().enumerate() {
+            if foreseen.meet(table, key, fate) {
+                left.keys.push(key);
+                left.values.push(self.values.row(index).iter().cloned());
+                if returns > 0 {
+                    left.returning.push(self.returning.row(index).iter().cloned());
+                }
+            }
+        }
+        left
+    }
 }
 
 /// Keys, one after the other.
@@ -42,7 +78,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    fn push(&mut self, key: &[u8]) {
+    pub fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
     }
@@ -64,6 +100,13 @@ fn reads_rows(expr: &BoundExpr) -> bool {
         reads |= matches!(expr.kind, ExprKind::Subquery(_) | ExprKind::Routine { .. });
     });
     reads
+}
+
+/// Whether an expression asks for rows of its own.
+pub(crate) fn has_subquery(expr: &BoundExpr) -> bool {
+    let mut asks = false;
+    walk::visit_expr(expr, 0, &mut |expr, _| asks |= matches!(expr.kind, ExprKind::Subquery(_)));
+    asks
 }
 
 impl Targets {
@@ -95,6 +138,7 @@ impl Targets {
             values: RowBuffer::new(self.kept.len()),
             returning: RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len)),
             repeated: false,
+            fired: false,
         };
         let mut seen: FxHashSet<Vec<u8>> = FxHashSet::default();
         // A scan alone visits no row twice.

@@ -89,6 +89,7 @@ impl Database {
             system: false,
             temporary_schema: "pg_temp_1",
             copies: &[],
+            roles: Default::default(),
         };
         let plan = ddl::plan(statement, &env)?;
         let completed = self

@@ -1,5 +1,8 @@
 //! Window functions: rows are kept, partitioned and ordered per call, answered in the order
-//! of the last call's sorting (as PostgreSQL's stacked WindowAgg nodes leave them).
+//! of the last call's sorting (as PostgreSQL's stacked WindowAgg nodes leave them). Which rows
+//! a call reads around each is [`frame`]'s.
+
+mod frame;
 
 use std::ops::{ControlFlow, Range};
 
@@ -7,6 +10,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::AggregateFunction;
 
+use self::frame::{Frame, Parts};
 use super::CompiledPredicate;
 use super::aggregate::Call;
 use super::compile::{Compiler, Pruned};
@@ -16,7 +20,7 @@ use super::hash::same;
 use super::node::{Node, Out};
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
-use crate::bound::{FrameBound, FrameUnits, Rel, WindowCall, WindowFunction};
+use crate::bound::{Rel, WindowCall, WindowFunction};
 use crate::row::integer;
 
 struct Window {
@@ -26,23 +30,13 @@ struct Window {
     partition: Vec<Source>,
     order: Vec<Source>,
     orders: Vec<KeyOrder>,
-    units: FrameUnits,
-    start: Bound,
-    end: Bound,
+    frame: Frame,
     slot: u32,
 }
 
 enum Function {
     Aggregate(Call),
     Ranking(&'static str),
-}
-
-enum Bound {
-    UnboundedPreceding,
-    Preceding(Source),
-    CurrentRow,
-    Following(Source),
-    UnboundedFollowing,
 }
 
 pub(crate) struct Windowing {
@@ -74,16 +68,7 @@ impl Compiler<'_> {
             }
             WindowFunction::Ranking(name) => Function::Ranking(name),
         };
-        let bound = |c: &mut Self, bound: &FrameBound| {
-            Ok(match bound {
-                FrameBound::UnboundedPreceding => Bound::UnboundedPreceding,
-                FrameBound::Preceding(expr) => Bound::Preceding(c.source(expr)?),
-                FrameBound::CurrentRow => Bound::CurrentRow,
-                FrameBound::Following(expr) => Bound::Following(c.source(expr)?),
-                FrameBound::UnboundedFollowing => Bound::UnboundedFollowing,
-            })
-        };
-        let (start, end) = (bound(self, &call.frame.start)?, bound(self, &call.frame.end)?);
+        let frame = self.frame(&call.frame, &call.order_by)?;
         Ok(Window {
             function,
             args: self.exprs(&call.args)?,
@@ -91,9 +76,7 @@ impl Compiler<'_> {
             partition: self.exprs(&call.partition_by)?,
             order: call.order_by.iter().map(|key| self.source(&key.expr)).collect::<Result<_>>()?,
             orders: call.order_by.iter().map(KeyOrder::of).collect(),
-            units: call.frame.units,
-            start,
-            end,
+            frame,
             slot,
         })
     }
@@ -231,31 +214,31 @@ impl Window {
                 }
             }
             Function::Aggregate(call) => {
-                let mut previous: Option<(Range<usize>, Datum)> = None;
+                let mut previous: Option<(Parts, Datum)> = None;
                 // A frame that only grows is fed row by row into one state.
-                let growing = matches!(self.start, Bound::UnboundedPreceding);
+                let growing = self.frame.only_grows();
                 let mut running = call.start();
                 let mut fed = 0;
                 for position in 0..rows.len() {
-                    let frame = self.frame(&partition, position, ctx)?;
+                    let frame = self.frame.around(&partition, position, ctx)?;
                     if let Some((range, value)) = &previous
                         && *range == frame
                     {
                         result[rows[position]] = value.clone();
                         continue;
                     }
-                    if !growing || frame.end < fed {
+                    let end = frame.end();
+                    if !growing || end < fed {
                         running = call.start();
-                        fed = frame.start;
+                        fed = 0;
                     }
-                    let fresh = fed.max(frame.start)..frame.end.max(fed.max(frame.start));
-                    for (at, row) in rows.iter().enumerate().take(fresh.end).skip(fresh.start) {
-                        if columns.passes[*row] {
+                    for at in frame.positions().skip_while(|at| *at < fed) {
+                        if columns.passes[rows[at]] {
                             let args: Values = partition.args(at).iter().cloned().collect();
                             call.feed(&mut running, ctx, &args)?;
                         }
                     }
-                    fed = frame.end;
+                    fed = end;
                     let value = call.finish(&mut running, ctx)?;
                     result[rows[position]] = value.clone();
                     previous = Some((frame, value));
@@ -317,13 +300,10 @@ impl Window {
                 }
             }
             "first_value" | "last_value" | "nth_value" => {
-                let frame = self.frame(partition, position, ctx)?;
+                let frame = self.frame.around(partition, position, ctx)?;
                 let at = match name {
-                    "first_value" => frame.start,
-                    "last_value" => match frame.end.checked_sub(1) {
-                        Some(at) => at,
-                        None => return Ok(Datum::Null),
-                    },
+                    "first_value" => frame.positions().next(),
+                    "last_value" => frame.last(),
                     _ => match args.get(1).and_then(integer) {
                         None => return Ok(Datum::Null),
                         Some(n) if n <= 0 => {
@@ -333,142 +313,12 @@ impl Window {
                             )
                             .into());
                         }
-                        Some(n) => frame.start.saturating_add(n as usize - 1),
+                        Some(n) => frame.nth(n as usize - 1),
                     },
                 };
-                if frame.contains(&at) {
-                    partition.args(at).first().cloned().unwrap_or(Datum::Null)
-                } else {
-                    Datum::Null
-                }
+                at.and_then(|at| partition.args(at).first().cloned()).unwrap_or(Datum::Null)
             }
             other => return Err(SqlError::unsupported(format_args!("window function {other}")).into()),
-        })
-    }
-
-    /// The rows of the frame around a row, as positions in the partition.
-    fn frame(
-        &self,
-        partition: &Partition<'_>,
-        position: usize,
-        ctx: &mut ExecContext<'_, '_>,
-    ) -> ExecResult<Range<usize>> {
-        let count = partition.rows.len();
-        let start = match &self.start {
-            Bound::UnboundedPreceding => 0,
-            Bound::UnboundedFollowing => count,
-            Bound::CurrentRow => match self.units {
-                FrameUnits::Rows => position,
-                _ => partition.peers[position].start,
-            },
-            Bound::Preceding(offset) => self.edge(partition, position, offset, true, true, ctx)?,
-            Bound::Following(offset) => self.edge(partition, position, offset, false, true, ctx)?,
-        };
-        let end = match &self.end {
-            Bound::UnboundedPreceding => 0,
-            Bound::UnboundedFollowing => count,
-            Bound::CurrentRow => match self.units {
-                FrameUnits::Rows => position + 1,
-                _ => partition.peers[position].end,
-            },
-            Bound::Preceding(offset) => self.edge(partition, position, offset, true, false, ctx)?,
-            Bound::Following(offset) => self.edge(partition, position, offset, false, false, ctx)?,
-        };
-        Ok(start.min(end)..end)
-    }
-
-    /// One edge of a frame at an offset: the first position inside (`start`) or the first
-    /// behind it.
-    fn edge(
-        &self,
-        partition: &Partition<'_>,
-        position: usize,
-        offset: &Source,
-        preceding: bool,
-        start: bool,
-        ctx: &mut ExecContext<'_, '_>,
-    ) -> ExecResult<usize> {
-        let count = partition.rows.len();
-        let offset = offset.eval(ctx)?;
-        let which = if start { "starting" } else { "ending" };
-        if offset.is_null() {
-            let message = format!("frame {which} offset must not be null");
-            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
-        }
-        let negative = || {
-            let message = format!("frame {which} offset must not be negative");
-            SqlError::new(SqlState(*b"22013"), message)
-        };
-        if self.units == FrameUnits::Range {
-            return self.range_edge(partition, position, &offset, preceding, start, negative);
-        }
-        let offset = integer(&offset).unwrap_or(0);
-        if offset < 0 {
-            return Err(negative().into());
-        }
-        let offset = if preceding { -offset } else { offset };
-        let shifted = |from: usize| (from as i64).saturating_add(offset);
-        Ok(match self.units {
-            FrameUnits::Rows => {
-                let target = shifted(position) + i64::from(!start);
-                target.clamp(0, count as i64) as usize
-            }
-            _ => {
-                let target = shifted(partition.group[position]);
-                if target < 0 {
-                    0
-                } else if target as usize >= partition.groups.len() {
-                    count
-                } else {
-                    let group = &partition.groups[target as usize];
-                    if start { group.start } else { group.end }
-                }
-            }
-        })
-    }
-
-    /// RANGE with an offset, over one numeric or integer ordering column.
-    fn range_edge(
-        &self,
-        partition: &Partition<'_>,
-        position: usize,
-        offset: &Datum,
-        preceding: bool,
-        start: bool,
-        negative: impl Fn() -> SqlError,
-    ) -> ExecResult<usize> {
-        let key = |at: usize| &partition.columns.order.row(partition.rows[at])[0];
-        let number = |value: &Datum| match value {
-            Datum::Float8(v) => Some(*v),
-            Datum::Float4(v) => Some(f64::from(*v)),
-            Datum::Numeric(v) => Some(v.to_f64()),
-            Datum::Date(v) => Some(f64::from(*v)),
-            other => integer(other).map(|v| v as f64),
-        };
-        let (Some(order), Some(offset)) = (self.orders.first(), number(offset)) else {
-            return Err(SqlError::unsupported("RANGE with an offset over this type").into());
-        };
-        if offset < 0.0 {
-            return Err(negative().into());
-        }
-        let Some(current) = number(key(position)) else {
-            // NULLs are peers of each other and of nothing else.
-            let peers = &partition.peers[position];
-            return Ok(if start { peers.start } else { peers.end });
-        };
-        let sign = if preceding != order.descending { -1.0 } else { 1.0 };
-        let limit = current + sign * offset;
-        let inside = |at: usize| {
-            number(key(at)).is_some_and(|value| {
-                let (value, limit) = if order.descending { (-value, -limit) } else { (value, limit) };
-                if start { value >= limit } else { value <= limit }
-            })
-        };
-        let count = partition.rows.len();
-        Ok(if start {
-            (0..count).find(|at| inside(*at)).unwrap_or(count)
-        } else {
-            (0..count).rev().find(|at| inside(*at)).map_or(0, |at| at + 1)
         })
     }
 }

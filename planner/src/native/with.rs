@@ -1,10 +1,12 @@
 //! WITH: queries computed once and read by name, recursion, and modifying CTEs.
 //!
 //! The parts of a statement see the database as it was before it (chapter 7.8.4): a query
-//! with modifying CTEs is answered from what they found, and only then do they write.
+//! with modifying CTEs is answered from what they found, and only then do they write
+//! ([`super::parts`]).
 //!
 //! A CTE's rows are kept in the frame. A recursive one keeps two sets: the working table,
-//! which its own term reads, and the result, which everybody else does.
+//! which its own term reads, and the result, which everybody else does; with one reader that
+//! reads it once the result goes there round by round, so that a LIMIT ends the recursion.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,13 +17,16 @@ use rustc_hash::FxHashSet;
 use super::compile::{Compiler, CteSource};
 use super::conjunct::Conjunct;
 use super::context::{Cache, ExecContext, ExecResult};
+use super::foreseen::Foreseen;
 use super::hash::HashKey;
-use super::node::{Node, collect};
+use super::node::{Node, Out, collect};
 use super::path::OrderKey;
 use super::relation::Planned;
 use super::rows::RowBuffer;
 use super::statement::{Body, Deferred};
-use crate::bound::{Cte as BoundCte, CteBody, Rel};
+use super::walk::visit_expressions;
+use crate::bound::{Cte as BoundCte, CteBody, ExprKind, Rel};
+use crate::explain::plan::PlanNode;
 
 pub(crate) struct Cte {
     cache: usize,
@@ -29,8 +34,13 @@ pub(crate) struct Cte {
 }
 
 enum CteNode {
-    Query { node: Box<Node>, slots: Vec<u32> },
-    Recursive(Box<Recursion>),
+    Query {
+        node: Box<Node>,
+        slots: Vec<u32>,
+    },
+    Recursive(Arc<Recursion>),
+    /// Its reader runs it.
+    Streamed,
     Modify(Box<Body>),
 }
 
@@ -52,19 +62,25 @@ impl Compiler<'_> {
         pushed: Vec<Conjunct<'b>>,
         wanted: &[OrderKey],
     ) -> Result<Planned> {
-        let compiled = self.ctes(ctes)?;
-        let planned = self.plan(body, pushed, wanted)?;
+        let (parts, planned) = self.parts(ctes, None, |c, compiled| {
+            if let Some(id) = only_read(body)
+                && let Some(at) = ctes.iter().rposition(|cte| cte.id == id)
+                && ctes[at + 1..].is_empty()
+                && let CteNode::Recursive(recursion) = &compiled[at].body
+            {
+                let recursion = recursion.clone();
+                c.ctes.entry(id).and_modify(|source| source.streamed = Some(recursion));
+                compiled[at].body = CteNode::Streamed;
+            }
+            c.plan(body, pushed, wanted)
+        })?;
         let ordered = planned.ordered;
-        Ok(Planned { node: Node::With { ctes: compiled, body: Box::new(planned.node) }, ordered })
+        Ok(Planned { node: Node::With { parts: Box::new(parts), body: Box::new(planned.node) }, ordered })
     }
 
-    /// Compiles the CTEs of a WITH and brings them into scope.
-    pub fn ctes(&mut self, ctes: &[BoundCte]) -> Result<Vec<Cte>> {
-        ctes.iter().map(|cte| self.one_cte(cte)).collect()
-    }
-
-    fn one_cte(&mut self, cte: &BoundCte) -> Result<Cte> {
-        self.open(format!("CTE {}", cte.name));
+    /// Compiles a CTE and brings it into scope.
+    pub fn one_cte(&mut self, cte: &BoundCte) -> Result<Cte> {
+        self.open(PlanNode::new("CTE").named(&cte.name));
         let compiled = self.cte_body(cte);
         self.close();
         compiled
@@ -84,11 +100,11 @@ impl Compiler<'_> {
                 let initial_node = self.relation(initial)?;
                 let initial_slots = self.declare(initial);
                 self.mark_all(&initial_slots);
-                self.ctes.insert(cte.id, CteSource { cache: working, working: true });
+                self.ctes.insert(cte.id, CteSource { cache: working, working: true, streamed: None });
                 let recursive_node = self.relation(recursive)?;
                 let recursive_slots = self.declare(recursive);
                 self.mark_all(&recursive_slots);
-                CteNode::Recursive(Box::new(Recursion {
+                CteNode::Recursive(Arc::new(Recursion {
                     initial: initial_node,
                     initial_slots,
                     recursive: recursive_node,
@@ -99,22 +115,25 @@ impl Compiler<'_> {
             }
             CteBody::Modify(statement) => {
                 let body = self.body(statement)?;
-                if body.fires() {
-                    return Err(SqlError::unsupported("a data-modifying WITH on a table with triggers"));
+                if matches!(body, Body::Instead(..)) {
+                    return Err(SqlError::unsupported("a data-modifying WITH on a view with triggers"));
                 }
                 CteNode::Modify(Box::new(body))
             }
         };
-        self.ctes.insert(cte.id, CteSource { cache, working: false });
+        self.ctes.insert(cte.id, CteSource { cache, working: false, streamed: None });
         Ok(Cte { cache, body })
     }
 
-    /// Where the rows of a CTE are.
-    pub fn cte(&self, id: u32) -> Result<usize> {
-        self.ctes
-            .get(&id)
-            .map(|source| source.cache)
-            .ok_or_else(|| SqlError::internal(format!("CTE {id} is not in scope")))
+    /// What reads a CTE; somebody does.
+    pub fn cte_scan(&mut self, id: u32, slots: Vec<u32>) -> Result<Node> {
+        self.ctes_read.insert(id);
+        let source =
+            self.ctes.get(&id).ok_or_else(|| SqlError::internal(format!("CTE {id} is not in scope")))?;
+        Ok(match &source.streamed {
+            Some(recursion) => Node::Recursion { recursion: recursion.clone(), slots },
+            None => Node::CteScan { cache: source.cache, slots },
+        })
     }
 
     /// Whether a relation reads the working table of a recursion being compiled.
@@ -129,23 +148,47 @@ impl Compiler<'_> {
     }
 }
 
-impl Cte {
-    /// Computes the rows; what a modifying CTE is to write is left to [`Cte::write`].
-    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Deferred>> {
-        let CteNode::Modify(body) = &self.body else {
-            self.prepare(ctx)?;
-            return Ok(None);
-        };
-        match body.find(ctx)? {
-            Some((rows, deferred)) => {
-                ctx.frame.caches[self.cache] = Cache::Rows(Arc::new(rows));
-                Ok(Some(deferred))
-            }
-            None => {
-                self.prepare(ctx)?;
-                Ok(None)
-            }
+/// The CTE that a query reads once, from one end to the other, and nowhere else.
+fn only_read(body: &Rel) -> Option<u32> {
+    let mut rel = body;
+    let id = loop {
+        match rel {
+            Rel::Limit { input, .. }
+            | Rel::Project { input, .. }
+            | Rel::ProjectSet { input, .. }
+            | Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Aggregate { input, .. } => rel = input,
+            Rel::CteScan { id, .. } => break *id,
+            _ => return None,
         }
+    };
+    let mut queries = false;
+    visit_expressions(body, &mut |expr| queries |= matches!(expr.kind, ExprKind::Subquery(_)));
+    (!queries).then_some(id)
+}
+
+impl Cte {
+    /// Whether it changes data.
+    pub fn modifies(&self) -> bool {
+        matches!(self.body, CteNode::Modify(_))
+    }
+
+    /// Computes the rows; what a modifying CTE is to write is left to [`Cte::write`].
+    pub fn find(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        foreseen: &mut Foreseen,
+    ) -> ExecResult<Option<Deferred>> {
+        if let CteNode::Modify(body) = &self.body
+            && let Some((rows, deferred)) = body.find(ctx, foreseen)?
+        {
+            ctx.frame.caches[self.cache] = Cache::Rows(Arc::new(rows));
+            return Ok(Some(deferred));
+        }
+        self.prepare(ctx)?;
+        Ok(None)
     }
 
     /// Writes what [`Cte::find`] left.
@@ -161,6 +204,7 @@ impl Cte {
         let rows = match &self.body {
             CteNode::Query { node, slots } => collect(node, slots, ctx)?,
             CteNode::Recursive(recursion) => recursion.rows(ctx)?,
+            CteNode::Streamed => return Ok(()),
             CteNode::Modify(body) => {
                 let mut rows = RowBuffer::new(body.width());
                 body.run(ctx, &mut |row| {
@@ -177,8 +221,41 @@ impl Cte {
 
 impl Recursion {
     fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
-        let mut seen: FxHashSet<HashKey> = FxHashSet::default();
         let mut result = RowBuffer::new(self.initial_slots.len());
+        let _ = self.rounds(ctx, &mut |_, working| {
+            for row in working.iter() {
+                result.push(row.iter().cloned());
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(result)
+    }
+
+    /// Fills `slots` with row after row, computing a round when all before it have been taken.
+    pub fn run(
+        &self,
+        slots: &[u32],
+        ctx: &mut ExecContext<'_, '_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        self.rounds(ctx, &mut |ctx, working| {
+            for index in 0..working.len() {
+                working.restore(index, &mut ctx.frame, slots);
+                if out(ctx)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Calls `round` with the rows of each round that were in none before, if that matters.
+    fn rounds(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        round: &mut dyn FnMut(&mut ExecContext<'_, '_>, &RowBuffer) -> ExecResult<ControlFlow<()>>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let mut seen: FxHashSet<HashKey> = FxHashSet::default();
         let mut working = collect(&self.initial, &self.initial_slots, ctx)?;
         loop {
             if !self.all {
@@ -191,10 +268,10 @@ impl Recursion {
                 working = fresh;
             }
             if working.is_empty() {
-                return Ok(result);
+                return Ok(ControlFlow::Continue(()));
             }
-            for row in working.iter() {
-                result.push(row.iter().cloned());
+            if round(ctx, &working)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
             ctx.tick()?;
             ctx.frame.caches[self.working] = Cache::Rows(Arc::new(working));

@@ -20,6 +20,8 @@ pub use accesses::{Class, accesses_of_expression, classify};
 pub use evaluate::{RouteInputs, evaluate, is_row_free, over_arguments};
 pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
 
+use archipel_sql::types::Oid;
+
 use crate::bound::BoundExpr;
 use crate::row::Codec;
 
@@ -30,6 +32,8 @@ pub struct Access {
     pub group: Option<GroupId>,
     /// Schema-qualified name where the schema is not `public`.
     pub table: String,
+    /// The table's number; 0 where it is not known which one.
+    pub oid: Oid,
     /// The distribution column's name.
     pub column: String,
     pub write: bool,
@@ -39,6 +43,9 @@ pub struct Access {
     pub kind: ColumnKind,
     pub codec: Codec,
     pub key: RouteKey,
+    /// What an INSERT puts into columns of a table that has no key: any of them could route its
+    /// rows.
+    pub candidates: Vec<(u16, RouteKey)>,
 }
 
 impl Access {
@@ -55,7 +62,7 @@ impl Access {
 }
 
 /// Which keys of the group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RouteKey {
     /// One value of the distribution column, over parameters and constants (and, inside a
     /// routine, its variables, which the routine's own analysis traces back).

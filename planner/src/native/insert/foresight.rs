@@ -1,101 +1,225 @@
-//! INSERT as a part of a statement whose parts all see the rows from before it: what it will write
-//! and answer is found first.
+//! INSERT as a part of a statement whose parts all see the rows from before it: what will become
+//! of each proposed row, and what RETURNING says of it, is found first and kept; writing then
+//! computes nothing again.
 
+use archipel_engine::Inserted;
 use archipel_engine::id::TreeId;
-use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
-use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
-use super::{Arbiter, Conflict, Insert};
+use super::{Arbiter, Conflict, Insert, second_time};
+use crate::native::action::with_queue;
 use crate::native::context::{ExecContext, ExecResult};
 use crate::native::expression::eval_all;
-use crate::native::node::collect;
+use crate::native::foreseen::{Fate, Foreseen};
 use crate::native::rows::RowBuffer;
-use crate::native::scan::decode;
+use crate::native::statement::{Answer, Emit};
+
+/// Rows that are still to be written.
+pub(crate) struct Proposal {
+    /// The slots that writing them takes.
+    rows: RowBuffer,
+    /// Under which key each takes the place of a row; `None` for a new one.
+    existing: Vec<Option<KeyBuf>>,
+    /// What RETURNING says of them.
+    pub returning: RowBuffer,
+}
+
+/// What will become of a proposed row.
+enum Foresight {
+    Insert,
+    Update(KeyBuf),
+    Skip,
+}
+
+/// Keys of a row in its table and in unique indexes.
+type UniqueKeys = SmallVec<[(TreeId, KeyBuf); 2]>;
 
 impl Insert {
-    /// The proposed rows and what RETURNING says of them, before anything is written.
-    pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<(RowBuffer, RowBuffer)> {
-        let rows = collect(&self.source, &self.source_slots, ctx)?;
-        let mut shown = RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len));
-        let mut proposed = FxHashSet::default();
+    /// What will be written and answered. Rows are proposed past the BEFORE triggers.
+    pub fn find(&self, ctx: &mut ExecContext<'_, '_>, foreseen: &mut Foreseen) -> ExecResult<Proposal> {
+        let rows = self.gather(ctx)?;
+        self.begin(ctx)?;
+        let mut proposal = Proposal {
+            rows: RowBuffer::new(self.kept.len()),
+            existing: Vec::new(),
+            returning: RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len)),
+        };
+        let mut row = Vec::new();
         for index in 0..rows.len() {
-            let Some(returning) = &self.returning else { break };
+            ctx.tick()?;
             rows.restore(index, &mut ctx.frame, &self.source_slots);
-            self.generate(ctx)?;
-            if let Some(conflict) = &self.conflict
-                && !self.foresee(conflict, ctx, &mut proposed)?
-            {
+            if !self.propose(ctx)? {
                 continue;
             }
-            shown.push(eval_all(returning, ctx)?);
+            let existing = match self.foresee(ctx, foreseen, &mut row)? {
+                Foresight::Skip => continue,
+                Foresight::Insert => None,
+                Foresight::Update(key) => Some(key),
+            };
+            proposal.rows.push_slots(&ctx.frame, &self.kept);
+            proposal.existing.push(existing);
+            if let Some(returning) = &self.returning {
+                let shown = eval_all(returning, ctx)?;
+                proposal.returning.push(shown);
+            }
         }
-        Ok((shown, rows))
+        Ok(proposal)
     }
 
-    /// Whether ON CONFLICT will write the row in the slots, which RETURNING then finds as it will
-    /// be. `proposed` are the keys of the rows before it.
+    /// Runs a statement that is to see nothing of what it writes.
+    pub(super) fn run_foreseen(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
+        let proposal = self.find(ctx, &mut Foreseen::new(&[]))?;
+        let count = self.write(ctx, &proposal)?;
+        if self.returning.is_some() {
+            for row in proposal.returning.iter() {
+                let _ = emit(Answer::Lent(row))?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes what was found; answers how many rows.
+    pub fn write(&self, ctx: &mut ExecContext<'_, '_>, proposal: &Proposal) -> ExecResult<u64> {
+        if self.waits {
+            return with_queue(ctx, |ctx| self.write_proposed(ctx, proposal));
+        }
+        self.write_proposed(ctx, proposal)
+    }
+
+    fn write_proposed(&self, ctx: &mut ExecContext<'_, '_>, proposal: &Proposal) -> ExecResult<u64> {
+        let update = self.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+        let mut row = Vec::new();
+        for (index, existing) in proposal.existing.iter().enumerate() {
+            proposal.rows.restore(index, &mut ctx.frame, &self.kept);
+            if let (Some(existing), Some(update)) = (existing, update) {
+                update.change.apply(ctx, &self.target, existing)?;
+                if let Some(triggers) = &update.triggers {
+                    triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
+                }
+                continue;
+            }
+            let key = self.encode(ctx, &mut row)?;
+            let inserted = ctx.txn.insert(&self.target.meta, &key, &row)?;
+            if inserted != Inserted::Ok {
+                self.target.accept(inserted, ctx, &self.values(ctx))?;
+            }
+            self.inserted(ctx)?;
+        }
+        self.end(ctx)?;
+        Ok(proposal.existing.len() as u64)
+    }
+
+    /// What will become of the proposed row, where RETURNING then finds it. `row` is working space.
     fn foresee(
         &self,
-        conflict: &Conflict,
         ctx: &mut ExecContext<'_, '_>,
-        proposed: &mut FxHashSet<(TreeId, KeyBuf)>,
-    ) -> ExecResult<bool> {
-        let (mut row, mut key) = (Vec::new(), KeyBuf::new());
-        let frame = &ctx.frame;
-        // Nobody has a hidden number of the future.
-        let hidden = self.target.hidden.then_some(i64::MAX);
-        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, &mut row, &mut key)?;
+        foreseen: &mut Foreseen,
+        row: &mut Vec<u8>,
+    ) -> ExecResult<Foresight> {
         let table = self.target.meta.def.id;
-        let mut keys = Vec::new();
-        if !self.target.hidden && matches!(conflict.arbiter, Arbiter::Any | Arbiter::Primary) {
-            keys.push((table, key));
-        }
-        let mut existing = None;
-        for index in self.deciding(&conflict.arbiter) {
-            if let Some(entry) = self.entry(index, &row) {
-                existing = existing.or(self.holder(index, ctx, &row)?);
-                keys.push((index.id, entry));
+        let Some(conflict) = &self.conflict else {
+            if foreseen.is_contested(table) {
+                let keys = self.unique_keys(ctx, row)?;
+                foreseen.propose(keys);
             }
-        }
-        for (tree, key) in &keys {
-            if *tree == table && existing.is_none() && ctx.txn.get(&self.target.meta, key)?.is_some() {
-                existing = Some(key.clone());
-            }
-        }
-        let mut repeated = false;
-        for key in keys {
-            repeated |= !proposed.insert(key);
-        }
-        let Some(existing) = existing else {
-            // A second change of one row is an error when it is written.
-            if !repeated && let Some(shown) = &self.shown {
-                self.show(ctx, &self.slots, shown);
-            }
-            return Ok(!repeated);
+            return Ok(Foresight::Insert);
         };
-        let Some(update) = &conflict.update else { return Ok(false) };
-        let Some(stored) = ctx.txn.get(&self.target.meta, &existing)? else { return Ok(false) };
-        decode(update.columns.get(), stored, &mut ctx.frame);
-        if let Some(filter) = &update.filter
-            && filter(ctx)? != Some(true)
-        {
-            return Ok(false);
+        let keys = self.unique_keys(ctx, row)?;
+        let decides = |tree: TreeId| match &conflict.arbiter {
+            Arbiter::Any => true,
+            Arbiter::Primary => tree == table,
+            Arbiter::Index(index) => tree == index.id,
+        };
+        let mut deciding = keys.iter().filter(|(tree, _)| decides(*tree));
+        let existing = if deciding.any(|key| foreseen.is_proposed(key)) {
+            // Somebody of this statement will have written it.
+            None
+        } else {
+            match self.opponent(conflict, ctx, row, &keys, foreseen)? {
+                Some(existing) => Some(existing),
+                None => {
+                    foreseen.propose(keys);
+                    if let Some(shown) = &self.shown {
+                        self.show(ctx, &self.slots, shown);
+                    }
+                    return Ok(Foresight::Insert);
+                }
+            }
+        };
+        let Some(update) = &conflict.update else { return Ok(Foresight::Skip) };
+        let Some(existing) = existing else { return Err(second_time().into()) };
+        if foreseen.fate(table, &existing).is_some() {
+            return Err(second_time().into());
         }
-        update.change.compute(ctx)?;
+        if !self.compute_update(update, ctx, &existing)? {
+            return Ok(Foresight::Skip);
+        }
+        foreseen.meet(table, &existing, Fate::Changed);
         if let Some(shown) = &self.shown {
             self.show(ctx, &update.change.row, shown);
         }
-        Ok(true)
+        Ok(Foresight::Update(existing))
     }
 
-    /// The unique indexes, beside the primary key, that ON CONFLICT asks.
-    fn deciding<'i>(&'i self, arbiter: &'i Arbiter) -> impl Iterator<Item = &'i IndexDef> {
-        let (all, one) = match arbiter {
-            Arbiter::Any => (&self.target.meta.def.indexes[..], None),
-            Arbiter::Primary => (&[][..], None),
-            Arbiter::Index(index) => (&[][..], Some(index)),
+    /// The storage key of a row that stands in the proposed one's way and stays.
+    fn opponent(
+        &self,
+        conflict: &Conflict,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &[u8],
+        keys: &UniqueKeys,
+        foreseen: &Foreseen,
+    ) -> ExecResult<Option<KeyBuf>> {
+        let meta = &self.target.meta;
+        let stays = |key: &KeyBuf| foreseen.fate(meta.def.id, key) != Some(Fate::Gone);
+        // Who holds a key is judged by what is committed, whatever the transaction's snapshot.
+        let before = ctx.txn.read_newest_from_now(true);
+        let look = |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Option<KeyBuf>> {
+            let primary = matches!(conflict.arbiter, Arbiter::Any | Arbiter::Primary);
+            if let Some((_, key)) = keys.iter().find(|(tree, _)| primary && *tree == meta.def.id)
+                && ctx.txn.get(meta, key)?.is_some()
+                && stays(key)
+            {
+                return Ok(Some(key.clone()));
+            }
+            let (all, one) = match &conflict.arbiter {
+                Arbiter::Any => (&meta.def.indexes[..], None),
+                Arbiter::Primary => (&[][..], None),
+                Arbiter::Index(index) => (&[][..], Some(index)),
+            };
+            for index in all.iter().filter(|index| index.unique).chain(one) {
+                if let Some(holder) = self.holder(index, ctx, row)?.filter(&stays) {
+                    return Ok(Some(holder));
+                }
+            }
+            Ok(None)
         };
-        all.iter().filter(|index| index.unique).chain(one)
+        let found = look(ctx);
+        ctx.txn.read_newest_from_now(before);
+        let found = found?;
+        if let Some(existing) = &found {
+            ctx.txn.require_unchanged(meta, existing)?;
+        }
+        Ok(found)
+    }
+
+    /// The keys of the proposed row, encoded into `row`.
+    fn unique_keys(&self, ctx: &ExecContext<'_, '_>, row: &mut Vec<u8>) -> ExecResult<UniqueKeys> {
+        let mut key = KeyBuf::new();
+        // Nobody has a hidden number of the future.
+        let hidden = self.target.hidden.then_some(i64::MAX);
+        let frame = &ctx.frame;
+        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
+        let mut keys = UniqueKeys::new();
+        if !self.target.hidden {
+            keys.push((self.target.meta.def.id, key));
+        }
+        for index in self.target.meta.def.indexes.iter().filter(|index| index.unique) {
+            if let Some(entry) = self.entry(index, row) {
+                keys.push((index.id, entry));
+            }
+        }
+        Ok(keys)
     }
 }

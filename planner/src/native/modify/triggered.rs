@@ -2,18 +2,22 @@
 //! triggers, the write and RETURNING take their turns row by row, and what AFTER triggers are to
 //! see waits until all rows are written.
 
+use super::super::action::with_queue;
 use super::super::compile::Compiler;
 use super::super::context::ExecContext;
 use super::super::expression::{Source, eval_all};
 use super::super::path::Meta;
 use super::super::rows::RowBuffer;
 use super::super::statement::{Answer, Emit};
-use super::super::target::Found;
+use super::super::target::{Found, has_subquery};
 use super::super::trigger::Triggers;
+use super::super::walk::root_columns;
 use super::{Delete, Update};
-use crate::bound::BoundExpr;
+use crate::bind::reference::bind_generated;
+use crate::bound::{BoundExpr, Returning};
 use crate::native::ExecResult;
 use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::error::Result;
 
 /// What a statement on a table with triggers has beside the others.
 pub(crate) struct Triggered {
@@ -21,6 +25,9 @@ pub(crate) struct Triggered {
     old: Vec<u32>,
     /// Answered when the triggers have had their say.
     returning: Option<Vec<Source>>,
+    /// Whether that asks for rows, which are those from before the statement: it is computed before
+    /// anything is written, and so the triggers come before that.
+    asks: bool,
 }
 
 impl Compiler<'_> {
@@ -31,22 +38,40 @@ impl Compiler<'_> {
         table: &TableRef,
         meta: &Meta,
         set: &[(u16, BoundExpr)],
-    ) -> Vec<(u16, BoundExpr)> {
+    ) -> Result<Vec<(u16, BoundExpr)>> {
+        let columns = self.updated_columns(table, set)?;
         let mut set = set.to_vec();
-        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
         let changes = table.triggers.iter().any(|trigger| {
             trigger.before && trigger.row && trigger.answers(TriggerEvent::Update, table, Some(&columns))
         });
         if !changes {
-            return set;
+            return Ok(set);
         }
+        let columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
         for (place, column) in table.columns.iter().enumerate() {
             let number = place as u16;
             if !columns.contains(&number) && !meta.def.key.iter().any(|part| part.column == number) {
                 set.push((number, BoundExpr::column(place, column.ty)));
             }
         }
-        set
+        Ok(set)
+    }
+
+    /// The columns an UPDATE changes, for triggers that ask for some: those of SET, and those
+    /// generated from them; all of the latter where a trigger may change what they are made of.
+    pub(crate) fn updated_columns(&self, table: &TableRef, set: &[(u16, BoundExpr)]) -> Result<Vec<u16>> {
+        let mut columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+        let any = table
+            .triggers
+            .iter()
+            .any(|trigger| trigger.before && trigger.row && trigger.events.contains(&TriggerEvent::Update));
+        for (column, expr) in bind_generated(self.env.catalog, table)? {
+            let follows = any || root_columns(&expr).iter().any(|read| columns.contains(read));
+            if follows && !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        Ok(columns)
     }
 
     /// Keeps what triggers need of the rows; RETURNING then waits for them.
@@ -56,19 +81,56 @@ impl Compiler<'_> {
         old: &[u32],
         scope: &[u32],
         returning: Option<Vec<Source>>,
+        returned: Option<&Returning>,
         kept: &mut Vec<u32>,
     ) -> (Option<Box<Triggered>>, Option<Vec<Source>>) {
         let Some(triggers) = triggers else { return (None, returning) };
         let needed = if returning.is_some() { scope } else { old };
         self.mark_all(needed);
         kept.extend(needed);
-        (Some(Box::new(Triggered { triggers, old: old.to_vec(), returning })), None)
+        let asks = returned.is_some_and(|returned| returned.exprs.iter().any(has_subquery));
+        (Some(Box::new(Triggered { triggers, old: old.to_vec(), returning, asks })), None)
     }
 }
 
 impl Triggered {
-    fn answer(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Option<&mut Emit<'_>>) -> ExecResult<()> {
+    /// Keeps a row that the BEFORE triggers have left.
+    fn keep(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        left: &mut Found,
+        key: &[u8],
+        kept: &[u32],
+    ) -> ExecResult<()> {
+        left.keys.push(key);
+        left.values.push_slots(&ctx.frame, kept);
+        if let Some(returning) = &self.returning {
+            let row = eval_all(returning, ctx)?;
+            left.returning.push(row);
+        }
+        Ok(())
+    }
+
+    /// Nothing yet of the rows that the BEFORE triggers leave.
+    fn left(&self, found: &Found) -> Found {
+        let mut left = Found::like(found, self.returning.as_ref().map_or(0, Vec::len));
+        left.fired = true;
+        left
+    }
+
+    /// Answers the row in the slots, which was found at a place.
+    fn answer(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        place: usize,
+        emit: &mut Option<&mut Emit<'_>>,
+    ) -> ExecResult<()> {
         if let (Some(emit), Some(returning)) = (emit, &self.returning) {
+            if found.fired {
+                let _ = emit(Answer::Lent(found.returning.row(place)))?;
+                return Ok(());
+            }
             let mut row = eval_all(returning, ctx)?;
             let _ = emit(Answer::Given(&mut row))?;
         }
@@ -76,10 +138,113 @@ impl Triggered {
     }
 }
 
+/// What the triggers of a statement are about: an UPDATE or a DELETE.
+pub(crate) trait Triggering {
+    fn triggered(&self) -> Option<&Triggered>;
+
+    /// Takes rows past the BEFORE triggers, before any is written: those left, as they are then.
+    fn fire(&self, triggered: &Triggered, ctx: &mut ExecContext<'_, '_>, found: &Found) -> ExecResult<Found>;
+
+    /// As [`Triggering::write`], without the triggers of the statement.
+    fn write_alone(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64>;
+
+    /// Fires the BEFORE STATEMENT triggers.
+    fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggered().map_or(Ok(()), |triggered| triggered.triggers.begin(ctx))
+    }
+
+    /// Queues the AFTER STATEMENT triggers.
+    fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.triggered().map_or(Ok(()), |triggered| triggered.triggers.end(ctx))
+    }
+
+    /// Writes what was found, and answers it.
+    fn write(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        if self.triggered().is_none() {
+            return self.write_alone(ctx, found, emit);
+        }
+        with_queue(ctx, |ctx| {
+            self.begin(ctx)?;
+            let count = self.write_alone(ctx, found, emit)?;
+            self.end(ctx)?;
+            Ok(count)
+        })
+    }
+
+    /// As [`Triggering::write`], of a statement of its own: what RETURNING asks of rows is computed
+    /// before any is written.
+    fn write_all(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        let Some(triggered) = self.triggered().filter(|triggered| triggered.asks) else {
+            return self.write(ctx, found, Some(emit));
+        };
+        with_queue(ctx, |ctx| {
+            let left = self.fire(triggered, ctx, found)?;
+            let count = self.write_alone(ctx, &left, Some(emit))?;
+            self.end(ctx)?;
+            Ok(count)
+        })
+    }
+}
+
+impl Triggering for Update {
+    fn triggered(&self) -> Option<&Triggered> {
+        self.triggered.as_deref()
+    }
+
+    fn fire(&self, triggered: &Triggered, ctx: &mut ExecContext<'_, '_>, found: &Found) -> ExecResult<Found> {
+        self.begin(ctx)?;
+        let kept = &self.targets.kept;
+        let mut left = triggered.left(found);
+        for (index, key) in found.keys.iter().enumerate() {
+            found.values.restore(index, &mut ctx.frame, kept);
+            if self.passes(triggered, ctx, key)? {
+                triggered.keep(ctx, &mut left, key, kept)?;
+            }
+        }
+        Ok(left)
+    }
+
+    fn write_alone(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        if let Some(triggered) = &self.triggered {
+            return self.write_triggered(triggered, ctx, found, emit);
+        }
+        if self.change.acts {
+            return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
+        }
+        self.write_rows(ctx, found, emit)
+    }
+}
+
 impl Update {
-    /// Whether rows of the table fire anything.
-    pub fn fires(&self) -> bool {
-        self.triggered.is_some()
+    /// Takes the row in the slots past the BEFORE triggers, and checks what they make of it.
+    fn passes(&self, triggered: &Triggered, ctx: &mut ExecContext<'_, '_>, key: &[u8]) -> ExecResult<bool> {
+        let row = Some((&self.target, key, &triggered.old[..]));
+        if !triggered.triggers.before_row(ctx, row, Some(&self.change.row))? {
+            return Ok(false);
+        }
+        self.change.generate(ctx)?;
+        self.change.check(ctx, &self.target, key)?;
+        Ok(true)
     }
 
     pub(super) fn write_triggered(
@@ -91,50 +256,80 @@ impl Update {
     ) -> ExecResult<u64> {
         let (kept, change) = (&self.targets.kept, &self.change);
         let (old, triggers) = (&triggered.old, &triggered.triggers);
-        triggers.begin(ctx)?;
         // The rows as triggers have left them.
         let mut written = RowBuffer::new(kept.len());
+        let mut places = Vec::with_capacity(found.keys.len());
+        // Rows whose new place another one still holds wait for it to leave.
         let mut moved = Vec::new();
         for (index, key) in found.keys.iter().enumerate() {
             found.values.restore(index, &mut ctx.frame, kept);
-            if !triggers.before_row(ctx, Some((&self.target, key, old)), Some(&change.row))? {
+            if !found.fired && !self.passes(triggered, ctx, key)? {
                 continue;
             }
-            change.generate(ctx)?;
-            change.check(ctx, &self.target, key)?;
-            let done = if change.moves {
-                // Rows that move leave first, so that they may take each other's places.
-                let taken = change.take(ctx, &self.target, key)?;
-                let done = taken.is_some();
-                moved.extend(taken);
-                done
-            } else {
-                change.write(ctx, &self.target, key)?
+            let done = match change.moves {
+                false => change.write(ctx, &self.target, key)?,
+                true => match change.take(ctx, &self.target, key)? {
+                    None => false,
+                    Some(taken) => {
+                        // The next row's triggers see this one where it has gone to.
+                        moved.extend(change.try_put(ctx, &self.target, taken)?);
+                        true
+                    }
+                },
             };
             if done {
+                places.push(index);
                 written.push_slots(&ctx.frame, kept);
             }
         }
         for moved in moved {
             change.put(ctx, &self.target, moved)?;
         }
-        for index in 0..written.len() {
+        for (index, place) in places.into_iter().enumerate() {
             written.restore(index, &mut ctx.frame, kept);
             change.check_references(ctx)?;
-            triggered.answer(ctx, &mut emit)?;
+            triggered.answer(ctx, found, place, &mut emit)?;
             triggers.queue(ctx, Some(old), Some(&change.row))?;
         }
-        triggers.end(ctx)?;
         Ok(written.len() as u64)
     }
 }
 
-impl Delete {
-    /// Whether rows of the table fire anything.
-    pub fn fires(&self) -> bool {
-        self.triggered.is_some()
+impl Triggering for Delete {
+    fn triggered(&self) -> Option<&Triggered> {
+        self.triggered.as_deref()
     }
 
+    fn fire(&self, triggered: &Triggered, ctx: &mut ExecContext<'_, '_>, found: &Found) -> ExecResult<Found> {
+        self.begin(ctx)?;
+        let kept = &self.targets.kept;
+        let mut left = triggered.left(found);
+        for (index, key) in found.keys.iter().enumerate() {
+            found.values.restore(index, &mut ctx.frame, kept);
+            if triggered.triggers.before_row(ctx, Some((&self.target, key, &triggered.old)), None)? {
+                triggered.keep(ctx, &mut left, key, kept)?;
+            }
+        }
+        Ok(left)
+    }
+
+    fn write_alone(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        found: &Found,
+        emit: Option<&mut Emit<'_>>,
+    ) -> ExecResult<u64> {
+        if let Some(triggered) = &self.triggered {
+            return self.write_triggered(triggered, ctx, found, emit);
+        }
+        if self.acts {
+            return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
+        }
+        self.write_rows(ctx, found, emit)
+    }
+}
+
+impl Delete {
     pub(super) fn write_triggered(
         &self,
         triggered: &Triggered,
@@ -144,23 +339,20 @@ impl Delete {
     ) -> ExecResult<u64> {
         let kept = &self.targets.kept;
         let (old, triggers) = (&triggered.old, &triggered.triggers);
-        triggers.begin(ctx)?;
         let mut count = 0;
         for (index, key) in found.keys.iter().enumerate() {
             found.values.restore(index, &mut ctx.frame, kept);
-            if !triggers.before_row(ctx, Some((&self.target, key, old)), None)?
-                || !ctx.txn.delete(&self.target.meta, key)?
-            {
+            let passes = found.fired || triggers.before_row(ctx, Some((&self.target, key, old)), None)?;
+            if !passes || !ctx.txn.delete(&self.target.meta, key)? {
                 continue;
             }
             count += 1;
             for child in &self.children {
                 child.check_or_queue(ctx)?;
             }
-            triggered.answer(ctx, &mut emit)?;
+            triggered.answer(ctx, found, index, &mut emit)?;
             triggers.queue(ctx, Some(old), None)?;
         }
-        triggers.end(ctx)?;
         Ok(count)
     }
 }

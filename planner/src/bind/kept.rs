@@ -1,0 +1,115 @@
+//! Texts that the catalog keeps: defaults, conditions, what columns and indexes are computed from.
+//! Their names mean the same whoever runs the statement: they are looked up in the schema of what
+//! the text belongs to, then in `public`. Whoever writes a definition sees to it that they mean
+//! there what they meant to him ([`crate::ddl`], `kept`).
+
+use archipel_sql::catalog::{Catalog, TableRef};
+use archipel_sql::error::Result;
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Type;
+
+use super::from::combine;
+use super::scope::{Relation, ScopeColumn};
+use super::{BindEnv, Binder, Clause};
+use crate::bound::{BoundExpr, ExprKind};
+
+/// Where the names in a definition are looked up.
+pub fn definition_path(schema: &str) -> [String; 2] {
+    [schema.to_owned(), "public".to_owned()]
+}
+
+/// What a text speaks of.
+#[derive(Clone, Debug)]
+pub(crate) enum About {
+    Nothing,
+    /// A row of a table.
+    Row(TableRef),
+    /// A trigger's OLD and NEW.
+    OldAndNew(TableRef),
+    /// A domain's VALUE, of this type.
+    Value(Type),
+}
+
+impl Binder<'_, '_> {
+    /// A kept text of something in a schema.
+    pub(crate) fn kept(
+        &mut self,
+        text: &str,
+        schema: &str,
+        about: &About,
+        clause: Clause,
+    ) -> Result<BoundExpr> {
+        let path = definition_path(schema);
+        let mut env = BindEnv::new(self.env.catalog, &path, self.env.context);
+        let bound = Binder::new(&mut env).text(text, about, clause)?;
+        self.env.session_dependent |= env.session_dependent;
+        let needed = std::mem::take(&mut env.required);
+        self.env.need_of(needed);
+        Ok(bound)
+    }
+
+    /// A text whose names are looked up on the binder's own path.
+    fn text(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
+        let relations = match about {
+            About::Nothing => Vec::new(),
+            About::Row(table) => vec![self.table_relation(table, None, None)?],
+            About::OldAndNew(table) => {
+                let named = |name: &str| -> Result<Relation> {
+                    let mut relation = self.table_relation(table, None, None)?;
+                    relation.name = Some(name.to_owned());
+                    Ok(relation)
+                };
+                combine(vec![named("old")?], vec![named("new")?], table.columns.len())?
+            }
+            About::Value(ty) => {
+                let value = ScopeColumn {
+                    name: "value".to_owned(),
+                    expr: BoundExpr::column(0, *ty),
+                    source: None,
+                    hidden: false,
+                };
+                vec![Relation::new(None, vec![value])]
+            }
+        };
+        self.catalog_expression(text, relations, clause)
+    }
+}
+
+/// A text with its names looked up on this path.
+pub(crate) fn bind_text(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+) -> Result<BoundExpr> {
+    bind_text_in(catalog, path, text, about, clause, &FunctionContext::detached())
+}
+
+/// As [`bind_text`], with literals read as a session reads them.
+pub(crate) fn bind_text_in(
+    catalog: &Catalog,
+    path: &[String],
+    text: &str,
+    about: &About,
+    clause: Clause,
+    context: &FunctionContext<'_>,
+) -> Result<BoundExpr> {
+    let mut env = BindEnv::new(catalog, path, context);
+    Binder::new(&mut env).text(text, about, clause)
+}
+
+/// Whether two expressions mean the same. How a domain is named in its error depends on who asks.
+pub(crate) fn mean_the_same(a: &BoundExpr, b: &BoundExpr) -> bool {
+    let unnamed = |expr: &BoundExpr| {
+        let mut expr = expr.clone();
+        super::visit::visit_expr_mut(&mut expr, 0, &mut |part, _| {
+            if let ExprKind::Domain { conditions, .. } = &mut part.kind {
+                std::sync::Arc::make_mut(conditions).domain.clear();
+            }
+            true
+        });
+        expr
+    };
+    unnamed(a).is_same(&unnamed(b))
+}

@@ -1,0 +1,105 @@
+//! What a statement needs to be allowed: noted while its names are bound, asked for by whoever
+//! runs it ([`crate::rights`]).
+//!
+//! What is needed of a table is kept once for each role in whose name it is needed: the union of
+//! what every mention needs.
+
+use archipel_sql::catalog::{Privileges, Required, Requirement, Table};
+use archipel_sql::types::Oid;
+
+use super::{BindEnv, Binder};
+
+impl BindEnv<'_> {
+    fn need_all(&mut self, requirement: Requirement) {
+        let Required::Table { table, privileges, selected, inserted, updated } = &requirement.what else {
+            if !self.required.contains(&requirement) {
+                self.required.push(requirement);
+            }
+            return;
+        };
+        for known in &mut self.required {
+            if let Required::Table {
+                table: of,
+                privileges: needed,
+                selected: read,
+                inserted: given,
+                updated: changed,
+            } = &mut known.what
+                && of == table
+                && known.acting == requirement.acting
+            {
+                *needed |= *privileges;
+                for (known, new) in [(read, selected), (given, inserted), (changed, updated)] {
+                    known.extend(
+                        new.iter().filter(|column| !known.contains(column)).copied().collect::<Vec<_>>(),
+                    );
+                }
+                return;
+            }
+        }
+        self.required.push(requirement);
+    }
+
+    /// Takes over what a part bound on its own needs.
+    pub(crate) fn need_of(&mut self, part: Vec<Requirement>) {
+        for requirement in part {
+            self.need_all(requirement);
+        }
+    }
+}
+
+impl Binder<'_, '_> {
+    /// The statement needs rights on a table or view.
+    pub(crate) fn need(&mut self, table: &Table, privileges: Privileges) {
+        self.need_columns(table.oid, privileges, &[], self.env.acting);
+    }
+
+    /// As [`Self::need`], in the name of a role, where rights on some columns will do.
+    pub(crate) fn need_columns(
+        &mut self,
+        table: Oid,
+        privileges: Privileges,
+        columns: &[u16],
+        acting: Option<Oid>,
+    ) {
+        let of = |privilege: Privileges| {
+            if privileges.contains(privilege) { columns.to_vec() } else { Vec::new() }
+        };
+        let what = Required::Table {
+            table,
+            privileges,
+            selected: of(Privileges::SELECT),
+            inserted: of(Privileges::INSERT),
+            updated: of(Privileges::UPDATE),
+        };
+        self.env.need_all(Requirement { acting, what });
+    }
+
+    /// The statement looks into a schema by its name. What a view reads was looked up when it was
+    /// made.
+    pub(crate) fn need_schema(&mut self, schema: Option<&str>) {
+        let Some(schema) = schema.filter(|_| self.env.acting.is_none()) else { return };
+        if archipel_sql::catalog::names::is_temporary_schema(schema) {
+            return;
+        }
+        if let Some(found) = self.env.catalog.schema(schema) {
+            self.env.need_all(Requirement { acting: None, what: Required::Schema(found.oid) });
+        }
+    }
+
+    /// The statement calls a routine: the caller's right, wherever the call stands.
+    pub(crate) fn need_routine(&mut self, routine: Oid) {
+        self.env.need_all(Requirement { acting: None, what: Required::Routine(routine) });
+    }
+
+    /// The statement reads a column (one-based) of a table that it names.
+    pub(crate) fn reads_column(&mut self, table: Oid, column: u16) {
+        let acting = self.env.acting;
+        let named = |known: &Requirement| {
+            known.acting == acting && matches!(&known.what, Required::Table { table: of, .. } if *of == table)
+        };
+        if self.env.required.iter().any(named) {
+            self.need_columns(table, Privileges::SELECT, &[column], acting);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The parts of a statement with WITH: which run, in which order, and when they write.
+//!
+//! A query in WITH that nobody reads does not run; a part that changes data always does. Those that
+//! the statement reads, itself or through others, come before it, the others after it, the last one
+//! first: PostgreSQL's order, which decides where several parts are about the same row.
+
+use archipel_engine::id::TreeId;
+use archipel_sql::error::Result;
+use rustc_hash::FxHashSet;
+
+use super::action::with_queue;
+use super::compile::Compiler;
+use super::context::{ExecContext, ExecResult};
+use super::foreseen::Foreseen;
+use super::statement::{Answer, Body, Deferred, Emit};
+use super::with::Cte;
+use crate::bound::{BoundStatement, Cte as BoundCte, CteBody};
+
+/// See the module's head.
+pub(crate) struct Parts {
+    ctes: Vec<Cte>,
+    /// Those that run before the statement itself, and those after it.
+    before: Vec<usize>,
+    after: Vec<usize>,
+    modify: bool,
+    /// Tables that several parts change.
+    contested: Vec<TreeId>,
+}
+
+/// The table whose rows a statement changes.
+pub(crate) fn target_of(statement: &BoundStatement) -> Option<u32> {
+    match statement {
+        BoundStatement::Insert(insert) => Some(insert.table.tree),
+        BoundStatement::Update(update) => Some(update.table.tree),
+        BoundStatement::Delete(delete) => Some(delete.table.tree),
+        BoundStatement::Merge(merge) => Some(merge.table.tree),
+        BoundStatement::With { statement, .. } => target_of(statement),
+        BoundStatement::Query(_) | BoundStatement::Call(_) => None,
+    }
+}
+
+impl Compiler<'_> {
+    /// Compiles a WITH and the statement it belongs to, which changes the table `target`.
+    pub fn parts<T>(
+        &mut self,
+        ctes: &[BoundCte],
+        target: Option<u32>,
+        body: impl FnOnce(&mut Self, &mut [Cte]) -> Result<T>,
+    ) -> Result<(Parts, T)> {
+        let mut around = std::mem::take(&mut self.ctes_read);
+        let (mut compiled, mut reads) = (Vec::with_capacity(ctes.len()), Vec::with_capacity(ctes.len()));
+        for cte in ctes {
+            compiled.push(self.one_cte(cte)?);
+            reads.push(std::mem::take(&mut self.ctes_read));
+        }
+        let body = body(self, &mut compiled)?;
+        let read = std::mem::take(&mut self.ctes_read);
+        let ids: Vec<u32> = ctes.iter().map(|cte| cte.id).collect();
+        let mut order = Order { ids: &ids, reads: &reads, placed: vec![false; ids.len()] };
+        let before = order.with_readers(&read, None);
+        let mut after = Vec::new();
+        for place in (0..ids.len()).rev().filter(|place| compiled[*place].modifies()) {
+            if !order.placed[place] {
+                after.extend(order.with_readers(&reads[place], Some(place)));
+            }
+        }
+        let mut targets: Vec<u32> = target.into_iter().collect();
+        targets.extend(ctes.iter().filter_map(|cte| match &cte.body {
+            CteBody::Modify(statement) => target_of(statement),
+            _ => None,
+        }));
+        targets.sort_unstable();
+        let contested: FxHashSet<u32> =
+            targets.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        around.extend(read);
+        around.extend(reads.into_iter().flatten());
+        self.ctes_read = around;
+        let modify = compiled.iter().any(Cte::modifies);
+        let contested = contested.into_iter().map(TreeId).collect();
+        Ok((Parts { ctes: compiled, before, after, modify, contested }, body))
+    }
+}
+
+/// Puts CTEs in order: each after those it reads, which stand before it.
+struct Order<'c> {
+    ids: &'c [u32],
+    reads: &'c [FxHashSet<u32>],
+    placed: Vec<bool>,
+}
+
+impl Order<'_> {
+    /// What a reader of these still needs, and the reader itself.
+    fn with_readers(&mut self, read: &FxHashSet<u32>, reader: Option<usize>) -> Vec<usize> {
+        let mut needed: Vec<bool> = self.ids.iter().map(|id| read.contains(id)).collect();
+        for place in (0..self.ids.len()).rev() {
+            if needed[place] {
+                for (before, id) in self.ids.iter().enumerate() {
+                    needed[before] |= before < place && self.reads[place].contains(id);
+                }
+            }
+        }
+        let placed = &mut self.placed;
+        let mut places: Vec<usize> =
+            (0..needed.len()).filter(|place| needed[*place] && !placed[*place]).collect();
+        places.extend(reader);
+        for place in &places {
+            placed[*place] = true;
+        }
+        places
+    }
+}
+
+impl Parts {
+    /// Runs a query of which these are the parts, then writes what they found.
+    pub fn run_query<T>(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        query: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
+    ) -> ExecResult<T> {
+        if !self.modify {
+            self.prepare(ctx)?;
+            return query(ctx);
+        }
+        with_queue(ctx, |ctx| {
+            let mut foreseen = Foreseen::new(&self.contested);
+            let mut found = self.find(&self.before, ctx, &mut foreseen)?;
+            found.extend(self.find(&self.after, ctx, &mut foreseen)?);
+            let answer = query(ctx)?;
+            self.write(found, ctx)?;
+            Ok(answer)
+        })
+    }
+
+    /// Runs a statement of which these are the parts: everything is found before anything is
+    /// written. Answers as [`Body::run`].
+    pub fn run_around(
+        &self,
+        body: &Body,
+        ctx: &mut ExecContext<'_, '_>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        if !self.modify || !matches!(body, Body::Insert(..) | Body::Update(..) | Body::Delete(..)) {
+            // Anything else finds for itself, and must not see what the others write.
+            return self.run_query(ctx, |ctx| body.run(ctx, emit));
+        }
+        with_queue(ctx, |ctx| {
+            let mut foreseen = Foreseen::new(&self.contested);
+            let before = self.find(&self.before, ctx, &mut foreseen)?;
+            let own = body.find(ctx, &mut foreseen)?;
+            let after = self.find(&self.after, ctx, &mut foreseen)?;
+            self.write(before, ctx)?;
+            let mut count = 0;
+            if let Some((shown, deferred)) = own {
+                count = body.write(ctx, deferred)?;
+                for row in shown.iter() {
+                    let _ = emit(Answer::Lent(row))?;
+                }
+            }
+            self.write(after, ctx)?;
+            Ok(count)
+        })
+    }
+
+    fn prepare(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.before.iter().try_for_each(|place| self.ctes[*place].prepare(ctx))
+    }
+
+    fn find(
+        &self,
+        places: &[usize],
+        ctx: &mut ExecContext<'_, '_>,
+        foreseen: &mut Foreseen,
+    ) -> ExecResult<Vec<(usize, Deferred)>> {
+        let mut found = Vec::with_capacity(places.len());
+        for &place in places {
+            if let Some(deferred) = self.ctes[place].find(ctx, foreseen)? {
+                found.push((place, deferred));
+            }
+        }
+        Ok(found)
+    }
+
+    fn write(&self, found: Vec<(usize, Deferred)>, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        found.into_iter().try_for_each(|(place, deferred)| self.ctes[place].write(ctx, deferred))
+    }
+}
