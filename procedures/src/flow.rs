@@ -38,18 +38,24 @@ impl Graph {
     pub(crate) fn of(mut actions: Vec<Action>) -> Graph {
         // What each action waits for in the end, in one round.
         let count = actions.len();
-        let mut reached = vec![vec![false; count]; count];
+        let mut reached: Vec<Reached> = Vec::with_capacity(count);
         for (at, action) in actions.iter().enumerate() {
-            for &before in action.depends.iter().filter(|&&before| before < at) {
-                let through = reached[before].clone();
-                reached[at].iter_mut().zip(through).for_each(|(here, there)| *here |= there);
-                reached[at][before] = true;
+            let mut here = Reached::none(at);
+            // The nearest first: most of the others are behind it.
+            for &before in action.depends.iter().rev().filter(|&&before| before < at) {
+                if !here.contains(before) {
+                    here.add(&reached[before]);
+                    here.insert(before);
+                }
             }
+            reached.push(here);
         }
         for (at, action) in actions.iter_mut().enumerate() {
             let all = action.depends.clone();
             // Another one waits for it already; what the last round has left stands for itself.
-            let implied = |before: usize| all.iter().any(|&other| other < at && reached[other][before]);
+            let implied = |before: usize| {
+                all.iter().any(|&other| other < at && other > before && reached[other].contains(before))
+            };
             action.depends.retain(|&before| before >= at || !implied(before));
         }
         // Along the order of the body: what a loop carries back comes in its next round.
@@ -59,6 +65,27 @@ impl Graph {
             actions[at].point = point.unwrap_or(0);
         }
         Graph { actions }
+    }
+}
+
+/// The actions before one that it waits for in the end: a bit each.
+struct Reached(Vec<u64>);
+
+impl Reached {
+    fn none(actions: usize) -> Reached {
+        Reached(vec![0; actions.div_ceil(64)])
+    }
+
+    fn contains(&self, action: usize) -> bool {
+        self.0.get(action / 64).is_some_and(|word| word >> (action % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, action: usize) {
+        self.0[action / 64] |= 1 << (action % 64);
+    }
+
+    fn add(&mut self, others: &Reached) {
+        self.0.iter_mut().zip(&others.0).for_each(|(here, there)| *here |= there);
     }
 }
 
@@ -103,7 +130,7 @@ pub fn rows(program: &Program) -> Vec<ActionRow> {
             point: action.point,
         }
     };
-    program.flow.actions.iter().enumerate().map(row).collect()
+    program.flow.graph().actions.iter().enumerate().map(row).collect()
 }
 
 /// How many keys an access reaches at most.

@@ -10,6 +10,7 @@
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
+//! - [`evidence`] what a routine shows of where tables belong; [`advice`] what follows from all
 //!
 //! The life of a CALL: the server asks the [`Registry`] for the routine's [`Program`], compiled
 //! at its first use; the routine's accesses, evaluated on the arguments, name the partitions;
@@ -20,9 +21,11 @@
 //!
 //! Invariant: routing is proved from the compiled statements. Where a key is not known
 //! beforehand it is said so, with the reason, and the engine's bounds checks find the partition.
+pub mod advice;
 pub mod call;
 pub mod compile;
 pub mod describe;
+pub mod evidence;
 pub mod flow;
 pub mod plpgsql;
 pub mod registry;

@@ -215,7 +215,15 @@ impl Registry {
         compiling: &[UnderWay],
     ) -> Result<Arc<TriggerProgram>> {
         let key = (used.trigger.oid, used.event, part);
-        let environment = &Environment { shapes: self.shapes.clone(), ..environment.clone() };
+        let function = match part {
+            TriggerPart::Function => environment.catalog.trigger_function(used.trigger),
+            TriggerPart::Condition => None,
+        };
+        let environment = match &function {
+            Some(function) => environment.of(function),
+            None => environment.clone(),
+        };
+        let environment = &Environment { shapes: self.shapes.clone(), ..environment };
         let generation = self.shapes.generation();
         if let Some(entry) = self.triggers.read().get(&key)
             && entry.catalog.same_as(&environment.catalog)

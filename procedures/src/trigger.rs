@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use archipel_planner::bind::definition_path;
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
@@ -128,7 +129,10 @@ pub(crate) fn compile(
     let trigger = used.trigger;
     Ok(match (part, &trigger.condition) {
         (TriggerPart::Condition, Some(text)) => {
-            TriggerProgram::Condition(compile_condition(used, text, environment, linker)?)
+            // What it calls runs as the session says; its own names are the table's.
+            let path = definition_path(&used.table.schema).into();
+            let environment = Environment { search_path: path, ..environment.clone() };
+            TriggerProgram::Condition(compile_condition(used, text, &environment, linker)?)
         }
         _ => {
             let function = environment.catalog.trigger_function(trigger).ok_or_else(|| {

@@ -52,8 +52,10 @@ impl Compiler<'_> {
         if counter.is_some_and(|counter| counter < COUNTER_BASE) {
             return;
         }
-        let known = self.foreseen.iter().any(|other| other.counter == counter && other.row.is_same(&row));
-        if !known {
+        let mut alike = self.foreseen.iter().filter(|other| other.counter == counter);
+        // No more are asked for.
+        let enough = alike.clone().count() >= ROWS_MAX;
+        if !enough && !alike.any(|other| other.row.is_same(&row)) {
             self.foreseen.push(Foreseen { counter, row });
         }
     }

@@ -97,9 +97,9 @@ impl Compiler<'_> {
             through = true;
         }
         if handlers.is_none() && block.label.is_none() {
-            return Ok((Operation { site, kind: OperationKind::Sequence(body) }, through));
+            return Ok((Operation { site, rights: None, kind: OperationKind::Sequence(body) }, through));
         }
-        Ok((Operation { site, kind: OperationKind::Block { number, body, handlers } }, through))
+        Ok((Operation { site, rights: None, kind: OperationKind::Block { number, body, handlers } }, through))
     }
 
     /// Whether some EXIT names a label.
@@ -122,7 +122,10 @@ impl Compiler<'_> {
             let registers: Vec<u32> = match &self.storage[*id as usize] {
                 Storage::Scalar { register, .. } => vec![*register],
                 Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
-                Storage::Record { shapes, .. } => shapes.iter().flatten().map(|f| f.register).collect(),
+                Storage::Record { shapes, tag, .. } => {
+                    let fields = shapes.iter().flatten().map(|f| f.register);
+                    fields.chain(tag.iter().map(|tag| tag.register)).collect()
+                }
             };
             for register in registers {
                 self.trace.forget(register, reason);
@@ -168,7 +171,7 @@ impl Compiler<'_> {
         };
         let through = !ends.is_empty();
         self.meet(ends);
-        Ok((Operation { site, kind: OperationKind::If { arms: compiled, otherwise } }, through))
+        Ok((Operation { site, rights: None, kind: OperationKind::If { arms: compiled, otherwise } }, through))
     }
 
     pub(super) fn case_statement(
@@ -183,13 +186,17 @@ impl Compiler<'_> {
         if let Some(operand) = operand {
             match self.bind(operand, None).and_then(|bound| {
                 let ty = bound.ty;
-                Ok((self.plan_spoken(&bound, expression_line(operand))?, ty))
+                Ok((self.plan_typed(&bound, expression_line(operand))?, ty))
             }) {
                 Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
                 Ok((value, ty)) => {
                     let register = self.scratch();
                     self.trace.forget(register, "the value of a CASE");
-                    before.push(Operation { site, kind: OperationKind::Assign { register, value } });
+                    before.push(Operation {
+                        site,
+                        rights: None,
+                        kind: OperationKind::Assign { register, value },
+                    });
                     tested = Some(BoundExpr { kind: ExprKind::Variable(register), ty });
                 }
             }
@@ -225,18 +232,18 @@ impl Compiler<'_> {
             (None, None) => {
                 let error = SqlError::new(SqlState::CASE_NOT_FOUND, "case not found")
                     .with_hint("CASE statement is missing ELSE part.");
-                vec![Operation { site, kind: OperationKind::Fail { error: Box::new(error) } }]
+                vec![Operation { site, rights: None, kind: OperationKind::Fail { error: Box::new(error) } }]
             }
         };
         let through = !ends.is_empty();
         self.meet(ends);
         let kind = OperationKind::If { arms: compiled, otherwise };
-        before.push(Operation { site, kind });
-        Ok((Operation { site, kind: OperationKind::Sequence(before) }, through))
+        before.push(Operation { site, rights: None, kind });
+        Ok((Operation { site, rights: None, kind: OperationKind::Sequence(before) }, through))
     }
 
     /// `operand = test OR …`, or the one condition of a searched CASE.
-    fn case_condition(&mut self, tested: Option<&BoundExpr>, tests: &[Fragment]) -> Result<Compiled> {
+    fn case_condition(&mut self, tested: Option<&BoundExpr>, tests: &[Fragment]) -> Result<Expression> {
         let Some(tested) = tested else {
             return match tests {
                 [condition] => self.condition(condition),
@@ -251,7 +258,7 @@ impl Compiler<'_> {
             1 => conditions.remove(0),
             _ => BoundExpr { kind: ExprKind::Or(conditions), ty: Type::BOOL },
         };
-        self.plan_expression(&bound)
+        self.plan_part(&bound)
     }
 
     /// `tested = test`, by the rules of the operator.

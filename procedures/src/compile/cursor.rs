@@ -158,7 +158,7 @@ impl Compiler<'_> {
                 let (register, ty) = self.scalar_target(&target)?;
                 let bound = self.bind(arg, Some(ty))?;
                 let symbol = self.trace.symbol(&bound);
-                let value = self.plan_expression(&bound)?;
+                let value = self.plan_part(&bound)?;
                 self.trace.set(register, symbol);
                 Ok(OperationKind::Assign { register, value })
             })();
@@ -282,9 +282,11 @@ impl Compiler<'_> {
                             self.routine,
                             FETCHES | u64::from(line) << 16 | u64::from(cursor),
                         );
-                        let known = self.environment.shapes.get(place);
-                        found = self.takes_record(&into.targets).then(|| (place, known.clone()));
-                        known.unwrap_or_default()
+                        let mut known = self.environment.shapes.get(place);
+                        let last = known.split_off(known.len().saturating_sub(1));
+                        let columns = last.first().map(|known| known.columns.clone());
+                        found = self.takes_record(&into.targets).then_some((place, last));
+                        columns.unwrap_or_default()
                     });
                 }
                 let (targets, types) = self.places(&into.targets, &columns)?;
@@ -403,7 +405,7 @@ impl Compiler<'_> {
             text: text.text.as_str().into(),
             registers,
         };
-        Ok((statement, Operation { site, kind: OperationKind::CurrentOf(Box::new(plan)) }))
+        Ok((statement, Operation { site, rights: None, kind: OperationKind::CurrentOf(Box::new(plan)) }))
     }
 
     /// The value of a hidden name.
@@ -416,13 +418,16 @@ impl Compiler<'_> {
         let name = Datum::text(self.body.variables[id as usize].name.as_str());
         let register = self.register_of(id);
         let kind = self
-            .plan_expression(&Self::constant(name, Type::REFCURSOR))
+            .plan_part(&Self::constant(name, Type::REFCURSOR))
             .map(|value| OperationKind::Assign { register, value });
         self.or_fail(site, kind)
     }
 }
 
 type BoundColumns = Vec<(String, Type)>;
+
+/// How many lists of casts one FETCH keeps; beyond that they are made again.
+const CASTS_KEPT_MAX: usize = 64;
 
 /// Casts from the columns a cursor turns out to have to the types of FETCH's targets.
 struct Casts {
@@ -431,14 +436,14 @@ struct Casts {
     types: Vec<Type>,
     scratch: Vec<u32>,
     /// Where a record takes the structure of rows that show at run time.
-    found: Option<(shape::Place, Option<shape::Columns>)>,
+    found: Option<(shape::Place, Vec<shape::Structure>)>,
     kept: Mutex<Vec<(Vec<Type>, CastList)>>,
 }
 
 impl FetchCasts for Casts {
     fn of(&self, columns: &[OutputColumn]) -> ExecResult<CastList> {
         if let Some((place, compiled)) = &self.found {
-            self.environment.shapes.check(*place, compiled.as_ref(), columns)?;
+            self.environment.shapes.check(*place, compiled, columns)?;
         }
         let from: Vec<Type> = columns.iter().map(|column| column.ty).collect();
         if let Some((_, known)) = self.kept.lock().iter().find(|(types, _)| *types == from) {
@@ -460,7 +465,11 @@ impl FetchCasts for Casts {
             casts.push(Some(native::compile_expr(&cast, &env)?));
         }
         let casts: CastList = Arc::new(casts);
-        self.kept.lock().push((from, casts.clone()));
+        let mut kept = self.kept.lock();
+        if kept.len() >= CASTS_KEPT_MAX {
+            kept.clear();
+        }
+        kept.push((from, casts.clone()));
         Ok(casts)
     }
 }

@@ -7,11 +7,15 @@
 //! head: it stands as [`Source::Carried`] until the end of the body tells.
 //!
 //! Actions that reach the same rows of a table, one of them to write, depend on each other in their
-//! order, too; [`Flow::graph`] adds that.
+//! order, too; [`Drafts::graph`] adds that, when it is asked for: programs are made far more often
+//! than looked at.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
+use archipel_planner::bound::BoundExpr;
 use archipel_planner::route::{Access, RouteKey};
+use rustc_hash::FxHashMap;
 
 use super::trace;
 use crate::flow::{Action, Graph};
@@ -194,9 +198,29 @@ impl Flow {
         }
     }
 
+    /// What the graph of all actions is made of, once somebody asks for it.
+    pub fn finish(self) -> Drafts {
+        Drafts { drafts: self.drafts, graph: OnceLock::new() }
+    }
+}
+
+/// The actions of a routine, and the graph of them.
+pub(crate) struct Drafts {
+    drafts: Vec<Draft>,
+    graph: OnceLock<Graph>,
+}
+
+impl Drafts {
     /// The graph of all actions.
-    pub fn graph(self) -> Graph {
+    pub fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| self.build())
+    }
+
+    fn build(&self) -> Graph {
         let mut actions: Vec<Action> = Vec::with_capacity(self.drafts.len());
+        // Of each table: the actions that later ones have to be asked about. Those before a write
+        // that reaches what they do are behind it.
+        let mut open: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
         for (at, draft) in self.drafts.iter().enumerate() {
             let mut depends: BTreeSet<usize> = draft
                 .sources
@@ -206,11 +230,15 @@ impl Flow {
                     _ => None,
                 })
                 .collect();
-            for (other, earlier) in self.drafts[..at].iter().enumerate() {
-                if meet(&earlier.access, &draft.access) {
+            let open = open.entry(&draft.access.table).or_default();
+            open.retain(|&other| {
+                let earlier = &self.drafts[other].access;
+                if meet(earlier, &draft.access) {
                     depends.insert(other);
                 }
-            }
+                !covers(&draft.access, earlier)
+            });
+            open.push(at);
             actions.push(Action {
                 line: draft.line,
                 access: draft.access.clone(),
@@ -258,6 +286,16 @@ fn meet(left: &Access, right: &Access) -> bool {
         },
         _ => true,
     }
+}
+
+/// Whether everything that meets the earlier action meets the later one, which waits for it.
+fn covers(later: &Access, earlier: &Access) -> bool {
+    use archipel_planner::bound::ExprKind::Const;
+    let constant = |access: &Access| match &access.key {
+        RouteKey::Point(BoundExpr { kind: Const(value), .. }) => Some(value.clone()),
+        _ => None,
+    };
+    later.write && constant(later).is_none_or(|here| constant(earlier) == Some(here))
 }
 
 /// The variables of a loop; `None` for what is no loop.

@@ -46,8 +46,10 @@ pub(crate) fn modifies(bound: &BoundStatement) -> bool {
 impl Compiler<'_> {
     /// Registers for the columns of a statement; the statement gets the casts they need.
     pub(super) fn row_targets(&mut self, targets: &[Target], bound: &mut BoundStatement) -> Result<Targets> {
+        let catalog = &self.environment.catalog;
+        let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
         let columns: Vec<(String, Type)> =
-            output_columns(bound).iter().map(|c| (c.name.clone(), c.ty)).collect();
+            output_columns(bound).iter().map(|c| (c.name.clone(), declared(c))).collect();
         let (targets, types) = self.places(targets, &columns)?;
         cast_columns(bound, &types, self.environment)?;
         Ok(targets)
@@ -68,7 +70,7 @@ impl Compiler<'_> {
                 _ => self.reshape(*variable, columns),
             };
             let registers = fields.iter().map(|f| f.register).collect();
-            let types = fields.iter().map(|f| f.ty).collect();
+            let types = fields.iter().map(|f| f.declared).collect();
             return Ok((Targets { registers, not_null: Vec::new() }, types));
         }
         let mut registers = Vec::new();
@@ -171,7 +173,7 @@ pub(crate) fn cast_columns(
                 .enumerate()
                 .map(|(index, column)| BoundExpr::column(index, column.ty))
                 .collect();
-            let Some(exprs) = cast_all(exprs, types, environment)? else { return Ok(()) };
+            let Some(exprs) = cast_all(exprs, &query.columns, types, environment)? else { return Ok(()) };
             let columns = std::mem::take(&mut query.columns);
             query.columns = columns
                 .into_iter()
@@ -190,13 +192,44 @@ pub(crate) fn cast_columns(
     }
 }
 
+/// Makes a statement answer other columns, computed from its own.
+pub(crate) fn project_columns(
+    bound: &mut BoundStatement,
+    project: impl FnOnce(Vec<BoundExpr>) -> Vec<BoundExpr>,
+) {
+    let unnamed = |exprs: &[BoundExpr]| -> Vec<OutputColumn> {
+        let column =
+            |expr: &BoundExpr| OutputColumn { name: "?column?".to_owned(), ty: expr.ty, source: None };
+        exprs.iter().map(column).collect()
+    };
+    let returning = match bound {
+        BoundStatement::Query(query) => {
+            let own = query.columns.iter().enumerate();
+            let exprs = project(own.map(|(index, column)| BoundExpr::column(index, column.ty)).collect());
+            query.columns = unnamed(&exprs);
+            let input = Box::new(std::mem::replace(&mut query.rel, Rel::Unit));
+            query.rel = Rel::Project { input, exprs };
+            return;
+        }
+        BoundStatement::With { statement, .. } => return project_columns(statement, project),
+        BoundStatement::Insert(insert) => &mut insert.returning,
+        BoundStatement::Update(update) => &mut update.returning,
+        BoundStatement::Delete(delete) => &mut delete.returning,
+        BoundStatement::Merge(_) | BoundStatement::Call(_) => return,
+    };
+    if let Some(returning) = returning {
+        returning.exprs = project(std::mem::take(&mut returning.exprs));
+        returning.columns = unnamed(&returning.exprs);
+    }
+}
+
 fn cast_returning(
     returning: &mut Option<archipel_planner::bound::Returning>,
     types: &[Type],
     environment: &Environment,
 ) -> Result<()> {
     let Some(returning) = returning else { return Ok(()) };
-    if let Some(exprs) = cast_all(returning.exprs.clone(), types, environment)? {
+    if let Some(exprs) = cast_all(returning.exprs.clone(), &returning.columns, types, environment)? {
         returning.columns.truncate(exprs.len());
         for (column, expr) in returning.columns.iter_mut().zip(&exprs) {
             column.ty = expr.ty;
@@ -209,18 +242,25 @@ fn cast_returning(
 /// Casts columns to the targets' types; `None` if nothing has to change.
 fn cast_all(
     exprs: Vec<BoundExpr>,
+    columns: &[OutputColumn],
     types: &[Type],
     environment: &Environment,
 ) -> Result<Option<Vec<BoundExpr>>> {
+    // What comes from a column of the target's domain has met its conditions.
+    let plain = |(column, ty): (&OutputColumn, &Type)| match environment.catalog.domain_of(column.source) {
+        Some(domain) if domain == ty.oid => environment.catalog.plain_type(*ty).0,
+        _ => *ty,
+    };
+    let types: Vec<Type> = columns.iter().zip(types).map(plain).collect();
     // A modifier that the value already obeys needs no work either.
     let fits =
         |expr: &BoundExpr, ty: &Type| expr.ty.oid == ty.oid && (ty.typmod < 0 || ty.typmod == expr.ty.typmod);
     let surplus = exprs.len() > types.len();
-    if !surplus && exprs.iter().zip(types).all(|(expr, ty)| fits(expr, ty)) {
+    if !surplus && exprs.iter().zip(&types).all(|(expr, ty)| fits(expr, ty)) {
         return Ok(None);
     }
     let mut cast = Vec::with_capacity(exprs.len());
-    for (expr, ty) in exprs.into_iter().zip(types) {
+    for (expr, ty) in exprs.into_iter().zip(&types) {
         cast.push(if fits(&expr, ty) { expr } else { super::scope::cast(expr, *ty, environment)? });
     }
     Ok(Some(cast))

@@ -1,20 +1,23 @@
 //! CALL of procedures, and EXECUTE.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::schema::KeyColumn;
-use archipel_planner::bind;
+use archipel_planner::bind::{self, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
+use archipel_planner::rights::Rights;
 use archipel_planner::route::{Access, RouteKey};
 use archipel_planner::row::Codec;
 use archipel_sql::ast::{self, Statement as SqlAst};
-use archipel_sql::catalog::ArgMode;
+use archipel_sql::catalog::{ArgMode, Requirement};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::SessionHost;
 use archipel_sql::parser::{parse_expression, parse_statement};
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -22,6 +25,8 @@ use super::cursor::BoundCursor;
 use super::into::{cast_columns, output_columns};
 use super::spoken::expression_line;
 use super::storage::Storage;
+use super::tagged::{self, Alternatives};
+use super::trigger::Transitions;
 use super::{Columns, Compiler, Environment, bind_env, no_session, shape, trace};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -146,18 +151,24 @@ impl Compiler<'_> {
         let into = match into {
             None => None,
             Some(into) => {
-                let takes_record = self.takes_record(&into.targets);
-                let columns = match takes_record {
-                    false => Vec::new(),
-                    true => match self.dynamic_columns(&bound_text, &types, query.text.start as u64)? {
-                        (columns, None) => columns.unwrap_or_default(),
-                        (columns, Some(place)) => {
-                            found = Some((place, columns.clone()));
-                            columns.unwrap_or_default()
-                        }
-                    },
+                let (targets, types) = match &into.targets[..] {
+                    [target] if self.takes_record(&into.targets) && !is_constant(&bound_text) => {
+                        // Its structures are those that earlier runs have found at this place.
+                        let place = shape::Place::new(self.routine, query.text.start as u64);
+                        let structures = self.environment.shapes.get(place);
+                        let (registers, types) = self.one_of(target.variable, &structures)?;
+                        found = Some((place, structures));
+                        (Targets { registers, not_null: Vec::new() }, types)
+                    }
+                    targets => {
+                        let columns = match self.takes_record(targets) {
+                            true => self.text_columns(&bound_text, &types)?,
+                            false => Vec::new(),
+                        };
+                        let (targets, types) = self.places(targets, &columns)?;
+                        (targets, vec![(0, types)])
+                    }
                 };
-                let (targets, types) = self.places(&into.targets, &columns)?;
                 for register in &targets.registers {
                     self.trace.forget(*register, "read by dynamic SQL");
                 }
@@ -173,6 +184,7 @@ impl Compiler<'_> {
             environment: self.environment.clone(),
             linker: self.shared_linker(),
             types,
+            transitions: self.transitions().cloned(),
             wanted,
             result,
             found,
@@ -189,19 +201,9 @@ impl Compiler<'_> {
         })
     }
 
-    /// A record needs the structure of the rows now. A constant text tells it; otherwise it is
-    /// what earlier runs have found at this place, if any has come here.
-    fn dynamic_columns(
-        &self,
-        text: &BoundExpr,
-        types: &[Type],
-        at: u64,
-    ) -> Result<(Option<shape::Columns>, Option<shape::Place>)> {
-        if matches!(text.kind, ExprKind::Const(Datum::Text(_))) {
-            return Ok((Some(self.text_columns(text, types)?), None));
-        }
-        let place = shape::Place::new(self.routine, at);
-        Ok((self.environment.shapes.get(place), Some(place)))
+    /// The tables that the trigger names whose function this is.
+    fn transitions(&self) -> Option<&Transitions> {
+        self.trigger.as_ref().map(|rows| &rows.transitions)
     }
 
     /// The columns of an EXECUTE whose text is a constant.
@@ -216,13 +218,19 @@ impl Compiler<'_> {
         let ExprKind::Const(Datum::Text(text)) = &text.kind else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
-        let bound = bind_text(self.environment, text, types)?;
+        let (bound, _) = bind_text(self.environment, text, types, self.transitions())?;
         Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
 }
 
-fn bind_text(environment: &Environment, text: &str, types: &[Type]) -> Result<BoundStatement> {
-    bind_parsed(environment, &parse_text(text)?, text, types)
+/// Binds a text, and says what it needs to be allowed.
+fn bind_text(
+    environment: &Environment,
+    text: &str,
+    types: &[Type],
+    transitions: Option<&Transitions>,
+) -> Result<(BoundStatement, Vec<Requirement>)> {
+    bind_parsed(environment, &parse_text(text)?, text, types, transitions)
 }
 
 fn parse_text(text: &str) -> Result<SqlAst> {
@@ -241,12 +249,19 @@ fn bind_parsed(
     statement: &SqlAst,
     text: &str,
     types: &[Type],
-) -> Result<BoundStatement> {
+    transitions: Option<&Transitions>,
+) -> Result<(BoundStatement, Vec<Requirement>)> {
     let context = no_session();
     let mut env = bind_env(environment, &context, text);
+    env.variables = transitions.map(|transitions| transitions as &dyn VariableScope);
     env.param_types = types.iter().copied().map(Some).collect();
     env.params_fixed = true;
-    bind::bind_statement(statement, &mut env)
+    let bound = bind::bind_statement(statement, &mut env)?;
+    Ok((bound, env.required))
+}
+
+fn is_constant(text: &BoundExpr) -> bool {
+    matches!(text.kind, ExprKind::Const(Datum::Text(_)))
 }
 
 /// Binds the text of one EXECUTE and keeps what it bound.
@@ -254,12 +269,30 @@ struct TextBinder {
     environment: Environment,
     linker: Arc<dyn RoutineLinker + Send + Sync>,
     types: Vec<Type>,
-    wanted: Option<Vec<Type>>,
+    /// The tables that the trigger names whose function this is.
+    transitions: Option<Transitions>,
+    /// What its columns must become; where it is found out at run time, of one of these.
+    wanted: Option<Alternatives>,
     result: Option<Columns>,
     /// Where the structure of the rows shows at run time: the place, and what was compiled for.
-    found: Option<(shape::Place, Option<shape::Columns>)>,
-    kept: Kept<CompiledStatement>,
-    cursors: Kept<CursorQuery>,
+    found: Option<(shape::Place, Vec<shape::Structure>)>,
+    kept: Kept<Bound<CompiledStatement>>,
+    cursors: Kept<Bound<CursorQuery>>,
+}
+
+/// What a text was bound to, and who may run it.
+struct Bound<T> {
+    rights: Option<Rights>,
+    compiled: Arc<T>,
+}
+
+impl<T> Bound<T> {
+    fn checked(&self, session: &dyn SessionHost) -> Result<Arc<T>> {
+        if let Some(rights) = &self.rights {
+            rights.check(session)?;
+        }
+        Ok(self.compiled.clone())
+    }
 }
 
 /// What texts were bound to.
@@ -289,15 +322,16 @@ impl<T> Kept<T> {
 }
 
 impl DynamicBinder for TextBinder {
-    fn bind(&self, text: &str) -> ExecResult<Arc<CompiledStatement>> {
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>> {
         if let Some(known) = self.kept.get(text) {
-            return Ok(known);
+            return Ok(known.checked(session)?);
         }
-        let mut bound = bind_text(&self.environment, text, &self.types)?;
+        let (mut bound, needed) = bind_text(&self.environment, text, &self.types, self.transitions.as_ref())?;
+        let mut at = 0;
         if let Some((place, compiled)) = &self.found
             && !output_columns(&bound).is_empty()
         {
-            self.environment.shapes.check(*place, compiled.as_ref(), output_columns(&bound))?;
+            at = self.environment.shapes.check(*place, compiled, output_columns(&bound))?;
         }
         if let Some(wanted) = &self.wanted {
             if output_columns(&bound).is_empty() {
@@ -307,7 +341,12 @@ impl DynamicBinder for TextBinder {
                 )
                 .into());
             }
-            cast_columns(&mut bound, wanted, &self.environment)?;
+            if let Some((_, types)) = wanted.get(at) {
+                cast_columns(&mut bound, types, &self.environment)?;
+            }
+            if self.found.is_some() {
+                tagged::widen(&mut bound, at, wanted);
+            }
         }
         if let Some(result) = &self.result {
             super::result::check_columns(
@@ -321,16 +360,22 @@ impl DynamicBinder for TextBinder {
             catalog: &self.environment.catalog,
             routines: self.linker.as_ref(),
         };
-        Ok(self.kept.keep(text, native::compile_statement(&bound, &env)?))
+        let compiled = Arc::new(native::compile_statement(&bound, &env)?);
+        let kept = self.kept.keep(text, Bound { rights: Rights::of(needed), compiled });
+        Ok(kept.checked(session)?)
     }
 
-    fn bind_cursor(&self, text: &str) -> Result<Arc<CursorQuery>> {
+    fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {
         if let Some(known) = self.cursors.get(text) {
-            return Ok(known);
+            return known.checked(session);
         }
         let statement = parse_text(text)?;
+        let needed = RefCell::new(Vec::new());
         let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
-            bind_parsed(&self.environment, statement, text, &self.types)
+            let (bound, required) =
+                bind_parsed(&self.environment, statement, text, &self.types, self.transitions.as_ref())?;
+            *needed.borrow_mut() = required;
+            Ok(bound)
         })?;
         let env = CompileEnv {
             tables: self.environment.tables.as_ref(),
@@ -338,7 +383,9 @@ impl DynamicBinder for TextBinder {
             routines: self.linker.as_ref(),
         };
         let compiled = native::compile_statement(&bound.bound, &env)?;
-        Ok(self.cursors.keep(text, bound.compiled(compiled, text)))
+        let compiled = Arc::new(bound.compiled(compiled, text));
+        let rights = Rights::of(needed.into_inner());
+        self.cursors.keep(text, Bound { rights, compiled }).checked(session)
     }
 }
 
@@ -347,11 +394,13 @@ pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
     Access {
         group: None,
         table: what.to_string(),
+        oid: Oid(0),
         column: String::new(),
         write: true,
         key_column: KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false },
         kind: ColumnKind::Int8,
         codec: Codec::Int8,
         key: RouteKey::Unknown(reason.to_string()),
+        candidates: Vec::new(),
     }
 }

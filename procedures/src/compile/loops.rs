@@ -68,7 +68,11 @@ impl Compiler<'_> {
         kind: LoopKind,
         body: Vec<Operation>,
     ) -> Operation {
-        Operation { site, kind: OperationKind::Loop(Box::new(Looping { number, kind, body })) }
+        Operation {
+            site,
+            rights: None,
+            kind: OperationKind::Loop(Box::new(Looping { number, kind, body, machine: None })),
+        }
     }
 
     pub(super) fn forever(&mut self, site: Site, label: &Option<String>, body: &[Statement]) -> Result<Path> {
@@ -109,9 +113,9 @@ impl Compiler<'_> {
         let bounds = (|| {
             let low = self.bind(lower, Some(Type::INT4))?;
             let high = self.bind(upper, Some(Type::INT4))?;
-            let step = step.as_ref().map(|step| self.expression(step, Some(Type::INT4))).transpose()?;
-            let from = self.plan_spoken(&low, expression_line(lower))?;
-            Ok((from, self.plan_spoken(&high, expression_line(upper))?, step, low, high))
+            let step = step.as_ref().map(|step| self.typed(step, Some(Type::INT4))).transpose()?;
+            let from = self.plan_typed(&low, expression_line(lower))?;
+            Ok((from, self.plan_typed(&high, expression_line(upper))?, step, low, high))
         })();
         let (lower, upper, step, low, high) = match bounds {
             Ok(bounds) => bounds,
@@ -242,7 +246,7 @@ impl Compiler<'_> {
             let scratch = self.scratch();
             let from = BoundExpr { kind: ExprKind::Variable(scratch), ty: wanted };
             let cast = self.cast(from, ty)?;
-            let value = self.plan_expression(&cast)?;
+            let value = self.plan_part(&cast)?;
             let targets = Targets { registers: vec![scratch], not_null: Vec::new() };
             Ok((
                 array,
@@ -261,7 +265,8 @@ impl Compiler<'_> {
             Ok(())
         })?;
         if let Some(value) = cast {
-            operations.insert(0, Operation { site, kind: OperationKind::Assign { register, value } });
+            operations
+                .insert(0, Operation { site, rights: None, kind: OperationKind::Assign { register, value } });
         }
         self.trace.forget(register, "the last element of an array");
         let kind = LoopKind::Array { array, slice, targets: places };

@@ -3,9 +3,10 @@
 //! - this file:    the state of one compilation, the entry points
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
-//! - [`statement`] statements; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
+//! - [`statement`] statements; [`initial`] values; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
 //!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]
-//! - [`shape`]     structures of rows that show only at run time
+//! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several
+//! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`flow`]      what depends on what: the flow graph
@@ -18,12 +19,15 @@
 //! errors only then; grammar errors were reported by the parser, at CREATE.
 
 mod ahead;
+mod append;
 mod control;
 mod cursor;
-mod flow;
+pub(crate) mod flow;
+mod initial;
 mod into;
 mod invoke;
 mod loops;
+mod lower;
 mod result;
 mod scope;
 pub(crate) mod shape;
@@ -31,7 +35,8 @@ mod spoken;
 mod sql;
 mod statement;
 mod storage;
-mod trace;
+mod tagged;
+pub(crate) mod trace;
 mod trigger;
 
 use std::cell::RefCell;
@@ -40,8 +45,9 @@ use std::sync::Arc;
 use archipel_planner::bind::BindEnv;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
+use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
-use archipel_sql::catalog::{ArgMode, Catalog, Language, RoutineRef};
+use archipel_sql::catalog::{ArgMode, Catalog, Language, Requirement, RoutineRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession};
 use archipel_sql::system::type_as_written;
@@ -126,7 +132,8 @@ fn plpgsql(
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
-    let block = compiler.block(&body.block)?;
+    let mut block = compiler.block(&body.block)?;
+    block.rights = Rights::of(compiler.needed.take());
     let columns = compiler.out_registers();
     let width = compiler.columns.width();
     let at_end = if compiler.trigger.is_some() {
@@ -143,6 +150,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         AtEnd::Missing
     };
     let found = compiler.register_of(body.found);
+    lower::loops(&mut block, found);
     let arguments = compiler.argument_places();
     let homes = compiler.homes();
     Ok(Program {
@@ -162,7 +170,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: compiler.failures,
-        flow: compiler.flow.into_inner().graph(),
+        flow: compiler.flow.into_inner().finish(),
         homes,
         language: ContextLanguage::PlPgSql,
         asks: compiler.asks,
@@ -225,6 +233,8 @@ pub(crate) struct Compiler<'a> {
     pub asks: bool,
     /// Values under names no SQL can spell.
     pub hidden: Vec<BoundExpr>,
+    /// What the statement being compiled needs to be allowed.
+    pub needed: RefCell<Vec<Requirement>>,
 }
 
 pub(crate) struct OpenLabel {
@@ -261,6 +271,7 @@ impl<'a> Compiler<'a> {
             flow: RefCell::default(),
             asks: false,
             hidden: Vec::new(),
+            needed: RefCell::default(),
         };
         compiler.allocate()?;
         Ok(compiler)
@@ -325,7 +336,7 @@ impl<'a> Compiler<'a> {
                 OperationKind::Fail { error: Box::new(error) }
             }
         };
-        Operation { site, kind }
+        Operation { site, rights: None, kind }
     }
 
     /// Runs `work` with what native compilation needs.
@@ -360,7 +371,14 @@ impl<'a> Compiler<'a> {
                 && trace::same_key(&known.key, &access.key)
         });
         match known {
-            Some(known) => known.write |= access.write,
+            Some(known) => {
+                known.write |= access.write;
+                // What every INSERT puts in, and alike, could route them all.
+                known.candidates.retain(|(column, key)| {
+                    let other = access.candidates.iter().find(|(other, _)| other == column);
+                    other.is_some_and(|(_, other)| trace::same_key(key, other))
+                });
+            }
             None => self.accesses.push(access),
         }
     }

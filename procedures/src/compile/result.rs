@@ -1,15 +1,18 @@
 //! Results: the columns a routine answers, RETURN in its forms.
 
+use std::sync::Arc;
+
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::catalog::{ArgMode, Catalog, Routine};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::format_type;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
 use super::into::output_columns;
-use super::storage::table_columns;
+use super::spoken::expression_line;
+use super::storage::declared_columns;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 
@@ -66,7 +69,8 @@ pub fn result_columns(routine: &Routine, catalog: &Catalog) -> Result<Columns> {
         return Ok(Columns::Record);
     }
     if let Some(table) = catalog.table_of_row_type(routine.result.oid) {
-        return Ok(Columns::Row(table_columns(&table)));
+        let columns = table.columns.iter().map(|column| (column.name.clone(), column.ty));
+        return Ok(Columns::Row(columns.collect()));
     }
     Ok(Columns::Scalar { name: routine.name.clone(), ty: Type::of(routine.result.oid) })
 }
@@ -92,10 +96,37 @@ impl Compiler<'_> {
             // The variable is NULL: no row.
             return Ok(OperationKind::Return);
         }
+        if let Some(cast) = self.return_cast(value)? {
+            return Ok(cast);
+        }
         Ok(match self.row_of(value)? {
             RowValue::Values(values) => OperationKind::ReturnRow { values },
             RowValue::Record(value, width) => OperationKind::ReturnRecord { value, width },
         })
+    }
+
+    /// A value whose cast to the result's type may fail: it is computed by RETURN, and cast when the
+    /// routine has ended, where no handler sees it.
+    fn return_cast(&mut self, value: &Fragment) -> Result<Option<OperationKind>> {
+        let Columns::Scalar { ty, .. } = &self.columns else { return Ok(None) };
+        let ty = if self.routine.result_domain.is_some() { self.routine.declared_result() } else { *ty };
+        let Ok(mut bound) = self.bind(value, None) else { return Ok(None) };
+        if matches!(bound.kind, ExprKind::Const(_)) && self.bind(value, Some(ty)).is_ok() {
+            return Ok(None);
+        }
+        if bound.ty == Type::UNKNOWN {
+            bound.ty = Type::TEXT;
+        }
+        if bound.ty.oid == ty.oid || always_casts(bound.ty.oid, ty.oid) {
+            return Ok(None);
+        }
+        let register = self.scratch();
+        let read = BoundExpr { kind: ExprKind::Variable(register), ty: bound.ty };
+        // What has no cast is told as ever.
+        let Ok(cast) = self.cast(read, ty) else { return Ok(None) };
+        let cast = Arc::new(self.plan_expression(&cast)?);
+        let value = self.plan_spoken(&bound, expression_line(value))?;
+        Ok(Some(OperationKind::ReturnCast { value, register, cast }))
     }
 
     fn body_has_out(&self) -> bool {
@@ -127,7 +158,8 @@ impl Compiler<'_> {
             }
             Columns::Row(columns) => {
                 let bound = self.bind(value, None)?;
-                self.composite(bound, Some(&columns))
+                let declared = self.environment.catalog.table_of_row_type(self.routine.result.oid);
+                self.composite(bound, Some(&declared.map_or(columns, |table| declared_columns(&table))))
             }
             Columns::Record => {
                 let bound = self.bind(value, None)?;
@@ -157,7 +189,7 @@ impl Compiler<'_> {
                 let mut values = Vec::new();
                 for (index, item) in items.into_iter().enumerate() {
                     let item = match columns {
-                        Some(columns) => self.cast(item, columns[index].1)?,
+                        Some(columns) => self.cast_unless_one(item, columns[index].1)?,
                         None => item,
                     };
                     values.push(self.plan_expression(&item)?);
@@ -200,6 +232,18 @@ impl Compiler<'_> {
 enum RowValue {
     Values(Vec<Compiled>),
     Record(Compiled, u32),
+}
+
+/// Whether every value of one type has one of the other.
+fn always_casts(from: Oid, to: Oid) -> bool {
+    match from {
+        Oid::INT2 => {
+            matches!(to, Oid::INT4 | Oid::INT8 | Oid::NUMERIC | Oid::FLOAT4 | Oid::FLOAT8 | Oid::TEXT)
+        }
+        Oid::INT4 => matches!(to, Oid::INT8 | Oid::NUMERIC | Oid::FLOAT8 | Oid::TEXT),
+        Oid::INT8 => matches!(to, Oid::NUMERIC | Oid::FLOAT8 | Oid::TEXT),
+        _ => matches!(to, Oid::TEXT),
+    }
 }
 
 fn mismatch_error(message: &str, detail: String) -> SqlError {

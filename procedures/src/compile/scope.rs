@@ -15,7 +15,7 @@ use super::spoken::{about_fragment, expression_line};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, Environment, bind_env, no_session};
 use crate::plpgsql::ast::*;
-use crate::run::operation::Compiled;
+use crate::run::operation::{Compiled, Expression};
 
 /// The names visible at one fragment.
 pub(super) struct Scope<'c, 'a> {
@@ -45,7 +45,7 @@ impl Scope<'_, '_> {
             _ => return,
         };
         self.refuse(match state {
-            RecordState::Ambiguous => SqlError::unsupported(format_args!(
+            RecordState::Ambiguous | RecordState::OneOf(_) => SqlError::unsupported(format_args!(
                 "reading record variable \"{name}\", which may hold rows of different structure here,"
             )),
             _ => SqlError::new(
@@ -71,8 +71,15 @@ impl VariableScope for Scope<'_, '_> {
                 .then_some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty });
         }
         let Some(fields) = storage.fields() else {
-            self.no_structure(id);
-            return None;
+            let tagged = match &parts[used..] {
+                [] => self.compiler.tagged(id, None),
+                [field] => self.compiler.tagged(id, Some(field)),
+                _ => None,
+            };
+            if tagged.is_none() {
+                self.no_structure(id);
+            }
+            return tagged;
         };
         if used == parts.len() {
             let ty = match storage {
@@ -124,7 +131,7 @@ impl VariableScope for Scope<'_, '_> {
     }
 
     fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
-        self.compiler.trigger.as_ref()?.table(name)
+        self.compiler.trigger.as_ref()?.transitions.table(name)
     }
 
     fn conflict(&self) -> VariableConflict {
@@ -165,7 +172,9 @@ impl Compiler<'_> {
         let result = {
             let mut env = bind_env(self.environment, &context, &fragment.text);
             env.variables = Some(&scope);
-            work(&mut env)
+            let result = work(&mut env);
+            self.needed.borrow_mut().append(&mut env.required);
+            result
         };
         let error = |error| scope.error.into_inner().unwrap_or(error);
         let plpgsql = self.routine.language == archipel_sql::catalog::Language::PlPgSql;
@@ -215,9 +224,15 @@ impl Compiler<'_> {
         self.plan_spoken(&bound, expression_line(fragment))
     }
 
+    /// The same for a statement that a machine may run.
+    pub(super) fn typed(&mut self, fragment: &Fragment, target: Option<Type>) -> Result<Expression> {
+        let bound = self.bind(fragment, target)?;
+        self.plan_typed(&bound, expression_line(fragment))
+    }
+
     /// Binds and compiles a condition.
-    pub(super) fn condition(&mut self, fragment: &Fragment) -> Result<Compiled> {
-        self.expression(fragment, Some(Type::BOOL))
+    pub(super) fn condition(&mut self, fragment: &Fragment) -> Result<Expression> {
+        self.typed(fragment, Some(Type::BOOL))
     }
 
     /// Casts an expression over registers as PL/pgSQL assigns.

@@ -3,7 +3,8 @@
 //!
 //! Fields of records are registers, given out when a routine is compiled. Where the structure is
 //! not known then, the first run finds it: it is noted here, the run is undone as one whose
-//! tables have changed would be, and the routine is compiled anew with what is known now.
+//! tables have changed would be, and the routine is compiled anew with what is known now. A place
+//! may meet several, and is compiled for all of them ([`super::tagged`]); FETCH for the last.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,12 +38,36 @@ impl Place {
     }
 }
 
+/// How many structures of one place are remembered.
+const STRUCTURES_MAX: usize = 32;
+
 pub(crate) type Columns = Vec<(String, Type)>;
+
+/// A structure of rows, with a number of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Structure {
+    pub number: i32,
+    pub columns: Columns,
+}
+
+impl Structure {
+    fn is_of(&self, found: &[OutputColumn]) -> bool {
+        self.columns.len() == found.len()
+            && self.columns.iter().zip(found).all(|((name, ty), c)| *name == c.name && *ty == c.ty)
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    /// The last found comes last.
+    places: FxHashMap<Place, Vec<Structure>>,
+    numbers: i32,
+}
 
 /// What runs have found.
 #[derive(Default)]
 pub struct Shapes {
-    known: RwLock<FxHashMap<Place, Columns>>,
+    known: RwLock<Known>,
     /// Counts what was found: what was compiled before is outdated.
     generation: AtomicU64,
 }
@@ -52,33 +77,39 @@ impl Shapes {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(crate) fn get(&self, place: Place) -> Option<Columns> {
-        self.known.read().get(&place).cloned()
+    /// The structures that rows of a place have had.
+    pub(crate) fn get(&self, place: Place) -> Vec<Structure> {
+        self.known.read().places.get(&place).cloned().unwrap_or_default()
     }
 
-    /// Goes on if rows have the structure the routine was compiled for; otherwise notes theirs.
+    /// Which of the structures the routine was compiled for rows have; if none, theirs is noted.
     pub(crate) fn check(
         &self,
         place: Place,
-        compiled: Option<&Columns>,
+        compiled: &[Structure],
         found: &[OutputColumn],
-    ) -> ExecResult<()> {
-        let same = |known: &Columns| {
-            known.len() == found.len()
-                && known
-                    .iter()
-                    .zip(found)
-                    .all(|((name, ty), column)| *name == column.name && *ty == column.ty)
-        };
-        if compiled.is_some_and(same) {
-            return Ok(());
+    ) -> ExecResult<usize> {
+        if let Some(at) = compiled.iter().position(|known| known.is_of(found)) {
+            return Ok(at);
         }
-        let found = found.iter().map(|column| (column.name.clone(), column.ty)).collect();
         let mut known = self.known.write();
-        if known.len() >= PLACES_MAX {
-            known.clear();
+        let known = &mut *known;
+        if known.places.len() >= PLACES_MAX {
+            known.places.clear();
         }
-        known.insert(place, found);
+        // A structure has one number wherever it is met.
+        let met = known.places.values().flatten().find(|known| known.is_of(found)).cloned();
+        let structure = met.unwrap_or_else(|| {
+            known.numbers = known.numbers.wrapping_add(1);
+            let columns = found.iter().map(|column| (column.name.clone(), column.ty)).collect();
+            Structure { number: known.numbers, columns }
+        });
+        let here = known.places.entry(place).or_default();
+        here.retain(|known| known.number != structure.number);
+        if here.len() >= STRUCTURES_MAX {
+            here.remove(0);
+        }
+        here.push(structure);
         self.generation.fetch_add(1, Ordering::AcqRel);
         Err(ExecError::Stop(archipel_engine::Stop::Recompile))
     }

@@ -6,20 +6,36 @@
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
-use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult, scalar};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Compiler;
 use crate::plpgsql::ast::{Fragment, Target};
 use crate::run::context;
-use crate::run::operation::Compiled;
+use crate::run::operation::{Compiled, Expression};
 
 impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
     pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
         let compiled = self.plan_expression(bound)?;
         Ok(if is_named(bound) { spoken(compiled, line) } else { compiled })
+    }
+
+    /// The same for a statement that a machine may run.
+    pub(super) fn plan_typed(&mut self, bound: &BoundExpr, line: String) -> Result<Expression> {
+        if is_named(bound) {
+            let run = self.plan_spoken(bound, line)?;
+            return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None });
+        }
+        self.plan_part(bound)
+    }
+
+    /// Compiles what CONTEXT lines do not name, for a statement that a machine may run.
+    pub(super) fn plan_part(&mut self, bound: &BoundExpr) -> Result<Expression> {
+        let run = self.plan_expression(bound)?;
+        let scalar = self.native(|env| scalar::compile_scalar(bound, env))?;
+        Ok(Expression { run, reads: scalar::reads(bound).into(), scalar })
     }
 
     /// The line of an assignment: the statement as written.
@@ -77,7 +93,7 @@ pub(super) fn about_value(mut error: SqlError) -> SqlError {
     error
 }
 
-fn is_named(bound: &BoundExpr) -> bool {
+pub(super) fn is_named(bound: &BoundExpr) -> bool {
     if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
         return false;
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archipel_planner::native::RoutineLinker;
+use archipel_planner::rights::Rights;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser;
@@ -50,7 +51,8 @@ pub fn compile(
             (true, false) => OperationKind::FirstRow { statement },
             (false, _) => OperationKind::Perform { statement },
         };
-        operations.push(Operation { site, kind });
+        let rights = Rights::of(compiler.needed.take());
+        operations.push(Operation { site, rights, kind });
         compiler.flow.get_mut().end(&[]);
     }
     if parsed.is_empty() && compiler.columns != Columns::None {
@@ -79,7 +81,7 @@ pub fn compile(
         found,
         ahead: Vec::new(),
         ahead_text: Vec::new(),
-        body: Operation { site, kind: OperationKind::Sequence(operations) },
+        body: Operation { site, rights: None, kind: OperationKind::Sequence(operations) },
         columns: Vec::new(),
         width,
         at_end,
@@ -87,7 +89,7 @@ pub fn compile(
         accesses: compiler.accesses,
         reference_reads: compiler.reference_reads,
         failures: Vec::new(),
-        flow: compiler.flow.into_inner().graph(),
+        flow: compiler.flow.into_inner().finish(),
         homes: Vec::new(),
         language: if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql },
         asks: false,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -10,9 +11,8 @@ use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::Type;
 
-use super::spoken::{about_assignment, about_value, expression_line};
+use super::spoken::{about_assignment, expression_line};
 use super::storage::{RecordState, Storage};
-use super::trace::Symbol;
 use super::{Compiler, flow, unsupported};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::{current_of, whole_row};
@@ -36,7 +36,13 @@ impl Compiler<'_> {
     fn statement(&mut self, statement: &Statement) -> Result<(Operation, FallsThrough)> {
         let kind = &statement.kind;
         self.flow.get_mut().begin(statement.line, flow::loop_targets(kind));
-        let compiled = self.statement_inside(statement);
+        // What is inside of it asks for itself.
+        let outer = self.needed.take();
+        let mut compiled = self.statement_inside(statement);
+        let needed = self.needed.replace(outer);
+        if let Ok((operation, _)) = &mut compiled {
+            operation.rights = Rights::of(needed);
+        }
         let mut assigned = Vec::new();
         if !flow::is_compound(kind) {
             assigned = super::control::assigned_in(self, std::slice::from_ref(statement));
@@ -134,15 +140,21 @@ impl Compiler<'_> {
                 plain(self.or_fail(site(what), kind))
             }
             StatementKind::Close { cursor } => {
-                plain(Operation { site: site("CLOSE"), kind: self.close_cursor(*cursor) })
+                plain(Operation { site: site("CLOSE"), rights: None, kind: self.close_cursor(*cursor) })
             }
             StatementKind::EndTransaction { commit } => {
                 let what = if *commit { "COMMIT" } else { "ROLLBACK" };
-                plain(Operation { site: site(what), kind: OperationKind::EndTransaction { commit: *commit } })
+                plain(Operation {
+                    site: site(what),
+                    rights: None,
+                    kind: OperationKind::EndTransaction { commit: *commit },
+                })
             }
-            StatementKind::Null => {
-                plain(Operation { site: site("NULL"), kind: OperationKind::Sequence(Vec::new()) })
-            }
+            StatementKind::Null => plain(Operation {
+                site: site("NULL"),
+                rights: None,
+                kind: OperationKind::Sequence(Vec::new()),
+            }),
         }
     }
 
@@ -153,13 +165,17 @@ impl Compiler<'_> {
     }
 
     /// An assignment; CONTEXT lines may name it as `line`.
-    fn assign(&mut self, target: &Target, value: &Fragment, line: &str) -> Result<OperationKind> {
+    pub(super) fn assign(&mut self, target: &Target, value: &Fragment, line: &str) -> Result<OperationKind> {
         let storage = self.storage[target.variable as usize].clone();
         match (&storage, &target.path[..]) {
             (Storage::Scalar { register, declared, .. }, []) => {
                 let bound = self.bind(value, Some(*declared))?;
                 let symbol = self.trace.symbol(&bound);
-                let value = self.plan_spoken(&bound, line.to_string())?;
+                if let Some(appended) = self.append(*register, &bound, target.variable)? {
+                    self.trace.set(*register, symbol);
+                    return Ok(appended);
+                }
+                let value = self.plan_typed(&bound, line.to_string())?;
                 self.trace.set(*register, symbol);
                 Ok(match self.not_null(target.variable) {
                     None => OperationKind::Assign { register: *register, value },
@@ -181,11 +197,11 @@ impl Compiler<'_> {
                         whole = self.with_field(target.variable, &field, path, value)?;
                         &whole
                     }
-                    _ => return self.assign_element(field.register, field.ty, path, value),
+                    _ => return self.assign_element(field.register, field.declared, path, value),
                 };
-                let bound = self.bind(value, Some(field.ty))?;
+                let bound = self.bind(value, Some(field.declared))?;
                 let symbol = self.trace.symbol(&bound);
-                let value = self.plan_spoken(&bound, line.to_string())?;
+                let value = self.plan_typed(&bound, line.to_string())?;
                 self.trace.set(field.register, symbol);
                 Ok(OperationKind::Assign { register: field.register, value })
             }
@@ -247,6 +263,11 @@ impl Compiler<'_> {
                 format!("record \"{name}\" is not assigned yet"),
             )
             .with_detail("The tuple structure of a not-yet-assigned record is indeterminate."),
+            Storage::Record { state: RecordState::Ambiguous | RecordState::OneOf(_), .. } => {
+                SqlError::unsupported(format_args!(
+                    "assigning to a field of record variable \"{name}\", which may hold rows of different structure here,"
+                ))
+            }
             _ => SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
                 format!("record \"{name}\" has no field \"{field}\""),
@@ -287,7 +308,7 @@ impl Compiler<'_> {
         let mut subscripts = Vec::new();
         for step in path {
             match step {
-                Step::Index(index) => subscripts.push(self.expression(index, Some(Type::INT4))?),
+                Step::Index(index) => subscripts.push(self.typed(index, Some(Type::INT4))?),
                 Step::Slice(..) => return Err(unsupported("assignment to a slice of several dimensions")),
                 Step::Field(_) => return Err(unsupported("assignment to a field of an array's element")),
             }
@@ -296,7 +317,7 @@ impl Compiler<'_> {
             Some(domain) => Type::of(domain.oid),
             None => Type { oid: element, typmod: ty.typmod },
         };
-        let value = self.expression(value, Some(element_type))?;
+        let value = self.typed(value, Some(element_type))?;
         self.trace.forget(register, "an array built while it runs");
         Ok(OperationKind::AssignElement { register, element, subscripts, value })
     }
@@ -315,7 +336,7 @@ impl Compiler<'_> {
                 super::result_columns(routine, &self.environment.catalog)?.named()
             }
             _ => match self.environment.catalog.table_of_row_type(bound.ty.oid) {
-                Some(table) => super::storage::table_columns(&table),
+                Some(table) => super::storage::declared_columns(&table),
                 None => {
                     return Err(SqlError::new(
                         SqlState::DATATYPE_MISMATCH,
@@ -343,7 +364,7 @@ impl Compiler<'_> {
                 let mut values = Vec::new();
                 let mut symbols = Vec::new();
                 for (item, field) in items.into_iter().zip(&fields) {
-                    let item = self.cast(item, field.ty)?;
+                    let item = self.cast_unless_one(item, field.declared)?;
                     symbols.push((field.register, self.trace.symbol(&item)));
                     values.push(self.plan_expression(&item)?);
                 }
@@ -368,7 +389,7 @@ impl Compiler<'_> {
         let (id, _) =
             self.body.names.find(value.names, &[value.text.trim().to_lowercase().as_str()], &is_record)?;
         let fields = self.storage[id as usize].fields()?;
-        Some(fields.iter().map(|f| (f.name.clone(), f.ty)).collect())
+        Some(fields.iter().map(|f| (f.name.clone(), f.declared)).collect())
     }
 
     fn raise(&mut self, raise: &Raise) -> Result<OperationKind> {
@@ -403,7 +424,7 @@ impl Compiler<'_> {
     }
 
     fn assert(&mut self, condition: &Fragment, message: Option<&Fragment>) -> Result<OperationKind> {
-        let condition = self.condition(condition)?;
+        let condition = self.condition(condition)?.run;
         let message = message.map(|message| self.text_expression(message)).transpose()?;
         Ok(OperationKind::Assert { condition, message })
     }
@@ -428,8 +449,9 @@ impl Compiler<'_> {
             let result = parse_statement(&stripped)
                 .and_then(|statement| self.current_of(site, statement, &cursor, text))
                 .and_then(|(statement, before)| Ok((before, self.rows_statement(&statement, text, into)?)));
-            let kind =
-                result.map(|(before, kind)| OperationKind::Sequence(vec![before, Operation { site, kind }]));
+            let kind = result.map(|(before, kind)| {
+                OperationKind::Sequence(vec![before, Operation { site, rights: None, kind }])
+            });
             return Ok((self.or_fail(site, kind), true));
         }
         let parsed = match whole_row::expand(&text.text, &|name| self.field_names(name, text.names)) {
@@ -540,57 +562,13 @@ impl Compiler<'_> {
             (record, [Step::Field(name)]) => record
                 .fields()
                 .and_then(|fields| fields.iter().find(|f| f.name == *name))
-                .map(|field| (field.register, field.ty))
+                .map(|field| (field.register, field.declared))
                 .ok_or_else(|| self.no_field(target.variable, name)),
             _ => Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 format!("\"{}\" is not a scalar variable", target.text),
             )),
         }
-    }
-
-    /// Values of variables on entry to their block.
-    pub(super) fn initialise(&mut self, declared: &[VariableId]) -> Result<Vec<Operation>> {
-        let mut operations = Vec::new();
-        for id in declared {
-            let variable = &self.body.variables[*id as usize];
-            let site = Self::site(variable.line, "during statement block local variable initialization");
-            if variable.cursor.is_some() {
-                operations.push(self.name_cursor(*id, site));
-                continue;
-            }
-            let Some(default) = &variable.default else {
-                operations.extend(self.clear(*id, site));
-                continue;
-            };
-            let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
-            self.flow.get_mut().begin(variable.line, None);
-            let kind = self.assign(&target, default, &expression_line(default));
-            // The value is converted when it is there, by no query.
-            let kind = kind.map_err(about_value);
-            self.flow.get_mut().end(&[*id]);
-            operations.push(self.or_fail(site, kind));
-        }
-        Ok(operations)
-    }
-
-    /// Sets a variable to NULL.
-    fn clear(&mut self, id: VariableId, site: Site) -> Option<Operation> {
-        let registers: Vec<u32> = match &self.storage[id as usize] {
-            Storage::Scalar { register, .. } => vec![*register],
-            Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
-            Storage::Record { .. } => return None,
-        };
-        for register in &registers {
-            let null = Self::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN);
-            self.trace.set(*register, Symbol::Known(null));
-        }
-        // The frame starts out as NULLs: only a block that is entered again must clear.
-        if self.labels.iter().all(|label| !label.is_loop) {
-            return None;
-        }
-        let targets = Targets { registers, not_null: Vec::new() };
-        Some(Operation { site, kind: OperationKind::AssignRow { targets, values: Vec::new() } })
     }
 
     pub(super) fn shared_linker(&self) -> Arc<dyn archipel_planner::native::RoutineLinker + Send + Sync> {

@@ -1,20 +1,27 @@
 //! Where variables live: types resolved, registers given out.
 
+use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
 use archipel_sql::types::Type;
 
+use super::tagged::Tag;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
 use crate::run::renewed::Home;
+
+/// The name of a record's tag among its fields: none that SQL can spell.
+const TAG: &str = "\u{1}tag";
 
 /// A field of a record: one register.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub name: String,
     pub ty: Type,
+    /// What is assigned to it becomes this: `ty`, or a domain over it.
+    pub declared: Type,
     pub register: u32,
 }
 
@@ -30,7 +37,12 @@ pub(crate) enum Storage {
     /// `table%ROWTYPE`, or a variable of a named composite type.
     Row { fields: Vec<Field>, ty: Type },
     /// `record`: takes the structure of what is assigned, each with registers of its own.
-    Record { shapes: Vec<Vec<Field>>, state: RecordState },
+    Record {
+        shapes: Vec<Vec<Field>>,
+        state: RecordState,
+        /// Where it takes several at one place.
+        tag: Option<Tag>,
+    },
 }
 
 /// What structure a `record` variable has at the place being compiled.
@@ -38,6 +50,8 @@ pub(crate) enum Storage {
 pub(crate) enum RecordState {
     Unassigned,
     Shape(usize),
+    /// One of these, a bit each: its tag says which.
+    OneOf(u64),
     /// Paths with different structures meet here.
     Ambiguous,
 }
@@ -47,7 +61,7 @@ impl Storage {
     pub fn fields(&self) -> Option<&[Field]> {
         match self {
             Storage::Row { fields, .. } => Some(fields),
-            Storage::Record { shapes, state: RecordState::Shape(shape) } => Some(&shapes[*shape]),
+            Storage::Record { shapes, state: RecordState::Shape(shape), .. } => Some(&shapes[*shape]),
             _ => None,
         }
     }
@@ -67,7 +81,7 @@ impl Compiler<'_> {
         }
         self.storage = types
             .iter()
-            .map(|_| Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned })
+            .map(|_| Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned, tag: None })
             .collect();
         // IN arguments first, so that a call copies them as they come.
         let inputs =
@@ -83,7 +97,7 @@ impl Compiler<'_> {
                 }
                 VariableType::Row(ty, columns) => Storage::Row { fields: self.fields(columns), ty: *ty },
                 VariableType::Record => {
-                    Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned }
+                    Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned, tag: None }
                 }
             };
             if position < inputs {
@@ -101,10 +115,12 @@ impl Compiler<'_> {
     }
 
     fn fields(&mut self, columns: &[(String, Type)]) -> Vec<Field> {
-        columns
-            .iter()
-            .map(|(name, ty)| Field { name: name.clone(), ty: *ty, register: self.scratch() })
-            .collect()
+        let environment = self.environment;
+        let mut field = |(name, declared): &(String, Type)| {
+            let (ty, _) = environment.catalog.plain_type(*declared);
+            Field { name: name.clone(), ty, declared: *declared, register: self.scratch() }
+        };
+        columns.iter().map(&mut field).collect()
     }
 
     /// Gives a `record` variable the structure of a query's rows and answers its fields.
@@ -112,7 +128,7 @@ impl Compiler<'_> {
         let known = match &self.storage[variable as usize] {
             Storage::Record { shapes, .. } => shapes.iter().position(|shape| {
                 shape.len() == columns.len()
-                    && shape.iter().zip(columns).all(|(f, (name, ty))| f.name == *name && f.ty == *ty)
+                    && shape.iter().zip(columns).all(|(f, (name, ty))| f.name == *name && f.declared == *ty)
             }),
             _ => None,
         };
@@ -130,12 +146,32 @@ impl Compiler<'_> {
             }
         };
         match &mut self.storage[variable as usize] {
-            Storage::Record { shapes, state } => {
+            Storage::Record { shapes, state, .. } => {
                 *state = RecordState::Shape(index);
                 shapes[index].clone()
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether a value is just a variable or a field of this type: it has met its domain's
+    /// conditions.
+    pub(super) fn is_one_of(&self, value: &BoundExpr, declared: Type) -> bool {
+        let ExprKind::Variable(wanted) = value.kind else { return false };
+        let is_field = |field: &Field| field.register == wanted && field.declared.oid == declared.oid;
+        self.storage.iter().any(|storage| match storage {
+            Storage::Scalar { register, declared: own, .. } => *register == wanted && own.oid == declared.oid,
+            Storage::Row { fields, .. } => fields.iter().any(is_field),
+            Storage::Record { shapes, .. } => shapes.iter().flatten().any(is_field),
+        })
+    }
+
+    /// A value as one of a field or a result column.
+    pub(super) fn cast_unless_one(&self, value: BoundExpr, declared: Type) -> Result<BoundExpr> {
+        if self.environment.catalog.plain_type(declared).1.is_some() && self.is_one_of(&value, declared) {
+            return Ok(value);
+        }
+        self.cast(value, declared)
     }
 
     /// Where all variables live, for a call that goes on in another form of its routine.
@@ -155,8 +191,9 @@ impl Compiler<'_> {
             match storage {
                 Storage::Scalar { register, ty, .. } => homes.push(home(0, "", *ty, *register)),
                 Storage::Row { fields, .. } => add(0, fields),
-                Storage::Record { shapes, .. } => {
+                Storage::Record { shapes, tag, .. } => {
                     shapes.iter().enumerate().for_each(|(shape, fields)| add(shape, fields));
+                    homes.extend(tag.iter().map(|tag| home(0, TAG, Type::INT4, tag.register)));
                 }
             }
         }
@@ -231,12 +268,12 @@ fn of_type(ty: Type, environment: &Environment) -> VariableType {
 
 fn row_of(table: &TableRef) -> VariableType {
     let oid = table.row_type();
-    VariableType::Row(Type::of(oid), table_columns(table))
+    VariableType::Row(Type::of(oid), declared_columns(table))
 }
 
-/// Names and types of a table's columns.
-pub(crate) fn table_columns(table: &TableRef) -> Vec<(String, Type)> {
-    table.columns.iter().map(|column| (column.name.clone(), column.ty)).collect()
+/// Names and types of a table's columns as they were declared.
+pub(crate) fn declared_columns(table: &TableRef) -> Vec<(String, Type)> {
+    table.columns.iter().map(|column| (column.name.clone(), column.declared())).collect()
 }
 
 fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {

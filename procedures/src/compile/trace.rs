@@ -217,7 +217,8 @@ impl Trace {
 
     /// An access of a statement, its key over the arguments.
     pub fn access(&self, access: &Access) -> Access {
-        Access { key: self.key(&access.key), ..access.clone() }
+        let candidates = access.candidates.iter().map(|(column, key)| (*column, self.key(key))).collect();
+        Access { key: self.key(&access.key), candidates, ..access.clone() }
     }
 
     fn key(&self, key: &RouteKey) -> RouteKey {
@@ -346,10 +347,16 @@ fn replace_register(expr: &mut BoundExpr, register: u32, with: &BoundExpr) {
 /// the callee itself reads from reference tables stands behind its arguments and stays unknown.
 pub(crate) fn bind_arguments(access: &Access, args: &[BoundExpr]) -> Access {
     let mut access = access.clone();
-    if params_of(&access.key).into_iter().any(|number| usize::from(number) >= args.len()) {
-        access.key = RouteKey::Unknown("read from a reference table by a nested call".into());
-        return access;
+    access.key = bind_key(&access.key, args);
+    access.candidates.iter_mut().for_each(|(_, key)| *key = bind_key(key, args));
+    access
+}
+
+fn bind_key(key: &RouteKey, args: &[BoundExpr]) -> RouteKey {
+    if params_of(key).into_iter().any(|number| usize::from(number) >= args.len()) {
+        return RouteKey::Unknown("read from a reference table by a nested call".into());
     }
+    let mut key = key.clone();
     let put = |expr: &mut BoundExpr| {
         visit::visit_expr_mut(expr, 0, &mut |part, _| {
             if let ExprKind::Param(number) = part.kind
@@ -361,7 +368,7 @@ pub(crate) fn bind_arguments(access: &Access, args: &[BoundExpr]) -> Access {
             true
         });
     };
-    match &mut access.key {
+    match &mut key {
         RouteKey::Point(expr) | RouteKey::EachOf(expr) => put(expr),
         RouteKey::List(list) => list.iter_mut().for_each(put),
         RouteKey::Each { from, to } => {
@@ -375,11 +382,11 @@ pub(crate) fn bind_arguments(access: &Access, args: &[BoundExpr]) -> Access {
         }
         RouteKey::All | RouteKey::Unknown(_) => {}
     }
-    access
+    key
 }
 
 /// The arguments a key reads.
-fn params_of(key: &RouteKey) -> Vec<u16> {
+pub(crate) fn params_of(key: &RouteKey) -> Vec<u16> {
     let mut numbers = Vec::new();
     let mut add = |expr: &BoundExpr| {
         visit::visit_expr(expr, 0, &mut |part, _| {
@@ -407,7 +414,7 @@ fn params_of(key: &RouteKey) -> Vec<u16> {
 }
 
 /// Casts among the integer types keep the value, and so the key.
-fn strip_integer_casts(expr: &BoundExpr) -> &BoundExpr {
+pub(crate) fn strip_integer_casts(expr: &BoundExpr) -> &BoundExpr {
     let integer = |ty: Type| matches!(ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8);
     match &expr.kind {
         ExprKind::Call { args, .. }
@@ -447,11 +454,11 @@ fn is_length_of(expr: &BoundExpr, array: &BoundExpr) -> bool {
 
 /// Whether two expressions are spelled alike.
 pub(crate) fn same(left: &BoundExpr, right: &BoundExpr) -> bool {
-    format!("{:?}", left.kind) == format!("{:?}", right.kind)
+    left.kind == right.kind
 }
 
 pub(crate) fn same_key(left: &RouteKey, right: &RouteKey) -> bool {
-    format!("{left:?}") == format!("{right:?}")
+    left == right
 }
 
 /// One access for each different key of a group; those that predict nothing are left out.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::visit;
+use archipel_planner::bind::{VariableScope, visit};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::route::Access;
@@ -27,7 +27,14 @@ pub(crate) struct Rows {
     absent: Vec<VariableId>,
     /// The registers of their fields.
     absent_fields: Vec<Vec<u32>>,
-    /// The tables it names: registers of arrays.
+    /// The tables it names.
+    pub transitions: Transitions,
+}
+
+/// Tables of old and new rows, as a trigger names them.
+#[derive(Clone)]
+pub(crate) struct Transitions {
+    /// Registers of arrays.
     named: Vec<(String, u32)>,
     table: TableRef,
 }
@@ -41,14 +48,27 @@ pub(crate) struct TriggerRows<'t> {
     pub table: &'t TableRef,
 }
 
-impl Rows {
+impl Transitions {
     /// The rows of a table that the trigger names.
     pub fn table(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
         let (_, register) = self.named.iter().find(|(known, _)| known == name)?;
         let rows = BoundExpr { kind: ExprKind::Variable(*register), ty: Type::of(Oid::RECORD_ARRAY) };
         Some((rows, self.table.clone()))
     }
+}
 
+/// What a text that is bound at run time sees of a routine: no variables, but these tables.
+impl VariableScope for Transitions {
+    fn resolve(&self, _parts: &[&str]) -> Option<BoundExpr> {
+        None
+    }
+
+    fn relation(&self, name: &str) -> Option<(BoundExpr, TableRef)> {
+        self.table(name)
+    }
+}
+
+impl Rows {
     /// Whether an expression is the bare name of a variable that is NULL.
     pub fn is_absent(&self, compiler: &Compiler<'_>, value: &Fragment) -> bool {
         let name = value.text.trim().to_lowercase();
@@ -102,8 +122,8 @@ pub(crate) fn compile_trigger(
     compiler.trace_rows();
     let named = known.named.iter().zip(&body.parameters[2..]);
     let named = named.map(|(name, variable)| (name.to_string(), compiler.register_of(*variable))).collect();
-    let table = known.table.clone();
-    let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new(), named, table };
+    let transitions = Transitions { named, table: known.table.clone() };
+    let mut rows = Rows { absent: Vec::new(), absent_fields: Vec::new(), transitions };
     for (variable, present) in body.parameters.iter().zip(known.present) {
         if !present {
             rows.absent.push(*variable);

@@ -50,7 +50,7 @@ impl Invocation<'_, '_> {
             }
             OpenedQuery::Dynamic(plan) => {
                 let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-                let bound = plan.binder.bind_cursor(&text);
+                let bound = plan.binder.bind_cursor(&text, ctx.functions.session);
                 dynamic = bound.map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
                 self.tell_from_now_on(ctx, site);
                 let outer = std::mem::replace(&mut ctx.params, params);

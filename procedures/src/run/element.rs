@@ -1,5 +1,7 @@
 //! Assignment to elements and slices of array variables, with PostgreSQL's rules for growing.
 
+use std::sync::Arc;
+
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{SqlError, SqlState};
@@ -7,7 +9,7 @@ use archipel_sql::types::Oid;
 use smallvec::SmallVec;
 
 use super::Invocation;
-use super::operation::Compiled;
+use super::operation::{Compiled, Expression};
 
 impl Invocation<'_, '_> {
     /// `array[i] := value`: the array grows as PostgreSQL's does.
@@ -16,28 +18,20 @@ impl Invocation<'_, '_> {
         ctx: &mut ExecContext<'_, '_>,
         register: u32,
         element: Oid,
-        subscripts: &[Compiled],
-        value: &Compiled,
+        subscripts: &[Expression],
+        value: &Expression,
     ) -> ExecResult<()> {
-        let value = value(ctx)?;
+        let value = (value.run)(ctx)?;
         let mut at: SmallVec<[i32; 2]> = SmallVec::new();
         for subscript in subscripts {
-            match subscript(ctx)? {
+            match (subscript.run)(ctx)? {
                 Datum::Int4(index) => at.push(index),
                 _ => {
                     return Err(ExecError::Sql(null_subscript()));
                 }
             }
         }
-        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
-        let mut array = match held {
-            // Shared with nobody in the common case: changed in place.
-            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
-            _ => Array { element, dimensions: Vec::new(), values: Vec::new() },
-        };
-        let result = set_element(&mut array, &at, value);
-        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
-        result.map_err(ExecError::Sql)
+        store_element(&mut ctx.variables[register as usize], element, &at, value).map_err(ExecError::Sql)
     }
 
     /// `array[i:j] := value`. NULL leaves the array as it is.
@@ -57,18 +51,42 @@ impl Invocation<'_, '_> {
             },
         };
         let bounds = (bound(lower)?, bound(upper)?);
-        let held = std::mem::replace(&mut ctx.variables[register as usize], Datum::Null);
-        let mut array = match held {
-            Datum::Array(array) => std::sync::Arc::unwrap_or_clone(array),
-            _ => Array { element: source.element, dimensions: Vec::new(), values: Vec::new() },
-        };
-        let result = set_slice(&mut array, bounds, &source);
-        ctx.variables[register as usize] = Datum::Array(std::sync::Arc::new(array));
-        result.map_err(ExecError::Sql)
+        let array = array_of(&mut ctx.variables[register as usize], source.element);
+        set_slice(array, bounds, &source).map_err(ExecError::Sql)
     }
 }
 
-fn null_subscript() -> SqlError {
+/// The array a variable holds, to be changed in place: shared with nobody in the common case. NULL
+/// becomes an empty one.
+pub(super) fn array_of(variable: &mut Datum, element: Oid) -> &mut Array {
+    if !matches!(variable, Datum::Array(_)) {
+        *variable = Datum::Array(Arc::new(Array { element, dimensions: Vec::new(), values: Vec::new() }));
+    }
+    match variable {
+        Datum::Array(array) => Arc::make_mut(array),
+        _ => unreachable!("it has just been made an array"),
+    }
+}
+
+/// Assigns to an element of the array in `variable`.
+pub(super) fn store_element(
+    variable: &mut Datum,
+    element: Oid,
+    at: &[i32],
+    value: Datum,
+) -> Result<(), SqlError> {
+    let array = array_of(variable, element);
+    if let ([dimension], [index]) = (&array.dimensions[..], at)
+        && let Ok(offset) = usize::try_from(i64::from(*index) - i64::from(dimension.lower_bound))
+        && let Some(place) = array.values.get_mut(offset)
+    {
+        place.set(value);
+        return Ok(());
+    }
+    set_element(array, at, value)
+}
+
+pub(super) fn null_subscript() -> SqlError {
     SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "array subscript in assignment must not be null")
 }
 
@@ -108,7 +126,7 @@ fn subscript_error(message: &str) -> SqlError {
 }
 
 /// Largest number of elements an array may have (PostgreSQL's MaxArraySize).
-const ELEMENTS_MAX: usize = 134_217_727;
+pub(super) const ELEMENTS_MAX: usize = 134_217_727;
 
 fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
     if array.dimensions.is_empty() {

@@ -25,16 +25,20 @@ impl Budget {
     #[inline]
     pub(super) fn round(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         self.0 += 1;
-        if self.0.is_multiple_of(ROUNDS_PER_CHECK) {
-            if ctx.functions.session.interrupted() {
-                return Err(ExecError::Stop(Stop::Cancelled));
-            }
-            if ctx.txn.budget_exceeded() {
-                return Err(ExecError::Stop(Stop::Interactive));
-            }
-        }
-        Ok(())
+        if self.0.is_multiple_of(ROUNDS_PER_CHECK) { look_around(ctx) } else { Ok(()) }
     }
+}
+
+/// Whether to go on.
+#[cold]
+pub(super) fn look_around(ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    if ctx.functions.session.interrupted() {
+        return Err(ExecError::Stop(Stop::Cancelled));
+    }
+    if ctx.budgeted && ctx.txn.budget_exceeded() {
+        return Err(ExecError::Stop(Stop::Interactive));
+    }
+    Ok(())
 }
 
 /// What a loop does after one round.
@@ -60,6 +64,13 @@ impl Invocation<'_, '_> {
         looping: &Looping,
         site: Site,
     ) -> ExecResult<Flow> {
+        if let Some(machine) = &looping.machine
+            && !self.telling
+            && !self.resuming
+            && let Some(flow) = self.machine(ctx, machine)?
+        {
+            return Ok(flow);
+        }
         let mut budget = Budget(0);
         match &looping.kind {
             LoopKind::Forever => loop {
@@ -70,7 +81,7 @@ impl Invocation<'_, '_> {
             },
             LoopKind::While { condition } => {
                 // Back in the round that was left, the condition has been seen.
-                while self.resuming || self.holds(ctx, condition, site)? {
+                while self.resuming || self.holds(ctx, &condition.run, site)? {
                     if let After::Leave(flow) = after(self.operations(ctx, &looping.body)?, looping.number) {
                         return Ok(flow);
                     }
@@ -175,11 +186,11 @@ impl Invocation<'_, '_> {
     fn bound(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        bound: &Compiled,
+        bound: &Expression,
         name: &str,
         site: Site,
     ) -> ExecResult<i32> {
-        let value = bound(ctx).map_err(|e| self.at(e, site))?;
+        let value = (bound.run)(ctx).map_err(|e| self.at(e, site))?;
         self.settled(ctx, site);
         match value {
             Datum::Int4(value) => Ok(value),

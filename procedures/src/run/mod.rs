@@ -6,7 +6,8 @@
 //! - [`loops`]     the loops
 //! - [`rows`]      what SQL statements answer, and where it goes
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
-//! - [`element`]   assignment to elements and slices of arrays
+//! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
+//! - [`machine`]   loops over numbers, without a walk; its [`instruction`]s
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`context`]   CONTEXT lines
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; [`renewed`] in another form
@@ -18,10 +19,13 @@
 //! caught, and what a block did before its handler runs is rolled back to its savepoint.
 
 mod ahead;
+mod append;
 pub(crate) mod context;
 mod cursor;
 mod element;
+pub(crate) mod instruction;
 mod loops;
+pub(crate) mod machine;
 pub mod operation;
 pub mod pause;
 mod raise;
@@ -29,6 +33,7 @@ pub mod renewed;
 mod rows;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
@@ -78,6 +83,8 @@ pub(crate) struct Invocation<'p, 's> {
     pub ended_at: Site,
     /// Whether it tells where it is.
     pub telling: bool,
+    /// What makes the result of the value that RETURN has left.
+    pub returned: Option<Arc<Compiled>>,
 }
 
 impl Program {
@@ -128,6 +135,7 @@ impl Program {
             resuming: false,
             ended_at: self.body.site,
             telling: self.tells(),
+            returned: None,
         };
         let frame = match paused {
             Some(paused) => invocation.go_on(paused),
@@ -140,9 +148,15 @@ impl Program {
             }
         };
         let (functions, may_end) = (ctx.functions, ctx.may_end);
-        if !self.routine.traits.settings.is_empty()
-            && let Some(session) = functions.session.with_settings(&self.routine.traits.settings)?
-        {
+        let traits = &self.routine.traits;
+        let session = if traits.security_definer {
+            functions.session.as_owner_of(self.routine.oid, &traits.settings)?
+        } else if traits.settings.is_empty() {
+            None
+        } else {
+            functions.session.with_settings(&traits.settings)?
+        };
+        if let Some(session) = session {
             ctx.functions = FunctionContext { session, ..functions };
         }
         // Settings of a call, and another's rights, hold for one transaction only.
@@ -193,6 +207,10 @@ impl Invocation<'_, '_> {
         if let Flow::Pause(commit) = flow {
             return Ok(Some(commit));
         }
+        if let Some(cast) = self.returned.take() {
+            let value = cast(ctx).map_err(|error| self.while_casting(error))?;
+            self.send(std::slice::from_ref(&value))?;
+        }
         if flow != Flow::Return {
             match program.at_end {
                 AtEnd::Nothing => {}
@@ -211,6 +229,18 @@ impl Invocation<'_, '_> {
             }
         }
         Ok(None)
+    }
+
+    /// Says that no statement of the routine has failed, but what becomes of its value.
+    #[cold]
+    fn while_casting(&self, error: ExecError) -> ExecError {
+        match (error, self.program.context_line(None)) {
+            (ExecError::Sql(error), Some(line)) => {
+                let line = format!("{line} while casting return value to function's return type");
+                context::add_line(error, &line).into()
+            }
+            (error, _) => error,
+        }
     }
 
     pub(crate) fn send(&mut self, row: &[Datum]) -> ExecResult<()> {
@@ -258,17 +288,30 @@ impl Invocation<'_, '_> {
 
     fn operation(&mut self, ctx: &mut ExecContext<'_, '_>, operation: &Operation) -> ExecResult<Flow> {
         let site = operation.site;
+        if let Some(rights) = &operation.rights {
+            let checked = rights.check(ctx.functions.session);
+            checked.map_err(|error| self.in_statement(error.into(), operation.text(), site))?;
+        }
         match &operation.kind {
             OperationKind::Assign { register, value } => {
-                let value = value(ctx).map_err(|e| self.at(e, site))?;
+                let value = (value.run)(ctx).map_err(|e| self.at(e, site))?;
                 ctx.variables[*register as usize].set(value);
             }
             OperationKind::AssignChecked { register, value, name } => {
-                let value = value(ctx).map_err(|e| self.at(e, site))?;
+                let value = (value.run)(ctx).map_err(|e| self.at(e, site))?;
                 if value.is_null() {
                     return Err(self.at(null_refused(name).into(), site));
                 }
                 ctx.variables[*register as usize] = value;
+            }
+            OperationKind::AppendText { register, parts } => {
+                append::text(ctx, *register, parts).map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::AppendElement { register, element, value } => {
+                append::element(ctx, *register, *element, value).map_err(|e| self.at(e, site))?;
+            }
+            OperationKind::AppendArray { register, value, function } => {
+                append::array(ctx, *register, value, *function).map_err(|e| self.at(e, site))?;
             }
             OperationKind::AssignRow { targets, values } => {
                 let mut row = Row::new();
@@ -294,7 +337,7 @@ impl Invocation<'_, '_> {
             OperationKind::If { arms, otherwise } => {
                 let from = if self.resuming { self.place_in_list() } else { 0 };
                 for (arm, (condition, body)) in arms.iter().enumerate().skip(from) {
-                    if self.resuming || self.holds(ctx, condition, site)? {
+                    if self.resuming || self.holds(ctx, &condition.run, site)? {
                         return self.arm(ctx, arm, body);
                     }
                 }
@@ -314,7 +357,7 @@ impl Invocation<'_, '_> {
             OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
             OperationKind::Leave { exit, target, when } => {
                 if let Some(when) = when
-                    && !is_true(&when(ctx).map_err(|e| self.at(e, site))?)
+                    && !is_true(&(when.run)(ctx).map_err(|e| self.at(e, site))?)
                 {
                     return Ok(Flow::Next);
                 }
@@ -327,6 +370,11 @@ impl Invocation<'_, '_> {
             }
             OperationKind::ReturnRow { values } => {
                 self.send_values(ctx, values, site)?;
+                return Ok(Flow::Return);
+            }
+            OperationKind::ReturnCast { value, register, cast } => {
+                ctx.variables[*register as usize] = value(ctx).map_err(|e| self.at(e, site))?;
+                self.returned = Some(cast.clone());
                 return Ok(Flow::Return);
             }
             OperationKind::ReturnRecord { value, width } => {
@@ -366,6 +414,7 @@ impl Invocation<'_, '_> {
             OperationKind::GetDiagnostics { items, stacked } => {
                 self.get_diagnostics(ctx, items, *stacked, site)?;
             }
+            OperationKind::Shared(shared) => return self.operation(ctx, shared),
             OperationKind::Fail { error } => return Err(self.at(error.as_ref().clone().into(), site)),
         }
         Ok(Flow::Next)

@@ -5,20 +5,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::ahead::RowAhead;
+use archipel_planner::native::scalar::Scalar;
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
+use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::SqlError;
+use archipel_sql::function::{ResolvedFunction, SessionHost};
 use archipel_sql::types::Oid;
 
 use super::context;
+use super::instruction::Machine;
 use super::renewed::Home;
-use crate::flow::Graph;
+use crate::compile::flow::Drafts;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
 
 /// A compiled expression over the routine's registers.
 pub type Compiled = CompiledExpr;
+
+/// A value that a statement of control or an assignment needs, in both of its forms: for the walk
+/// over the tree, and for the machine of loops.
+pub struct Expression {
+    pub run: Compiled,
+    /// The registers it reads.
+    pub reads: Box<[u32]>,
+    /// What the machine makes of it, where it is a number.
+    pub scalar: Option<Scalar>,
+}
 
 /// A routine ready to run.
 pub struct Program {
@@ -52,7 +66,7 @@ pub struct Program {
     /// the routine is compiled anew when the catalog changes.
     pub failures: Vec<(u32, String)>,
     /// What depends on what.
-    pub flow: Graph,
+    pub(crate) flow: Drafts,
     /// Where its variables live.
     pub homes: Vec<Home>,
     /// How CONTEXT lines name it.
@@ -162,17 +176,49 @@ pub struct Targets {
 pub struct Operation {
     pub site: Site,
     pub kind: OperationKind,
+    /// What whoever runs it must be allowed, asked for when it is reached.
+    pub rights: Option<Rights>,
+}
+
+impl Operation {
+    /// The statement it runs, for CONTEXT lines.
+    pub fn text(&self) -> Option<&str> {
+        match &self.kind {
+            OperationKind::Sql { statement, .. }
+            | OperationKind::Perform { statement }
+            | OperationKind::ReturnQuery { statement }
+            | OperationKind::FirstRow { statement } => statement.text.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 pub enum OperationKind {
     Assign {
         register: u32,
-        value: Compiled,
+        value: Expression,
     },
     AssignChecked {
         register: u32,
-        value: Compiled,
+        value: Expression,
         name: Box<str>,
+    },
+    /// `text := text || part || …`: the parts, in order.
+    AppendText {
+        register: u32,
+        parts: Vec<Expression>,
+    },
+    /// `array := array || element`.
+    AppendElement {
+        register: u32,
+        element: Oid,
+        value: Expression,
+    },
+    /// `array := array || other`.
+    AppendArray {
+        register: u32,
+        value: Expression,
+        function: ResolvedFunction,
     },
     /// Fields, evaluated first and stored then.
     AssignRow {
@@ -188,8 +234,8 @@ pub enum OperationKind {
     AssignElement {
         register: u32,
         element: Oid,
-        subscripts: Vec<Compiled>,
-        value: Compiled,
+        subscripts: Vec<Expression>,
+        value: Expression,
     },
     /// `array[i:j] := value`; a bound left out is the array's.
     AssignSlice {
@@ -198,7 +244,7 @@ pub enum OperationKind {
         value: Compiled,
     },
     If {
-        arms: Vec<(Compiled, Vec<Operation>)>,
+        arms: Vec<(Expression, Vec<Operation>)>,
         otherwise: Vec<Operation>,
     },
     Sequence(Vec<Operation>),
@@ -211,10 +257,16 @@ pub enum OperationKind {
     Leave {
         exit: bool,
         target: u32,
-        when: Option<Compiled>,
+        when: Option<Expression>,
     },
     Return,
     ReturnColumns,
+    /// RETURN of a value that is cast when the routine has ended, out of a register.
+    ReturnCast {
+        value: Compiled,
+        register: u32,
+        cast: Arc<Compiled>,
+    },
     ReturnRow {
         values: Vec<Compiled>,
     },
@@ -273,6 +325,8 @@ pub enum OperationKind {
     },
     /// Before a statement with WHERE CURRENT OF.
     CurrentOf(Box<CurrentOfPlan>),
+    /// A statement that the tree and a machine share.
+    Shared(Arc<Operation>),
     /// A statement that could not be bound.
     Fail {
         error: Box<SqlError>,
@@ -316,18 +370,20 @@ pub struct Looping {
     pub number: u32,
     pub kind: LoopKind,
     pub body: Vec<Operation>,
+    /// The whole of it for the machine, if that can run it.
+    pub machine: Option<Box<Machine>>,
 }
 
 pub enum LoopKind {
     Forever,
     While {
-        condition: Compiled,
+        condition: Expression,
     },
     Integer {
         register: u32,
-        lower: Compiled,
-        upper: Compiled,
-        step: Option<Compiled>,
+        lower: Expression,
+        upper: Expression,
+        step: Option<Expression>,
         reverse: bool,
         /// Rows whose keys depend on the counter.
         ahead: Vec<RowAhead>,
@@ -361,10 +417,19 @@ pub struct DynamicPlan {
 
 /// Turns the text of EXECUTE into a statement over parameters.
 pub trait DynamicBinder: Send + Sync {
-    fn bind(&self, text: &str) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
+    /// Binds a text, which the session must be allowed to run.
+    fn bind(
+        &self,
+        text: &str,
+        session: &dyn SessionHost,
+    ) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
 
     /// The same for OPEN.
-    fn bind_cursor(&self, text: &str) -> archipel_sql::error::Result<Arc<CursorQuery>>;
+    fn bind_cursor(
+        &self,
+        text: &str,
+        session: &dyn SessionHost,
+    ) -> archipel_sql::error::Result<Arc<CursorQuery>>;
 }
 
 /// The variable that holds a cursor's name.

@@ -365,7 +365,10 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<(u64, usize)> {
         let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-        let statement = plan.binder.bind(&text).map_err(|e| self.in_statement(e, Some(&text), site))?;
+        let statement = plan
+            .binder
+            .bind(&text, ctx.functions.session)
+            .map_err(|e| self.in_statement(e, Some(&text), site))?;
         self.tell_from_now_on(ctx, site);
         let outer = std::mem::replace(&mut ctx.params, params);
         let result = self.query(ctx, Some(&text), site, |ctx| statement.run(ctx, sink));

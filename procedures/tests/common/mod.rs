@@ -180,6 +180,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &[],
+                roles: Default::default(),
             };
             let plan = ddl::plan(statement, &env)?;
             return self.define(plan);
@@ -253,6 +254,7 @@ impl Database {
                 system: false,
                 temporary_schema: "pg_temp_1",
                 copies: &[],
+                roles: Default::default(),
             };
             let plan = call.and_then(|call| ddl::plan_distribution(&call, &env));
             plan.and_then(|plan| self.define(plan)).unwrap_or_else(|e| panic!("{e}: {line}"));

@@ -1,0 +1,438 @@
+//! Where tables should live, by the evidence of all deployed routines.
+//!
+//! - Tables that a routine reaches through the same argument go into one co-location group, and
+//!   what belongs together by several routines goes into one group together.
+//! - A table without a key goes to where the rows it is filled beside are, by the column that
+//!   gets their argument.
+//! - A small table that routines only read, each time by a value of its own, beside tables that
+//!   routines write, becomes a reference table; and a distributed one again once a routine writes
+//!   it.
+//!
+//! A table that somebody distributed by hand is left as it is, and links nothing. Where the
+//! evidence goes, because a routine was dropped, tables stay where they are until other evidence
+//! says otherwise: deploying anew often begins with a DROP, and going back would gain nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archipel_planner::ddl::{EvidentPlace, encoded_alike};
+use archipel_sql::catalog::names::quote_identifier;
+use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableKind, TableRef};
+use archipel_sql::types::Oid;
+
+use crate::evidence::{Argument, Evidence};
+
+/// Reference tables are for what is small: more rows than this stay distributed.
+pub const REFERENCE_ROWS_MAX: u64 = 1 << 17;
+
+/// What the advisor knows beside the catalog and the routines.
+pub trait Sizes {
+    /// Rows of a table, about.
+    fn rows(&self, table: &Table) -> u64;
+    /// Partitions of a group.
+    fn partitions(&self, group: u32) -> usize;
+}
+
+/// What is proposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Colocate,
+    Reference,
+    /// A reference table that routines write.
+    Distribute,
+}
+
+impl Kind {
+    /// As the view shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Colocate => "co-locate",
+            Kind::Reference => "reference",
+            Kind::Distribute => "distribute",
+        }
+    }
+}
+
+/// One piece of advice: what one routine shows of some tables.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    pub kind: Kind,
+    /// Its place among the evidence.
+    pub evidence: usize,
+    pub argument: String,
+    /// Tables and the columns that meet.
+    pub tables: Vec<(Oid, Option<u16>)>,
+    /// Why it cannot be followed, or need not.
+    pub refused: Option<String>,
+    /// Whether everything is as it says.
+    pub applied: bool,
+    /// What would do it by hand.
+    pub statements: Vec<String>,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub struct Design {
+    pub advice: Vec<Advice>,
+    /// What follows, in one step.
+    pub moves: Vec<(Oid, EvidentPlace)>,
+}
+
+/// Puts the evidence of all routines together.
+pub fn design(catalog: &Catalog, evidence: &[Evidence], sizes: &dyn Sizes) -> Design {
+    let mut advisor =
+        Advisor { catalog, evidence, sizes, columns: BTreeMap::new(), design: Design::default() };
+    advisor.choose_columns();
+    let links = advisor.links();
+    advisor.settle_links(&links);
+    advisor.advise_links(links);
+    advisor.advise_references();
+    advisor.design
+}
+
+/// Tables that one routine reaches through one argument.
+struct Link {
+    evidence: usize,
+    argument: String,
+    tables: Vec<(TableRef, u16)>,
+    refused: Option<String>,
+}
+
+struct Advisor<'a> {
+    catalog: &'a Catalog,
+    evidence: &'a [Evidence],
+    sizes: &'a dyn Sizes,
+    /// For tables without a key: the column that would distribute them.
+    columns: BTreeMap<Oid, u16>,
+    design: Design,
+}
+
+/// Whether evidence may say where a table lives at all.
+fn is_concerned(table: &Table) -> bool {
+    table.kind == TableKind::Table && table.persistence != Persistence::Temporary
+}
+
+fn group_of(table: &Table) -> Option<u32> {
+    match table.distribution {
+        Distribution::Column { group, .. } | Distribution::HiddenId { group } => Some(group),
+        Distribution::Reference | Distribution::None => None,
+    }
+}
+
+/// Whether its rows are distributed by a column.
+fn is_keyed(table: &Table) -> bool {
+    matches!(table.distribution, Distribution::Column { .. })
+}
+
+/// Whether its rows only have numbers of their own.
+fn is_numbered(table: &Table) -> bool {
+    matches!(table.distribution, Distribution::HiddenId { .. })
+}
+
+fn label(table: &Table) -> String {
+    match table.schema.as_str() {
+        "public" => quote_identifier(&table.name),
+        schema => format!("{}.{}", quote_identifier(schema), quote_identifier(&table.name)),
+    }
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+impl Advisor<'_> {
+    fn table(&self, oid: Oid) -> Option<TableRef> {
+        self.catalog.table_by_oid(oid).filter(|table| is_concerned(table))
+    }
+
+    /// For each table without a key, the column whose arguments reach the most other tables.
+    fn choose_columns(&mut self) {
+        let mut scores: BTreeMap<Oid, BTreeMap<u16, usize>> = BTreeMap::new();
+        for evidence in self.evidence {
+            for reach in &evidence.reaches {
+                for (column, argument) in &reach.candidates {
+                    let others: BTreeSet<Oid> = evidence
+                        .reaches
+                        .iter()
+                        .filter(|other| other.argument.as_ref() == Some(argument))
+                        .filter_map(|other| self.table(other.table).filter(|table| is_keyed(table)))
+                        .map(|table| table.oid)
+                        .collect();
+                    *scores.entry(reach.table).or_default().entry(*column).or_default() += others.len();
+                }
+            }
+        }
+        for (table, columns) in scores {
+            // The first of those that are best.
+            let best = columns.into_iter().rev().max_by_key(|(_, score)| *score);
+            if let Some((column, _)) = best.filter(|(_, score)| *score > 0) {
+                self.columns.insert(table, column);
+            }
+        }
+    }
+
+    /// The tables that routines reach through the same argument.
+    fn links(&self) -> Vec<Link> {
+        let mut links = Vec::new();
+        for (place, evidence) in self.evidence.iter().enumerate() {
+            let mut reached: BTreeMap<&Argument, BTreeMap<Oid, u16>> = BTreeMap::new();
+            for reach in &evidence.reaches {
+                let Some(table) = self.table(reach.table) else { continue };
+                match (&reach.argument, table.distribution) {
+                    (Some(argument), Distribution::Column { column, .. }) => {
+                        reached.entry(argument).or_default().insert(table.oid, column);
+                    }
+                    (_, Distribution::HiddenId { .. }) => {
+                        let Some(column) = self.columns.get(&table.oid) else { continue };
+                        let argument = reach.candidates.iter().find(|(own, _)| own == column);
+                        if let Some((_, argument)) = argument {
+                            reached.entry(argument).or_default().insert(table.oid, *column);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for (argument, tables) in reached {
+                let tables: Vec<(TableRef, u16)> =
+                    tables.into_iter().filter_map(|(oid, column)| Some((self.table(oid)?, column))).collect();
+                if tables.len() > 1 && tables.iter().any(|(table, _)| is_keyed(table)) {
+                    links.extend(divide(place, &argument.text, tables));
+                }
+            }
+        }
+        links
+    }
+
+    /// Makes groups of what is linked, and says who has to move.
+    fn settle_links(&mut self, links: &[Link]) {
+        // Which groups belong together: each by the least of its numbers.
+        let mut joined: BTreeMap<u32, u32> = BTreeMap::new();
+        let root = |joined: &BTreeMap<u32, u32>, mut group: u32| {
+            while let Some(&next) = joined.get(&group).filter(|next| **next != group) {
+                group = next;
+            }
+            group
+        };
+        for link in links.iter().filter(|link| link.refused.is_none()) {
+            let groups: Vec<u32> = link.tables.iter().filter_map(|(table, _)| group_of(table)).collect();
+            for pair in groups.windows(2) {
+                let (one, other) = (root(&joined, pair[0]), root(&joined, pair[1]));
+                joined.insert(one.max(other), one.min(other));
+                joined.entry(one.min(other)).or_insert(one.min(other));
+            }
+        }
+        let mut sets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for group in joined.keys() {
+            sets.entry(root(&joined, *group)).or_default().push(*group);
+        }
+        for groups in sets.into_values().filter(|groups| groups.len() > 1) {
+            self.join(&groups);
+        }
+    }
+
+    /// Moves what may move of several groups into one of them.
+    fn join(&mut self, groups: &[u32]) {
+        let members = |group: u32| {
+            let mut members: Vec<TableRef> =
+                self.catalog.tables().filter(|table| group_of(table) == Some(group)).cloned().collect();
+            members.sort_by_key(|table| table.oid);
+            members
+        };
+        let may_move =
+            |group: &u32| members(*group).iter().all(|table| table.distributed_by != DistributedBy::Request);
+        // Where the fewest pointers have to move; one that cannot move is where the others go.
+        let into = groups
+            .iter()
+            .filter(|group| !members(**group).iter().any(|table| is_numbered(table)))
+            .max_by_key(|group| {
+                let rows: u64 = members(**group).iter().map(|table| self.sizes.rows(table)).sum();
+                (!may_move(group), self.sizes.partitions(**group), rows, std::cmp::Reverse(**group))
+            })
+            .copied();
+        let Some(into) = into else { return };
+        let leaving: Vec<u32> =
+            groups.iter().copied().filter(|group| *group != into && may_move(group)).collect();
+        let moved: Vec<TableRef> = leaving.into_iter().flat_map(members).collect();
+        for table in moved {
+            let column = match table.distribution {
+                Distribution::Column { column, .. } => Some(column),
+                _ => self.columns.get(&table.oid).copied(),
+            };
+            let Some(column) = column else { continue };
+            self.design.moves.push((table.oid, EvidentPlace::Group { column, group: into }));
+        }
+    }
+
+    fn advise_links(&mut self, links: Vec<Link>) {
+        for link in links {
+            let first = group_of(&link.tables[0].0);
+            let applied =
+                link.tables.iter().all(|(table, _)| group_of(table) == first && !is_numbered(table));
+            let moving = |table: &Table| self.design.moves.iter().any(|(oid, _)| *oid == table.oid);
+            let stays = link.tables.iter().filter(|(table, _)| !moving(table)).count();
+            let refused = match &link.refused {
+                _ if applied => None,
+                Some(refused) => Some(refused.clone()),
+                None if stays == link.tables.len() => {
+                    Some("a group of theirs has tables that were distributed by hand".to_owned())
+                }
+                None => None,
+            };
+            let statements = if applied { Vec::new() } else { by_hand(&link.tables) };
+            self.design.advice.push(Advice {
+                kind: Kind::Colocate,
+                evidence: link.evidence,
+                argument: link.argument,
+                tables: link.tables.iter().map(|(table, column)| (table.oid, Some(*column))).collect(),
+                refused,
+                applied,
+                statements,
+            });
+        }
+    }
+
+    /// Small tables that are read beside others, and reference tables that are written.
+    fn advise_references(&mut self) {
+        let written: BTreeSet<Oid> = self
+            .evidence
+            .iter()
+            .flat_map(|evidence| &evidence.reaches)
+            .filter(|reach| reach.write)
+            .map(|reach| reach.table)
+            .collect();
+        let linked: BTreeSet<Oid> =
+            self.design.advice.iter().flat_map(|advice| &advice.tables).map(|(oid, _)| *oid).collect();
+        for (place, evidence) in self.evidence.iter().enumerate() {
+            let mut told = BTreeSet::new();
+            for reach in &evidence.reaches {
+                let Some(table) = self.table(reach.table) else { continue };
+                let by_evidence = table.distributed_by == DistributedBy::Evidence;
+                let reference = table.distribution == Distribution::Reference;
+                let kind = if reference && by_evidence && reach.write {
+                    Kind::Distribute
+                } else if !written.contains(&table.oid)
+                    && !linked.contains(&table.oid)
+                    && (reference && by_evidence || self.could_be_reference(&table))
+                    && self.reads_beside(evidence, table.oid, &written)
+                {
+                    Kind::Reference
+                } else {
+                    continue;
+                };
+                if !told.insert(table.oid) {
+                    continue;
+                }
+                let rows = self.sizes.rows(&table);
+                let refused = if kind == Kind::Distribute || reference {
+                    None
+                } else if table.distributed_by == DistributedBy::Request {
+                    Some(format!("{} was distributed by hand", label(&table)))
+                } else if rows > REFERENCE_ROWS_MAX {
+                    Some(format!("{} has {rows} rows", label(&table)))
+                } else {
+                    None
+                };
+                let applied = reference && kind == Kind::Reference;
+                let (function, to) = match kind {
+                    Kind::Distribute => ("undistribute_table", EvidentPlace::Keys),
+                    _ => ("create_reference_table", EvidentPlace::Reference),
+                };
+                if !applied
+                    && refused.is_none()
+                    && !self.design.moves.iter().any(|(oid, _)| *oid == table.oid)
+                {
+                    self.design.moves.push((table.oid, to));
+                }
+                let statement = format!("SELECT {function}({});", literal(&label(&table)));
+                self.design.advice.push(Advice {
+                    kind,
+                    evidence: place,
+                    argument: reach
+                        .argument
+                        .as_ref()
+                        .map(|argument| argument.text.clone())
+                        .unwrap_or_default(),
+                    tables: vec![(table.oid, None)],
+                    refused,
+                    applied,
+                    statements: if applied { Vec::new() } else { vec![statement] },
+                });
+            }
+        }
+    }
+
+    /// A table alone in its group.
+    fn could_be_reference(&self, table: &Table) -> bool {
+        let Distribution::Column { group, .. } = table.distribution else { return false };
+        self.catalog.tables().filter(|other| group_of(other) == Some(group)).count() == 1
+    }
+
+    /// Whether a routine reads the table by an argument that leads to no other table, beside
+    /// tables that routines write: only then do the routines show who writes what.
+    fn reads_beside(&self, evidence: &Evidence, table: Oid, written: &BTreeSet<Oid>) -> bool {
+        evidence.reaches.iter().any(|reach| reach.table == table && reach.argument.is_some())
+            && evidence.reaches.iter().any(|reach| reach.table != table && written.contains(&reach.table))
+    }
+}
+
+/// Divides tables that meet in one argument by what keeps them apart: how their columns are
+/// stored, and that somebody distributed one by hand.
+fn divide(evidence: usize, argument: &str, tables: Vec<(TableRef, u16)>) -> Vec<Link> {
+    let by_hand = tables
+        .iter()
+        .find(|(table, _)| table.distributed_by == DistributedBy::Request)
+        .map(|(table, _)| format!("{} was distributed by hand", label(table)));
+    let apart = |reason: String, tables: Vec<(TableRef, u16)>| Link {
+        evidence,
+        argument: argument.to_owned(),
+        tables,
+        refused: Some(reason),
+    };
+    let (free, asked): (Vec<_>, Vec<_>) =
+        tables.iter().cloned().partition(|(table, _)| table.distributed_by != DistributedBy::Request);
+    let mut classes: Vec<Vec<(TableRef, u16)>> = Vec::new();
+    for (table, column) in free {
+        let alike = classes.iter_mut().find(|class| {
+            let (other, other_column) = &class[0];
+            encoded_alike(&table, column, other, *other_column)
+        });
+        match alike {
+            Some(class) => class.push((table, column)),
+            None => classes.push(vec![(table, column)]),
+        }
+    }
+    let several = classes.len() > 1;
+    let mut links: Vec<Link> = classes
+        .into_iter()
+        .filter(|class| class.len() > 1)
+        .map(|tables| Link { evidence, argument: argument.to_owned(), tables, refused: None })
+        .collect();
+    if !asked.is_empty() {
+        links.push(apart(by_hand.unwrap_or_default(), tables));
+    } else if several {
+        links.push(apart("their columns are of different types, or may be NULL".to_owned(), tables));
+    }
+    links
+}
+
+/// The calls that would co-locate tables with the first of them that has a key.
+fn by_hand(tables: &[(TableRef, u16)]) -> Vec<String> {
+    let Some((first, first_column)) = tables.iter().find(|(table, _)| is_keyed(table)) else {
+        return Vec::new();
+    };
+    let name = |table: &Table, column: u16| {
+        let column = table.columns.get(usize::from(column)).map_or("", |column| column.name.as_str());
+        format!("{}, {}", literal(&label(table)), literal(&quote_identifier(column)))
+    };
+    let others = tables.iter().filter(|(table, _)| {
+        table.oid != first.oid && (group_of(table) != group_of(first) || !is_keyed(table))
+    });
+    let mut statements = vec![format!("SELECT create_distributed_table({});", name(first, *first_column))];
+    statements.extend(others.map(|(table, column)| {
+        format!(
+            "SELECT create_distributed_table({}, colocate_with => {});",
+            name(table, *column),
+            literal(&label(first))
+        )
+    }));
+    statements
+}

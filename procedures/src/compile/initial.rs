@@ -1,0 +1,57 @@
+//! What variables are on entry to their block.
+
+use archipel_sql::error::Result;
+use archipel_sql::types::Type;
+
+use super::Compiler;
+use super::spoken::{about_value, expression_line};
+use super::storage::Storage;
+use super::trace::Symbol;
+use crate::plpgsql::ast::*;
+use crate::run::operation::*;
+
+impl Compiler<'_> {
+    /// Values of variables on entry to their block.
+    pub(super) fn initialise(&mut self, declared: &[VariableId]) -> Result<Vec<Operation>> {
+        let mut operations = Vec::new();
+        for id in declared {
+            let variable = &self.body.variables[*id as usize];
+            let site = Self::site(variable.line, "during statement block local variable initialization");
+            if variable.cursor.is_some() {
+                operations.push(self.name_cursor(*id, site));
+                continue;
+            }
+            let Some(default) = &variable.default else {
+                operations.extend(self.clear(*id, site));
+                continue;
+            };
+            let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
+            self.flow.get_mut().begin(variable.line, None);
+            let kind = self.assign(&target, default, &expression_line(default));
+            // The value is converted when it is there, by no query.
+            let kind = kind.map_err(about_value);
+            self.flow.get_mut().end(&[*id]);
+            operations.push(self.or_fail(site, kind));
+        }
+        Ok(operations)
+    }
+
+    /// Sets a variable to NULL.
+    fn clear(&mut self, id: VariableId, site: Site) -> Option<Operation> {
+        let registers: Vec<u32> = match &self.storage[id as usize] {
+            Storage::Scalar { register, .. } => vec![*register],
+            Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
+            Storage::Record { .. } => return None,
+        };
+        for register in &registers {
+            let null = Self::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN);
+            self.trace.set(*register, Symbol::Known(null));
+        }
+        // The frame starts out as NULLs: only a block that is entered again must clear.
+        if self.labels.iter().all(|label| !label.is_loop) {
+            return None;
+        }
+        let targets = Targets { registers, not_null: Vec::new() };
+        Some(Operation { site, rights: None, kind: OperationKind::AssignRow { targets, values: Vec::new() } })
+    }
+}

@@ -1,0 +1,98 @@
+//! What a deployed routine shows of where tables belong.
+//!
+//! Two tables that a routine reaches through the same argument on their distribution columns are
+//! used together, row by row: SPADE's links between the actions of a flow graph. This reads them
+//! off a compiled routine; [`crate::advice`] puts those of all routines together.
+
+use archipel_planner::route::{Access, RouteKey};
+use archipel_sql::catalog::{Catalog, Distribution, Table};
+use archipel_sql::types::Oid;
+
+use crate::compile::trace::{params_of, strip_integer_casts};
+use crate::describe::{key_names, key_text};
+use crate::run::operation::Program;
+
+/// A value that is known before the call and depends on its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Argument {
+    /// Equal for equal expressions.
+    identity: String,
+    /// As the views show it.
+    pub text: String,
+}
+
+/// One way in which a routine reaches a table.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    pub table: Oid,
+    pub write: bool,
+    /// The argument on the distribution column; `None` where something else, or nothing, is known
+    /// of the key beforehand.
+    pub argument: Option<Argument>,
+    /// For rows put into a table without a key: the columns that arguments go into.
+    pub candidates: Vec<(u16, Argument)>,
+}
+
+/// What one routine shows.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub routine: Oid,
+    pub schema: String,
+    /// Its name and the types of its arguments.
+    pub signature: String,
+    pub reaches: Vec<Reach>,
+}
+
+impl Evidence {
+    /// Reads a compiled routine. What it reaches through the global index of a table shows
+    /// nothing of where the table's rows belong, and is left out.
+    pub fn of(program: &Program, catalog: &Catalog) -> Evidence {
+        let names = key_names(program);
+        let reach = |access: &Access| {
+            let table = catalog.table_by_oid(access.oid)?;
+            if !is_of_rows(access, &table) {
+                return None;
+            }
+            let argument = |key: &RouteKey| argument(key, &names);
+            let candidates = access.candidates.iter();
+            let candidates = candidates.filter_map(|(column, key)| Some((*column, argument(key)?)));
+            Some(Reach {
+                table: table.oid,
+                write: access.write,
+                argument: argument(&access.key),
+                candidates: candidates.collect(),
+            })
+        };
+        Evidence {
+            routine: program.routine.oid,
+            schema: program.routine.schema.clone(),
+            signature: program.signature.clone(),
+            reaches: program.accesses.iter().filter_map(reach).collect(),
+        }
+    }
+}
+
+/// Whether an access is to the rows of a table, by its distribution column if it has one.
+fn is_of_rows(access: &Access, table: &Table) -> bool {
+    match table.distribution {
+        Distribution::Column { column, group } => {
+            access.group.is_some_and(|own| own.0 == group) && access.key_column.column == column
+        }
+        Distribution::HiddenId { group } => access.group.is_some_and(|own| own.0 == group),
+        Distribution::Reference => true,
+        Distribution::None => false,
+    }
+}
+
+fn argument(key: &RouteKey, names: &[String]) -> Option<Argument> {
+    let single = matches!(key, RouteKey::Point(_) | RouteKey::EachOf(_) | RouteKey::Each { .. });
+    if !single || params_of(key).is_empty() {
+        return None;
+    }
+    let identity = match key {
+        // Whatever integer it becomes, it is the same value.
+        RouteKey::Point(value) => format!("{:?}", strip_integer_casts(value).kind),
+        key => format!("{key:?}"),
+    };
+    Some(Argument { identity, text: key_text(key, names) })
+}
