@@ -33,6 +33,7 @@ pub struct CatalogHandle {
     /// The first numbers nobody has drawn, whether or not what drew them is committed.
     numbers: Mutex<Numbers>,
     private_versions: AtomicU64,
+    changed: tokio::sync::Notify,
 }
 
 /// Versions of catalogs that only one transaction sees: never equal to a published one.
@@ -45,6 +46,7 @@ impl CatalogHandle {
             current: Mutex::new(Arc::new(CatalogState { catalog, version: 1 })),
             version: AtomicU64::new(1),
             private_versions: AtomicU64::new(FIRST_PRIVATE_VERSION),
+            changed: tokio::sync::Notify::new(),
         }
     }
 
@@ -97,6 +99,18 @@ impl CatalogHandle {
         let version = current.version + 1;
         *current = Arc::new(CatalogState { catalog, version });
         self.version.store(version, Ordering::Release);
+        drop(current);
+        self.note_change();
+    }
+
+    /// Whoever waits for [`CatalogHandle::changed`] looks again.
+    pub fn note_change(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Waits for a change since this was last waited for. For one waiter.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
     }
 }
 
@@ -153,7 +167,7 @@ fn drop_unknown_tables(engine: &Engine, catalog: &Catalog) -> Result<(), SqlErro
     }
     tracing::info!("dropping {} tables of transactions that did not commit", unknown.len());
     let operations = unknown.into_iter().map(DdlOp::DropTable).collect();
-    let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+    let run = DefinitionRun::of_operations(operations, Vec::new());
     let done = engine.submit(run, SubmitOptions::default()).wait();
     done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
@@ -175,6 +189,7 @@ fn drop_temporary(engine: &Engine, catalog: Catalog) -> Result<Catalog, SqlError
             system: true,
             temporary_schema: &schema,
             copies: &[],
+            roles: Default::default(),
         };
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
         catalog = run_plan(engine, &catalog, plan)?;
@@ -195,6 +210,7 @@ fn migrate(
         system: true,
         temporary_schema: "pg_temp_0",
         copies: &[],
+        roles: Default::default(),
     };
     let plan = plan_migration(step.version, step.name, step.sql, &environment)?;
     run_plan(engine, catalog, plan)
@@ -202,7 +218,7 @@ fn migrate(
 
 fn run_plan(engine: &Engine, catalog: &Catalog, plan: DdlPlan) -> Result<Catalog, SqlError> {
     let after = catalog.apply(&plan.changes);
-    let run = DefinitionRun { operations: plan.operations, ..DefinitionRun::of_changes(plan.changes) };
+    let run = DefinitionRun::of_operations(plan.operations, plan.changes);
     let done = engine.submit(run, SubmitOptions::default()).wait();
     match done.outcome.result {
         Ok(()) => {

@@ -63,6 +63,19 @@ pub struct Given {
     pub set: Vec<String>,
 }
 
+/// What ALTER SYSTEM has written, or is about to.
+enum Auto<'a> {
+    File(&'a Path),
+    Values(&'a toml::Table),
+}
+
+/// The environment, as far as it is text.
+fn variables() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 #[derive(Default)]
 struct Builder {
     data_directory: Option<PathBuf>,
@@ -161,11 +174,7 @@ impl Builder {
 impl Config {
     /// The configuration of this process, from all four sources.
     pub fn load(given: &Given) -> Result<Config, ConfigError> {
-        Config::from_sources(
-            given,
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-        )
+        Config::from_sources(given, variables().into_iter())
     }
 
     fn from_sources(
@@ -176,7 +185,12 @@ impl Config {
         // Where the data directory is, only the other sources say.
         let first = Config::build(given, &variables, None)?;
         let auto = first.data_directory.join(AUTO_FILE);
-        if auto.exists() { Config::build(given, &variables, Some(&auto)) } else { Ok(first) }
+        if auto.exists() { Config::build(given, &variables, Some(Auto::File(&auto))) } else { Ok(first) }
+    }
+
+    /// The same as it would be with these values in the file that ALTER SYSTEM writes.
+    pub fn with_altered(&self, values: &toml::Table) -> Result<Config, ConfigError> {
+        Config::build(&self.given, &variables(), Some(Auto::Values(values)))
     }
 
     /// The same from all sources as they are now.
@@ -187,7 +201,7 @@ impl Config {
     fn build(
         given: &Given,
         variables: &[(String, String)],
-        auto: Option<&Path>,
+        auto: Option<Auto<'_>>,
     ) -> Result<Config, ConfigError> {
         let mut builder = Builder { values: defaults(), ..Builder::default() };
         if let Some(id) = find("max_memory") {
@@ -196,8 +210,10 @@ impl Config {
         if let Some(file) = &given.file {
             builder.file(file)?;
         }
-        if let Some(auto) = auto {
-            builder.file(auto)?;
+        match auto {
+            Some(Auto::File(path)) => builder.file(path)?,
+            Some(Auto::Values(values)) => builder.table("ALTER SYSTEM", "", values)?,
+            None => {}
         }
         builder.environment(variables.iter().cloned())?;
         let flag = "command line";

@@ -5,6 +5,7 @@
 //! Distribution functions are definitions, and repartitioning functions are actions: both are
 //! kept and run when the statement is over.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
@@ -13,6 +14,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use crate::session::host::{Host, PendingSetting};
+use crate::session::role;
 use crate::system::Source;
 
 /// Answers the function `name`.
@@ -22,6 +24,10 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     if let Some(change) = crate::system::repartition::from_function(host, name, args) {
+        if !host.rights().is_superuser() {
+            let message = format!("permission denied for function {name}");
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
         host.pending_repartitions.lock().push(change?);
         return Ok(Datum::Null);
     }
@@ -29,7 +35,8 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "currval" | "currval_oid" => return current_value(host, args),
         "lastval" => return last_value(host),
         "current_database" => Datum::text(&host.entry.database),
-        "current_user" | "session_user" => Datum::text(&host.entry.user),
+        "current_user" => Datum::text(&role_name(host, host.settings.roles.current)),
+        "session_user" => Datum::text(&role_name(host, host.settings.roles.session)),
         "current_schema" => {
             current_schemas(host, false).first().map_or(Datum::Null, |name| Datum::text(name))
         }
@@ -45,12 +52,18 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         },
         "set_config_by_name" => return set_config(host, args),
         "pg_cancel_backend" => match args {
-            [Datum::Int4(process)] => Datum::Bool(host.server.sessions.cancel_backend(*process)),
+            [Datum::Int4(process)] => {
+                check_signal(host, *process, "cancel")?;
+                Datum::Bool(host.server.sessions.cancel_backend(*process))
+            }
             _ => Datum::Null,
         },
         "pg_sleep" => return sleep(host, args),
         "pg_terminate_backend" => match args {
-            [Datum::Int4(process), ..] => Datum::Bool(host.server.sessions.terminate_backend(*process)),
+            [Datum::Int4(process), ..] => {
+                check_signal(host, *process, "terminate")?;
+                Datum::Bool(host.server.sessions.terminate_backend(*process))
+            }
             _ => Datum::Null,
         },
         "pg_blocking_pids" => match args {
@@ -70,7 +83,14 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_trigger_depth" => Datum::Int4(0),
-        "pg_reload_conf" => Datum::Bool(host.server.reload()),
+        "pg_reload_conf" if !host.rights().is_superuser() => {
+            let message = "permission denied for function pg_reload_conf";
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        "pg_reload_conf" => {
+            host.pending_reload.store(true, Ordering::Relaxed);
+            Datum::Bool(true)
+        }
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "sql_2325" => {
             Datum::Int8(crate::system::relation_bytes(host, args))
         }
@@ -86,6 +106,30 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
     })
 }
 
+/// The name of a role as it is now.
+fn role_name(host: &Host, role: Oid) -> String {
+    host.catalog.catalog.role_by_oid(role).map_or_else(|| role.to_string(), |role| role.name.clone())
+}
+
+/// Whose sessions somebody may cancel and end (pg_signal_backend).
+fn check_signal(host: &Host, process: i32, verb: &str) -> Result<()> {
+    let Some(user) = host.server.sessions.user_of(process) else { return Ok(()) };
+    let Some(role) = host.catalog.catalog.role(&user) else { return Ok(()) };
+    let rights = host.rights();
+    let denied = |message: String| Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    let what = if verb == "cancel" { "query" } else { "process" };
+    if role.superuser && !rights.is_superuser() {
+        return denied(format!("must be a superuser to {verb} superuser {what}"));
+    }
+    if !rights.acts_as(role.oid) && !rights.acts_as(archipel_sql::catalog::role::SIGNAL_BACKEND) {
+        return denied(format!(
+            "must be a member of the role whose {what} is being {verb}{} or member of pg_signal_backend",
+            if verb == "cancel" { "ed" } else { "d" }
+        ));
+    }
+    Ok(())
+}
+
 fn array(element: Oid, values: Vec<Datum>) -> Datum {
     let dimensions =
         if values.is_empty() { Vec::new() } else { vec![Dimension { length: values.len(), lower_bound: 1 }] };
@@ -99,7 +143,7 @@ fn text_array(items: &[String]) -> Datum {
 /// The schemas of the search path that exist; with `implicit`, pg_catalog in its place.
 fn current_schemas(host: &Host, implicit: bool) -> Vec<String> {
     let catalog = &host.catalog.catalog;
-    let path = &host.settings.search_path;
+    let path = &host.search_path;
     let names = if implicit { catalog.effective_path(path) } else { catalog.named_path(path) };
     names.into_iter().map(str::to_owned).collect()
 }
@@ -141,6 +185,17 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         Datum::Text(text) => text.to_string(),
         _ => String::new(),
     };
+    if role::is_role_setting(name) {
+        let roles = host.settings.roles;
+        let client = host.catalog.catalog.role(&host.entry.user).map_or(roles.session, |role| role.oid);
+        role::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;
+        host.pending.lock().push(PendingSetting {
+            name: name.to_string(),
+            value: text.clone(),
+            local: *local == Datum::Bool(true),
+        });
+        return Ok(Datum::text(&text));
+    }
     // Checked now, on a copy; the session takes it over when the statement has succeeded.
     let mut scratch = crate::settings::SessionSettings::new(host.server.live.values());
     scratch.set(name, Some(&text), false)?;
@@ -153,16 +208,13 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(&shown))
 }
 
-/// Sleeps where it is called, at most a second: longer would hold up everything else on the
-/// executor.
+/// Sleeps on the caller's thread: statements that sleep have left the executors.
 fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
     let seconds = match args {
-        [Datum::Float8(seconds)] if seconds.is_finite() => seconds.max(0.0),
+        // As good as for ever, and a length that the clock can add.
+        [Datum::Float8(seconds)] if !seconds.is_nan() => seconds.clamp(0.0, 1e9),
         _ => return Ok(Datum::Null),
     };
-    if seconds > 1.0 {
-        return Err(SqlError::unsupported("pg_sleep for longer than a second"));
-    }
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds);
     while std::time::Instant::now() < end {
         if host.entry.is_cancelled() {

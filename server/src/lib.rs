@@ -12,6 +12,7 @@
 //! - [`run`]        the programs handed to the engine
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
+//! - [`design`]     where tables live, by the evidence of deployed routines
 //! - [`http`]       health, metrics, the live page
 //! - [`workload`]   benchmark drivers, as a client
 //! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves
@@ -23,6 +24,7 @@ pub mod catalog;
 pub mod check;
 pub mod cli;
 pub mod config;
+pub mod design;
 pub mod encode;
 pub mod executor;
 pub mod following;

@@ -18,6 +18,8 @@ use tokio::sync::{mpsc, watch};
 
 use crate::catalog::{CatalogError, CatalogHandle};
 use crate::config::Config;
+use crate::design::counts::AllCounts;
+use crate::design::{Designer, OpenBlocks};
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError};
@@ -79,6 +81,10 @@ pub struct Server {
     pub started_at: i64,
     /// One definition at a time: each is planned on the catalog its predecessor left.
     pub definitions: tokio::sync::Mutex<()>,
+    pub open_blocks: OpenBlocks,
+    pub designer: Designer,
+    /// How calls of routines went.
+    pub calls: AllCounts,
     /// Transactions and statements that have ended well, by executor.
     pub counters: Vec<Counters>,
     pub closing: Arc<AtomicBool>,
@@ -98,29 +104,26 @@ pub struct Counters {
 }
 
 impl Server {
-    /// Roles are not enforced yet: there is the superuser, and whoever the catalog knows.
-    pub fn is_role(&self, name: &str) -> bool {
-        name == "archipel" || self.catalog.current().catalog.role(name).is_some()
-    }
-
     pub fn is_database(&self, name: &str) -> bool {
         name == "archipel"
     }
 
     /// Reads the configuration again and takes up what does not need a restart. `false`: a source
-    /// cannot be used, and everything stays as it is.
+    /// cannot be used, and everything stays as it is. Reads files.
     pub fn reload(&self) -> bool {
-        let found = self.config.reload().map_err(|error| error.to_string());
-        let found = found.and_then(|config| {
+        let read = || -> Result<_, String> {
+            let config = self.config.reload().map_err(|error| error.to_string())?;
+            check_config(&config).map_err(|error| error.to_string())?;
             let monitor = monitor_settings(&config).map_err(|error| error.to_string())?;
-            Ok((config, monitor))
-        });
-        match found {
-            Ok((config, monitor)) => {
-                for name in self.live.take_up(&config.values) {
+            self.engine.set_monitor(monitor);
+            Ok(config.values)
+        };
+        match self.live.reload(read) {
+            Ok(waiting) => {
+                for name in waiting {
                     tracing::warn!("parameter \"{name}\" cannot be changed without restarting the server");
                 }
-                self.engine.set_monitor(monitor);
+                self.catalog.note_change();
                 tracing::info!("the configuration was read again");
                 true
             }
@@ -227,6 +230,21 @@ fn engine_config(config: &Config, topology: &AskedFor) -> Result<EngineConfig, S
     Ok(engine)
 }
 
+/// Whether a server would start with this configuration, as far as that can be told beforehand.
+pub fn check_config(config: &Config) -> Result<(), StartError> {
+    engine_config(config, &asked_for(config)?).map(drop)
+}
+
+/// The machine that the settings ask for.
+fn asked_for(config: &Config) -> Result<AskedFor, StartError> {
+    AskedFor::new(
+        config.text("archipel.topology"),
+        config.text("archipel.island"),
+        config.integer("archipel.executors") as usize,
+    )
+    .map_err(|error| StartError::Other(error.to_string()))
+}
+
 /// The monitor's thresholds.
 fn monitor_settings(config: &Config) -> Result<MonitorSettings, StartError> {
     let nanos = |name: &str| config.integer(name) as u64 * 1_000_000;
@@ -259,12 +277,7 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let store = open_store(config)?;
     let began = Instant::now();
     let told = AtomicUsize::new(0);
-    let topology = AskedFor::new(
-        config.text("archipel.topology"),
-        config.text("archipel.island"),
-        config.integer("archipel.executors") as usize,
-    )
-    .map_err(|error| StartError::Other(error.to_string()))?;
+    let topology = asked_for(config)?;
     let engine_config = engine_config(config, &topology)?;
     let seams = Seams { topology: Some(Arc::new(topology)), ..Seams::default() };
     let engine = Engine::open_with(engine_config, store, seams, &|progress| {
@@ -331,6 +344,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
         started: Instant::now(),
         started_at: now(),
         definitions: tokio::sync::Mutex::new(()),
+        open_blocks: OpenBlocks::default(),
+        designer: Designer::default(),
+        calls: AllCounts::default(),
         counters: doors.0.iter().map(|_| Counters::default()).collect(),
         doors: doors.clone(),
         closing: Arc::default(),
@@ -340,6 +356,8 @@ pub fn run(config: Config) -> Result<(), StartError> {
         live: Live::new(config.values.clone()),
         config,
     });
+    // Reading routines compiles them, which may take its time.
+    analytical_threads.spawn(crate::design::follow(server.clone()));
     let (stop, stopped) = watch::channel(false);
     let following = Arc::new(Following::new(server.clone(), arrivals, stopped));
     for info in engine.executors().iter().filter(|executor| executor.active) {
@@ -362,7 +380,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
         let reloads = server.clone();
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
-                reloads.reload();
+                let reloads = reloads.clone();
+                // It answers nobody.
+                let _ = tokio::task::spawn_blocking(move || reloads.reload()).await;
             }
         });
         tracing::info!(

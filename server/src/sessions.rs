@@ -295,6 +295,11 @@ impl Sessions {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// How many sessions somebody has.
+    pub fn count_of(&self, user: &str) -> usize {
+        self.entries.lock().values().filter(|entry| entry.user == user).count()
+    }
+
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -306,6 +311,11 @@ impl Sessions {
         {
             entry.cancel(CancelReason::User);
         }
+    }
+
+    /// Who connected to a session.
+    pub fn user_of(&self, process_id: i32) -> Option<String> {
+        self.entries.lock().get(&process_id).map(|entry| entry.user.clone())
     }
 
     /// `pg_cancel_backend`.

@@ -17,6 +17,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 
+use crate::design::counts::RoutineCounts;
 use crate::session::host::Host;
 
 /// See the module's head.
@@ -26,6 +27,8 @@ pub struct CallPlan {
     compiled: Vec<CompiledExpr>,
     /// Whether all arguments can be computed before the run.
     known_before: bool,
+    /// How calls of the routine go; a DO block has none.
+    pub counts: Option<Arc<RoutineCounts>>,
 }
 
 impl CallPlan {
@@ -33,6 +36,7 @@ impl CallPlan {
         call: &BoundCall,
         program: Arc<RoutineProgram>,
         environment: &CompileEnv<'_>,
+        counts: Arc<RoutineCounts>,
     ) -> Result<CallPlan> {
         let compiled = call
             .args
@@ -40,7 +44,7 @@ impl CallPlan {
             .map(|argument| compile_expr(argument, environment))
             .collect::<Result<Vec<_>>>()?;
         let known_before = call.args.iter().all(is_row_free);
-        Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before })
+        Ok(CallPlan { program, bound: call.args.clone(), compiled, known_before, counts: Some(counts) })
     }
 
     /// The routine's number: what the monitor tells calls apart by.
@@ -92,7 +96,7 @@ impl CallPlan {
 impl CallPlan {
     /// A DO block: no arguments.
     pub fn of_block(program: Arc<RoutineProgram>) -> CallPlan {
-        CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true }
+        CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true, counts: None }
     }
 }
 

@@ -45,11 +45,11 @@ fn rows_of(txn: &mut Txn<'_>, table: &TableMeta) -> ExecResult<Vec<Vec<u8>>> {
 impl DefinitionRun {
     /// The operations, with sequences that will have given values made to go on after them.
     pub(super) fn with_computed(&self, txn: &mut Txn<'_>) -> ExecResult<Vec<DdlOp>> {
-        let mut operations = self.operations.clone();
-        for (place, columns) in self.computed.iter().enumerate() {
-            for column in columns {
+        let mut operations: Vec<DdlOp> = self.ddl().cloned().collect();
+        for described in &self.operations {
+            let DdlOp::AlterTable { def, .. } = &described.operation else { continue };
+            for column in &described.computed {
                 let ValueRun::Sequence(sequence) = &column.value else { continue };
-                let Some(DdlOp::AlterTable { def, .. }) = self.operations.get(place) else { continue };
                 let Some(table) = txn.table(def.id) else { continue };
                 let count = rows_of(txn, &table)?.len() as i64;
                 let next = count
@@ -75,8 +75,12 @@ impl DefinitionRun {
     }
 
     /// An operation with the values of its computed columns.
-    pub(super) fn compute(&self, place: usize, operation: DdlOp, txn: &mut Txn<'_>) -> ExecResult<DdlOp> {
-        let computed = self.computed.get(place).map_or(&[][..], Vec::as_slice);
+    pub(super) fn compute(
+        &self,
+        computed: &[ComputedRun],
+        operation: DdlOp,
+        txn: &mut Txn<'_>,
+    ) -> ExecResult<DdlOp> {
         let DdlOp::AlterTable { def, mut columns } = operation else { return Ok(operation) };
         if computed.is_empty() {
             return Ok(DdlOp::AlterTable { def, columns });

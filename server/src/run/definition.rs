@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::computed::ComputedRun;
 use archipel_engine::cell::Cell;
+use archipel_engine::id::TreeId;
 use archipel_engine::storage::{KeyBuf, RowLayout};
 use archipel_engine::txn::Commit;
 use archipel_engine::{
@@ -30,14 +31,26 @@ pub struct ValidationRun {
     pub missing: Option<MissingKey>,
 }
 
+/// An operation of the engine, and what belongs to it.
+pub struct Described {
+    pub operation: DdlOp,
+    /// The errors if it meets two rows of one key: in the table's rows, the first, and in each of
+    /// its indexes.
+    pub duplicates: Vec<(TreeId, SqlError)>,
+    /// The columns to compute before it.
+    pub computed: Vec<ComputedRun>,
+}
+
+impl From<DdlOp> for Described {
+    fn from(operation: DdlOp) -> Described {
+        Described { operation, duplicates: Vec::new(), computed: Vec::new() }
+    }
+}
+
 /// See the module's head.
 pub struct DefinitionRun {
     pub validations: Vec<ValidationRun>,
-    pub operations: Vec<DdlOp>,
-    /// The error of an operation that met two rows of one key, by the operation's place.
-    pub duplicates: Vec<SqlError>,
-    /// For each operation, the columns to compute before it.
-    pub computed: Vec<Vec<ComputedRun>>,
+    pub operations: Vec<Described>,
     pub changes: Vec<CatalogChange>,
     /// For the validations; a first start has none.
     pub host: Option<Arc<Host>>,
@@ -56,15 +69,18 @@ impl RowSink for FoundRow {
 impl DefinitionRun {
     /// A run that only writes catalog rows.
     pub fn of_changes(changes: Vec<CatalogChange>) -> DefinitionRun {
-        DefinitionRun {
-            validations: Vec::new(),
-            operations: Vec::new(),
-            duplicates: Vec::new(),
-            computed: Vec::new(),
-            changes,
-            host: None,
-            error: None,
-        }
+        DefinitionRun { validations: Vec::new(), operations: Vec::new(), changes, host: None, error: None }
+    }
+
+    /// A run of operations that say all there is to say, and of catalog rows.
+    pub fn of_operations(operations: Vec<DdlOp>, changes: Vec<CatalogChange>) -> DefinitionRun {
+        let operations = operations.into_iter().map(Described::from).collect();
+        DefinitionRun { operations, ..DefinitionRun::of_changes(changes) }
+    }
+
+    /// The operations alone.
+    pub fn ddl(&self) -> impl Iterator<Item = &DdlOp> {
+        self.operations.iter().map(|described| &described.operation)
     }
 
     /// Runs the validations, then the operations, then writes the catalog rows.
@@ -87,15 +103,18 @@ impl DefinitionRun {
             }
         }
         let operations = self.with_computed(txn)?;
-        for (place, operation) in operations.into_iter().enumerate() {
-            let operation = self.compute(place, operation, txn)?;
+        for (described, operation) in self.operations.iter().zip(operations) {
+            let operation = self.compute(&described.computed, operation, txn)?;
             match txn.ddl(operation)? {
                 Inserted::Ok => {}
-                Inserted::DuplicateKey(_) => {
-                    let error = self.duplicates.get(place).cloned();
-                    return Err(error
-                        .unwrap_or_else(|| SqlError::internal("two rows have the same key"))
-                        .into());
+                Inserted::DuplicateKey(tree) => {
+                    let known = &described.duplicates;
+                    let met = known.iter().find(|(of, _)| Some(*of) == tree).or(known.first());
+                    return Err(match met {
+                        Some((_, error)) => error.clone(),
+                        None => SqlError::internal("two rows have the same key"),
+                    }
+                    .into());
                 }
                 Inserted::Missing => return Err(SqlError::internal("a definition met no table").into()),
             }

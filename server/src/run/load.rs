@@ -1,15 +1,16 @@
-//! A batch of COPY rows as an engine program: one INSERT plan, run once a row.
+//! A batch of COPY rows as an engine program: one INSERT plan, run over all of them as a statement.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
-use archipel_planner::native::{ExecContext, ExecResult, NoRows};
+use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
 
 use super::{panic_error, stop_with};
 use crate::session::host::Host;
@@ -26,6 +27,15 @@ pub struct LoadRun {
     pub rows: Vec<Vec<Datum>>,
     pub host: Arc<Host>,
     pub now: Option<i64>,
+    /// When the transaction checks its constraints; `None` where this batch is all of it.
+    pub constraints: Option<Arc<ConstraintModes>>,
+    /// Whether more batches come.
+    pub unfinished: bool,
+    /// What is still to be checked.
+    pub deferred: Vec<DeferredCheck>,
+    pub notices: Vec<Notice>,
+    /// What `nextval` gave.
+    pub sequences: Vec<(Oid, i64)>,
     /// The row that failed, if one did.
     pub failed_row: Option<usize>,
     pub error: Option<SqlError>,
@@ -44,19 +54,38 @@ impl LoadRun {
         let functions = FunctionContext { now, session: &*host };
         let mut context = ExecContext::new(txn, functions, &*host);
         context.budgeted = false;
-        for (index, row) in self.rows.iter_mut().enumerate() {
-            if index % 1024 == 1023 && functions.session.interrupted() {
+        context.constraints = self.constraints.clone();
+        context.unfinished = self.unfinished;
+        let rows = &mut self.rows;
+        let mut next = 0_usize;
+        let done = insert.run_each(&mut context, &mut |context| {
+            let row = std::mem::take(&mut context.params);
+            if let Some(before) = next.checked_sub(1) {
+                rows[before] = row;
+            }
+            if next % 1024 == 1023 && functions.session.interrupted() {
                 return Err(Stop::Cancelled.into());
             }
+            let Some(row) = rows.get_mut(next) else {
+                next += 1;
+                return Ok(false);
+            };
             context.params = std::mem::take(row);
-            let inserted = insert.run(&mut context, &mut NoRows);
-            *row = std::mem::take(&mut context.params);
-            if let Err(error) = inserted {
-                self.failed_row = Some(index);
-                return Err(error);
+            next += 1;
+            Ok(true)
+        });
+        // What fails behind the last row is about all of them.
+        if done.is_err() && (1..=rows.len()).contains(&next) {
+            let failed = next - 1;
+            if rows[failed].is_empty() {
+                rows[failed] = std::mem::take(&mut context.params);
             }
+            self.failed_row = Some(failed);
         }
-        Ok(())
+        self.deferred = std::mem::take(&mut context.deferred);
+        self.notices = std::mem::take(&mut context.notices);
+        self.sequences = std::mem::take(&mut context.sequences);
+        done.map(drop)
     }
 }
 
@@ -79,6 +108,9 @@ impl Program for LoadRun {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.error = None;
         self.failed_row = None;
+        self.deferred.clear();
+        self.notices.clear();
+        self.sequences.clear();
         self.host.begin_run();
         match catch_unwind(AssertUnwindSafe(|| self.insert_all(txn))) {
             Ok(Ok(())) => Ok(()),

@@ -12,12 +12,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
+use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
 use rustc_hash::FxHashMap;
 
-use super::Session;
 use super::moving::{Belongings, MovingSession};
 use super::transaction::Transaction;
+use super::{Session, role};
 use crate::executor::Executor;
 use crate::front::{Arrival, NewClient};
 use crate::replies::Replies;
@@ -190,18 +191,13 @@ impl Session {
         if parameter("replication").is_some_and(|value| !matches!(value, "false" | "off" | "no" | "0")) {
             return Err(SqlError::unsupported("replication"));
         }
-        if !server.is_role(user) {
-            return Err(SqlError::new(
-                SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-                format!("role \"{user}\" does not exist"),
-            ));
-        }
         if !server.is_database(database) {
             return Err(SqlError::new(
                 SqlState::INVALID_CATALOG_NAME,
                 format!("database \"{database}\" does not exist"),
             ));
         }
+        let role = role::admit(&server, user)?;
         let registered = server.sessions.register(NewSession {
             user: user.to_owned(),
             database: database.to_owned(),
@@ -211,10 +207,10 @@ impl Session {
             secret: fastrand::i32(..),
             engine: &|number| server.engine.client(number),
         })?;
-        // In this order: values newer than their version are looked at once more.
-        let version = server.live.version();
-        let mut settings = SessionSettings::new(server.live.values()).at_version(version);
-        settings.set_internal("session_authorization", user);
+        let live = server.live.now();
+        let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
+        settings.set_user(role::role_value(&role));
+        set_as_role_says(&mut settings, &role, &server);
         let mut refused_options = Vec::new();
         for (name, value) in parameters {
             match name.as_str() {
@@ -450,6 +446,24 @@ impl Session {
         }
         self.entry().engine.release();
         self.replies.drained().await;
+    }
+}
+
+/// ALTER ROLE … SET: what a role's sessions begin with. What cannot be set any more is told to the
+/// log, and the session begins all the same.
+fn set_as_role_says(settings: &mut SessionSettings, role: &Role, server: &Server) {
+    let state = server.catalog.current();
+    for (name, value) in &role.settings {
+        let set = if role::is_role_setting(name) {
+            let roles = settings.effective().roles;
+            role::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)
+                .map(|value| settings.start_as(name, value))
+        } else {
+            settings.set_at_startup(name, value)
+        };
+        if let Err(error) = set {
+            tracing::warn!("setting \"{name}\" of role \"{}\" was not applied: {error}", role.name);
+        }
     }
 }
 

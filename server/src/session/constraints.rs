@@ -2,20 +2,15 @@
 
 use std::collections::VecDeque;
 
-use archipel_planner::native::{DeferredCheck, DeferredWork, TriggerPart};
+use archipel_planner::native::DeferredWork;
 use archipel_sql::ast::{QualifiedName, SetConstraints};
-use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::TriggerEvent;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashSet;
 
 use super::Session;
-use super::execute::{RECOMPILES_MAX, TRIGGER};
-use super::explain::empty_query;
-use crate::encode::RowsTo;
-use crate::run::call::TriggerCall;
-use crate::statement::{Body, Code};
 use crate::wire::output::Severity;
 
 impl Session {
@@ -29,7 +24,10 @@ impl Session {
             self.notice(Severity::Warning, &warning);
         }
         if !self.transaction.is_open() {
-            // There is nothing it could be about.
+            // There is nothing it could be about, but names must be.
+            for name in set.names.iter().flatten() {
+                self.deferrable_constraint(name)?;
+            }
             return Ok(());
         }
         match &set.names {
@@ -56,7 +54,7 @@ impl Session {
     }
 
     fn deferrable_constraint(&mut self, name: &QualifiedName) -> Result<Oid> {
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         let catalog = self.catalog_state().catalog.clone();
         let schemas: Vec<&str> = match &name.schema {
             Some(schema) => vec![schema],
@@ -88,12 +86,7 @@ impl Session {
 
     /// Checks what was deferred: all of it, or that of some constraints.
     pub(super) async fn check_deferred(&mut self, only: Option<&[Oid]>) -> Result<()> {
-        let (now, later): (Vec<DeferredCheck>, Vec<DeferredCheck>) = self
-            .transaction
-            .take_deferred()
-            .into_iter()
-            .partition(|check| only.is_none_or(|only| only.contains(&check.constraint)));
-        self.transaction.add_deferred(later);
+        let (now, mut seen_to) = self.transaction.take_due(0, only);
         let mut now = VecDeque::from(now);
         let mut seen = FxHashSet::default();
         while let Some(check) = now.pop_front() {
@@ -108,13 +101,9 @@ impl Session {
                     Box::pin(self.fire_deferred(check.constraint, table, event, rows)).await?;
                     // It may have deferred more, and keys are to be looked at again.
                     seen.clear();
-                    let (more, later): (Vec<_>, Vec<_>) = self
-                        .transaction
-                        .take_deferred()
-                        .into_iter()
-                        .partition(|check| only.is_none_or(|only| only.contains(&check.constraint)));
-                    self.transaction.add_deferred(later);
+                    let (more, end) = self.transaction.take_due(seen_to, only);
                     now.extend(more);
+                    seen_to = end;
                 }
             }
         }
@@ -133,48 +122,6 @@ impl Session {
         let Some(table) = catalog.table_by_oid(table) else { return Ok(()) };
         let Some(trigger) = table.triggers.iter().find(|known| known.oid == trigger) else { return Ok(()) };
         // WHEN was asked when the row was written.
-        self.fire(&table, trigger, event, rows, false).await
-    }
-
-    /// Calls the function of a trigger, if its condition (where `asked`) lets it.
-    pub(super) async fn fire(
-        &mut self,
-        table: &TableRef,
-        trigger: &Trigger,
-        event: TriggerEvent,
-        rows: [Datum; 2],
-        asked: bool,
-    ) -> Result<()> {
-        for _ in 1..RECOMPILES_MAX {
-            match self.fire_once(table, trigger, event, rows.clone(), asked).await {
-                // What it was compiled against has changed, or its first run found something out.
-                Err(error) if error.state() == SqlState::OBJECT_IN_USE => {}
-                done => return done,
-            }
-        }
-        self.fire_once(table, trigger, event, rows, asked).await
-    }
-
-    async fn fire_once(
-        &mut self,
-        table: &TableRef,
-        trigger: &Trigger,
-        event: TriggerEvent,
-        rows: [Datum; 2],
-        asked: bool,
-    ) -> Result<()> {
-        let environment = self.environment();
-        let linker = self.server.routines.linker(&environment);
-        let function = linker.link_trigger(table, trigger, event, TriggerPart::Function)?;
-        let condition = match &trigger.condition {
-            Some(_) if asked => Some(linker.link_trigger(table, trigger, event, TriggerPart::Condition)?),
-            _ => None,
-        };
-        self.enter_transaction(false);
-        let code = Code::Trigger(TriggerCall { function, condition, rows });
-        let prepared = self.prepared_code(TRIGGER, "", empty_query(), code);
-        let Body::Rows(plan) = &prepared.body else { return Ok(()) };
-        let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
-        self.run_to_end(&prepared, run).await.map(drop)
+        self.fire(&table, trigger.oid, event, rows, false).await
     }
 }

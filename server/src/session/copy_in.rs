@@ -1,4 +1,4 @@
-//! COPY … FROM STDIN.
+//! COPY … FROM STDIN, and from a file ([`super::copy_file`]).
 //!
 //! Rows are decoded as they arrive and inserted in batches through the table's INSERT plan, so
 //! defaults, checks and indexes are those of INSERT. A COPY whose data fits into the first
@@ -14,9 +14,10 @@
 
 use std::sync::Arc;
 
-use archipel_engine::SubmitOptions;
 use archipel_engine::id::GroupId;
+use archipel_engine::{Stop, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
+use archipel_planner::native::DeferredCheck;
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
 use archipel_sql::catalog::{TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
@@ -27,6 +28,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::connection::Flow;
+use super::execute::{RECOMPILES_MAX, severity_of};
 use super::simple::Script;
 use crate::run::load::LoadRun;
 use crate::statement::prepare::failed_transaction;
@@ -42,6 +44,8 @@ const NEXT_BATCH_BYTES: usize = 512 << 10;
 pub(super) struct CopyIn {
     decoder: CopyDecoder,
     table: TableRef,
+    /// The INSERT of one row.
+    insert: Arc<Prepared>,
     plan: Arc<RowPlan>,
     types: Vec<Type>,
     /// The position of the distribution column among the copied columns.
@@ -51,7 +55,11 @@ pub(super) struct CopyIn {
     first_line: u64,
     bytes: usize,
     batch_bytes: usize,
-    total: u64,
+    /// Whether a row may reference one of a later batch.
+    references_itself: bool,
+    /// Constraints that are checked when all rows are there.
+    unchecked: Vec<Oid>,
+    pub total: u64,
     committed: u64,
     alone: bool,
     /// The rest of the text, in the simple protocol.
@@ -63,22 +71,31 @@ impl Session {
     /// Runs COPY. Data for COPY FROM arrives in messages to come.
     pub(super) async fn copy(&mut self, copy: &Copy, prepared: &Arc<Prepared>, alone: bool) -> Result<()> {
         match (&copy.direction, &copy.target) {
-            (CopyDirection::FromStdin, CopyTarget::Table { name, columns }) => {
+            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Table { name, columns }) => {
                 if copy.filter.is_some() {
                     return Err(SqlError::unsupported("COPY FROM … WHERE"));
                 }
                 self.require_writable("COPY FROM")?;
+                if matches!(copy.direction, CopyDirection::FromFile(_)) {
+                    self.require_file_reader()?;
+                }
                 let host = self.host();
-                let path = self.settings.effective().search_path.clone();
+                let path = self.search_path();
                 let table = host.catalog.catalog.require_table(name, &path)?;
                 self.require_settled_table(&table)?;
-                self.begin_copy_in(copy, table, columns, alone)
+                self.begin_copy_in(copy, table, columns, alone)?;
+                match (&copy.direction, &self.copy_in) {
+                    (CopyDirection::FromFile(file), _) => self.copy_from_file(file).await?,
+                    (_, Some(begun)) => self.output.copy_in_response(begun.types.len()),
+                    _ => {}
+                }
+                Ok(())
             }
             (CopyDirection::ToStdout, target) => self.copy_out(copy, target, prepared, alone).await,
-            (CopyDirection::FromStdin, CopyTarget::Query(_)) => {
+            (CopyDirection::FromStdin | CopyDirection::FromFile(_), CopyTarget::Query(_)) => {
                 Err(SqlError::new(SqlState::SYNTAX_ERROR, "COPY FROM needs a table"))
             }
-            _ => Err(SqlError::unsupported("COPY to or from a file or program on the server")
+            _ => Err(SqlError::unsupported("COPY to a file, or to or from a program on the server")
                 .with_hint("Use COPY … FROM STDIN or TO STDOUT, or psql's \\copy.")),
         }
     }
@@ -90,40 +107,39 @@ impl Session {
                 format!("cannot copy to view \"{}\"", table.name),
             ));
         }
-        // Rows are inserted in batches, each a statement of its own.
-        let of_statement = |trigger: &Trigger| {
-            let of_all = !trigger.row || !trigger.transitions().is_empty();
-            of_all && trigger.answers(TriggerEvent::Insert, &table, None)
-        };
-        if table.triggers.iter().any(of_statement) {
-            return Err(SqlError::unsupported(format_args!(
-                "COPY into table \"{}\" with INSERT triggers FOR EACH STATEMENT or with transition tables",
-                table.name
-            )));
-        }
         let positions = column_positions(&table, columns)?;
         let names: Vec<String> = positions.iter().map(|at| table.columns[*at].name.clone()).collect();
         let types: Vec<Type> = positions.iter().map(|at| table.columns[*at].ty).collect();
         let format = CopyFormat::new(&copy.options, true)?;
         let decoder = CopyDecoder::new(format, &table.name, names.clone())?;
-        let plan = self.insert_plan(&table, &names, &types)?;
+        let (insert, plan) = self.insert_plan(&table, &names, &types)?;
+        // Rows are inserted in batches, each a statement of its own: where triggers tell, there is
+        // one batch of all rows.
+        let tells = |trigger: &Trigger| {
+            let of_all = !trigger.row || !trigger.transitions().is_empty();
+            of_all && trigger.answers(TriggerEvent::Insert, &table, None)
+        };
+        let batch_bytes = if table.triggers.iter().any(tells) { usize::MAX } else { FIRST_BATCH_BYTES };
+        let references_itself = table.foreign_keys.iter().any(|key| key.references == table.oid);
         let distribution = match table.distribution {
             archipel_sql::catalog::Distribution::Column { column, .. } => {
                 positions.iter().position(|at| *at == usize::from(column))
             }
             _ => None,
         };
-        self.output.copy_in_response(names.len());
         self.copy_in = Some(Box::new(CopyIn {
             decoder,
             table,
+            insert,
             plan,
             types,
             distribution,
             rows: Vec::new(),
             first_line: 0,
             bytes: 0,
-            batch_bytes: FIRST_BATCH_BYTES,
+            batch_bytes,
+            references_itself,
+            unchecked: Vec::new(),
             total: 0,
             committed: 0,
             alone,
@@ -134,7 +150,12 @@ impl Session {
     }
 
     /// `INSERT INTO table (columns) VALUES ($1, …)`, through the binder like any INSERT.
-    fn insert_plan(&mut self, table: &TableRef, names: &[String], types: &[Type]) -> Result<Arc<RowPlan>> {
+    fn insert_plan(
+        &mut self,
+        table: &TableRef,
+        names: &[String],
+        types: &[Type],
+    ) -> Result<(Arc<Prepared>, Arc<RowPlan>)> {
         use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
         let columns: Vec<String> = names.iter().map(|name| quote_identifier(name).to_string()).collect();
         let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
@@ -146,10 +167,23 @@ impl Session {
         );
         let declared: Vec<Oid> = types.iter().map(|ty| ty.oid).collect();
         let prepared = self.prepare_text(&text.as_str().into(), &declared)?;
-        match &prepared.body {
-            Body::Rows(plan) if matches!(plan.bound, BoundStatement::Insert(_)) => Ok(plan.clone()),
-            _ => Err(SqlError::internal("an INSERT was prepared as something else")),
+        prepared.allowed()?;
+        let plan = plan_of(&prepared)?;
+        Ok((prepared, plan))
+    }
+
+    /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.
+    fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
+        let before = self.copy_in.as_ref().map(|copy| copy.insert.clone());
+        let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
+        let insert = self.renew(&before)?;
+        insert.allowed()?;
+        let plan = plan_of(&insert)?;
+        if let Some(copy) = &mut self.copy_in {
+            copy.plan = plan.clone();
+            copy.insert = insert;
         }
+        Ok(plan)
     }
 
     /// A message while COPY takes data.
@@ -215,7 +249,7 @@ impl Session {
         }
     }
 
-    async fn copy_data(&mut self, data: &[u8]) -> Result<()> {
+    pub(super) async fn copy_data(&mut self, data: &[u8]) -> Result<()> {
         if self.entry().is_cancelled() {
             return Err(self.entry().cancel_error());
         }
@@ -224,7 +258,7 @@ impl Session {
         self.copy_rows(false).await
     }
 
-    async fn copy_done(&mut self) -> Result<()> {
+    pub(super) async fn copy_done(&mut self) -> Result<()> {
         if let Some(copy) = &mut self.copy_in {
             copy.decoder.finish();
         }
@@ -265,7 +299,11 @@ impl Session {
                 copy.bytes += 16 * values.len();
                 copy.rows.push(values);
             };
-            if full || (last && !copy.rows.is_empty()) {
+            let ends = last && !full;
+            // Statement triggers fire for no rows, too.
+            let needed =
+                !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.batch_bytes == usize::MAX;
+            if full || (ends && needed) {
                 self.copy_batch(!full).await?;
             }
             if !full {
@@ -281,7 +319,7 @@ impl Session {
         let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
         let (first, committed) = (copy.total == 0, copy.committed);
         // A COPY that is alone and not over yet commits batch by batch, unless it must not.
-        let whole = !last && self.settings.effective().atomic_copy;
+        let whole = !last && (copy.references_itself || self.settings.effective().atomic_copy);
         let alone = copy.alone && !whole;
         let distribution = copy.distribution;
         copy.bytes = 0;
@@ -294,13 +332,38 @@ impl Session {
             self.pre_split(&plan, &table, &rows, column).await;
         }
         let count = rows.len() as u64;
-        let host = self.host();
-        let run = LoadRun { plan, rows, host, now: self.transaction.start(), failed_row: None, error: None };
-        let options =
-            SubmitOptions { transaction: self.transaction.interactive(), ..SubmitOptions::default() };
-        let submission = self.server.engine.submit(run, options);
-        let completed = self.cancellable(submission).await;
+        let (mut plan, mut rows, mut recompiles) = (plan, rows, 0);
+        let mut completed = loop {
+            let (host, now) = (self.host(), self.transaction.start());
+            let run = LoadRun {
+                plan,
+                rows,
+                host,
+                now,
+                constraints: self.transaction.is_open().then(|| self.transaction.constraint_modes()),
+                unfinished: !last,
+                deferred: Vec::new(),
+                notices: Vec::new(),
+                sequences: Vec::new(),
+                failed_row: None,
+                error: None,
+            };
+            let options =
+                SubmitOptions { transaction: self.transaction.interactive(), ..SubmitOptions::default() };
+            let submission = self.server.engine.submit(run, options);
+            let completed = self.cancellable(submission).await;
+            if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
+                break completed;
+            }
+            recompiles += 1;
+            rows = completed.program.rows;
+            self.await_definitions().await;
+            plan = self.renew_insert()?;
+        };
         self.depend_on(completed.outcome.depends_on);
+        for notice in std::mem::take(&mut completed.program.notices) {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
         if let Err(stop) = completed.outcome.result {
             let mut error = match completed.program.error {
                 Some(error) => error,
@@ -311,6 +374,11 @@ impl Session {
                 error.fields_mut().context.get_or_insert(place);
             }
             return Err(copy_detail(error, committed));
+        }
+        self.remember_sequences(&std::mem::take(&mut completed.program.sequences));
+        self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
+        if last {
+            self.check_copied().await.map_err(|error| copy_detail(error, committed))?;
         }
         let in_transaction = self.transaction.interactive().is_some();
         if let Some(copy) = &mut self.copy_in {
@@ -324,6 +392,31 @@ impl Session {
             tokio::task::yield_now().await;
         }
         Ok(())
+    }
+
+    /// Keeps what a batch left to check: at COMMIT, or when the last row is there.
+    fn keep_unchecked(&mut self, checks: Vec<DeferredCheck>, table: &TableRef) {
+        let modes = self.transaction.constraint_modes();
+        let waits = |constraint: Oid| {
+            table.foreign_keys.iter().any(|key| key.oid == constraint && !modes.is_deferred(key))
+        };
+        if let Some(copy) = &mut self.copy_in {
+            for check in checks.iter().filter(|check| waits(check.constraint)) {
+                if !copy.unchecked.contains(&check.constraint) {
+                    copy.unchecked.push(check.constraint);
+                }
+            }
+        }
+        self.transaction.add_deferred(checks);
+    }
+
+    /// Checks what could not be before the last row was there.
+    async fn check_copied(&mut self) -> Result<()> {
+        let unchecked = self.copy_in.as_mut().map(|copy| std::mem::take(&mut copy.unchecked));
+        match unchecked.filter(|unchecked| !unchecked.is_empty()) {
+            Some(constraints) => self.check_deferred(Some(&constraints)).await,
+            None => Ok(()),
+        }
     }
 
     /// Splits the table's group at quantiles of the first rows' distribution column, unless it
@@ -354,6 +447,13 @@ impl Session {
         let boundaries = (1..parts).map(|part| keys[part * keys.len() / parts].clone()).collect();
         // A group that cannot be split now will be split by size.
         let _ = self.server.engine.pre_split(group, boundaries).await;
+    }
+}
+
+fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
+    match &insert.body {
+        Body::Rows(plan) if matches!(plan.bound, BoundStatement::Insert(_)) => Ok(plan.clone()),
+        _ => Err(SqlError::internal("an INSERT was prepared as something else")),
     }
 }
 

@@ -25,7 +25,7 @@ impl Session {
             CopyTarget::Query(query) => outer.text[query.range.clone()].into(),
             CopyTarget::Table { name, columns } => {
                 let host = self.host();
-                let path = self.settings.effective().search_path.clone();
+                let path = self.search_path();
                 let table = host.catalog.catalog.require_table(name, &path)?;
                 if table.kind == archipel_sql::catalog::TableKind::View {
                     return Err(SqlError::new(
@@ -44,6 +44,7 @@ impl Session {
         };
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &[])?;
+        prepared.allowed()?;
         let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(
                 archipel_sql::error::SqlState::FEATURE_NOT_SUPPORTED,

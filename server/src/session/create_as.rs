@@ -61,7 +61,7 @@ impl Session {
     }
 
     fn target_of(&mut self, create: &CreateTableAs) -> Result<String> {
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         match is_temporary(create) {
             true => Ok(temporary_schema(&path).unwrap_or_default().to_owned()),
             false => self.host().catalog.catalog.target_schema(&create.name, &path).map_err(|mut error| {
@@ -79,7 +79,8 @@ impl Session {
     /// The definition of a table with the query's columns.
     fn table_of_query(&mut self, create: &CreateTableAs) -> Result<CreateTable> {
         let query = Statement::Query(parse_query(&create.query)?);
-        let (bound, params, _) = self.bind_rows(&query, &create.query, &[])?;
+        let (bound, params, _, needed) = self.bind_rows(&query, &create.query, &[])?;
+        self.host().rights().require_all(&needed)?;
         if !params.is_empty() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
         }

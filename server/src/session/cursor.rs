@@ -33,6 +33,7 @@ impl Session {
         let text: Arc<str> = declare.text.as_str().into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &[])?;
+        prepared.allowed()?;
         let (Body::Rows(plan), Some(columns)) = (&prepared.body, &prepared.columns) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "DECLARE CURSOR needs a query"));
         };

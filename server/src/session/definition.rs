@@ -11,14 +11,15 @@ use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
-use archipel_sql::ast::{Statement, Vacuum};
-use archipel_sql::catalog::{Catalog, CatalogChange, Object};
+use archipel_sql::ast::{AlterRole, QualifiedName, RoleAction, Statement, Vacuum};
+use archipel_sql::catalog::authority::must_be_owner;
+use archipel_sql::catalog::{Catalog, CatalogChange, DATABASE, Object, Relation};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
-use super::Session;
 use super::temporary::makes_temporary;
+use super::{Session, role};
 use crate::run::computed::{ComputedRun, ValueRun};
-use crate::run::definition::{DefinitionRun, ValidationRun};
+use crate::run::definition::{DefinitionRun, Described, ValidationRun};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
 
@@ -31,10 +32,13 @@ impl Session {
     ) -> Result<String> {
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
-                self.check_tables(vacuum)?;
+                self.check_tables(vacuum, prepared.tag)?;
                 return Ok(prepared.tag.to_owned());
             }
-            Statement::Reindex { .. } => return Ok(prepared.tag.to_owned()),
+            Statement::Reindex { what, name } => {
+                self.check_reindexed(what, name.as_ref())?;
+                return Ok(prepared.tag.to_owned());
+            }
             Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
                 self.require_writable(prepared.tag)?;
                 return Box::pin(self.truncate_with_triggers(truncate)).await;
@@ -47,6 +51,7 @@ impl Session {
                 self.delete_all_rows(&truncated.tables).await?;
                 return Ok(prepared.tag.to_owned());
             }
+            Statement::AlterRole(alter) => self.check_role_setting(alter)?,
             Statement::CreateTableAs(create) => return self.create_table_as(create).await,
             other if makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
@@ -57,13 +62,49 @@ impl Session {
 
     /// There is nothing to vacuum and there are no statistics to gather: rows are updated in
     /// place. Names are checked, so that a typing error does not pass.
-    fn check_tables(&mut self, vacuum: &Vacuum) -> Result<()> {
+    fn check_tables(&mut self, vacuum: &Vacuum, tag: &str) -> Result<()> {
         let host = self.host();
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         for (name, _) in &vacuum.tables {
-            host.catalog.catalog.require_table(name, &path)?;
+            let table = host.catalog.catalog.require_table(name, &path)?;
+            if !host.rights().owns(table.oid) && !host.rights().owns(DATABASE) {
+                let message = format!(
+                    "skipping \"{}\" --- only table or database owner can {} it",
+                    table.name,
+                    tag.to_lowercase()
+                );
+                self.notice(Severity::Warning, &SqlError::new(SqlState::WARNING, message));
+            }
         }
         Ok(())
+    }
+
+    /// There is nothing to rebuild; whoever does not own it may not ask for it.
+    fn check_reindexed(&mut self, what: &str, name: Option<&QualifiedName>) -> Result<()> {
+        let Some(name) = name.filter(|_| matches!(what, "index" | "table")) else { return Ok(()) };
+        let host = self.host();
+        let relation = host.catalog.catalog.require_relation(name, &self.search_path())?;
+        let (owned, what) = match &relation {
+            Relation::Index(table, _) | Relation::PrimaryKey(table) => (table.oid, "index"),
+            other => (other.oid(), host.catalog.catalog.kind_and_name(other.oid()).0),
+        };
+        if host.rights().owns(owned) || host.rights().owns(DATABASE) {
+            return Ok(());
+        }
+        Err(must_be_owner(what, relation.name()))
+    }
+
+    /// ALTER ROLE … SET: the setting must exist, and take the value.
+    fn check_role_setting(&self, alter: &AlterRole) -> Result<()> {
+        match &alter.action {
+            RoleAction::Set(set) if !role::is_role_setting(&set.name) => {
+                match super::utility::setting_text(&set.name, &set.value)? {
+                    Some(text) => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str) -> Result<String> {
@@ -72,7 +113,13 @@ impl Session {
             return Box::pin(self.stage_definition(&source)).await;
         }
         self.commit_implicit().await?;
-        self.run_definition(source, true).await
+        let deploys = matches!(&source, Source::Statement(statement, _) if is_deployment(statement));
+        let tag = self.run_definition(source, true).await?;
+        if deploys {
+            crate::design::settle(&self.server).await;
+            self.host = None;
+        }
+        Ok(tag)
     }
 
     /// Runs the distribution functions a statement has called, after it.
@@ -109,7 +156,9 @@ impl Session {
 
     pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
         for notice in &plan.notices {
-            self.notice(Severity::Notice, notice);
+            // Class 01.
+            let warns = notice.state().0.starts_with(b"01");
+            self.notice(if warns { Severity::Warning } else { Severity::Notice }, notice);
         }
     }
 
@@ -155,19 +204,22 @@ impl Session {
     ) -> Result<DdlPlan> {
         let host = self.host();
         let context = host.context();
-        let search_path = self.settings.effective().search_path.clone();
+        let (search_path, roles) = (self.search_path(), self.roles());
         let temporary_schema = &self.temporary_schema_name();
         let plan = |catalog: &Catalog| {
             let environment = DdlEnv {
                 catalog,
                 search_path: &search_path,
                 context: &context,
-                system: false,
+                system: matches!(source, Source::System(_)),
                 temporary_schema,
                 copies,
+                roles,
             };
             match source {
-                Source::Statement(statement, _) => archipel_planner::ddl::plan(statement, &environment),
+                Source::Statement(statement, _) | Source::System(statement) => {
+                    archipel_planner::ddl::plan(statement, &environment)
+                }
                 Source::Distribution(call) => archipel_planner::ddl::plan_distribution(call, &environment),
             }
         };
@@ -196,7 +248,7 @@ impl Session {
         }
         let environment = Environment { catalog: after.clone(), ..self.environment() };
         for routine in &plan.routines {
-            self.settings.effective().with(&routine.traits.settings)?;
+            self.settings.effective().with(&routine.traits.settings, None)?;
             self.server.routines.validate(routine, &environment).map_err(|error| source.place(error))?;
         }
         Ok(())
@@ -206,7 +258,11 @@ impl Session {
         let mut validations = Vec::new();
         for validation in &plan.validations {
             let statement = archipel_sql::parser::parse_statement(&validation.query)?;
-            let (bound, ..) = self.bind_rows(&statement, &validation.query, &[])?;
+            let search_path = match &validation.search_path {
+                Some(path) => path.to_vec().into(),
+                None => self.settings.effective().search_path.clone(),
+            };
+            let (bound, ..) = self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
             let environment = self.environment();
             let linker = self.server.routines.linker(&environment);
             let compile =
@@ -217,18 +273,18 @@ impl Session {
                 missing: validation.missing.clone(),
             });
         }
-        let mut computed = Vec::with_capacity(plan.computed.len());
-        for columns in &plan.computed {
-            let columns = columns.iter().map(|column| self.computed_run(column)).collect::<Result<_>>()?;
-            computed.push(columns);
+        let mut operations = Vec::with_capacity(plan.operations.len());
+        for (place, operation) in plan.operations.iter().enumerate() {
+            let columns = plan.computed.get(place).into_iter().flatten();
+            operations.push(Described {
+                operation: operation.clone(),
+                duplicates: plan.duplicate_keys(operation),
+                computed: columns.map(|column| self.computed_run(column)).collect::<Result<_>>()?,
+            });
         }
-        let duplicates =
-            plan.operations.iter().map(|operation| plan.duplicate_key(tree_of(operation))).collect();
         Ok(DefinitionRun {
             validations,
-            duplicates,
-            computed,
-            operations: plan.operations,
+            operations,
             changes: plan.changes,
             host: Some(self.host()),
             error: None,
@@ -244,7 +300,7 @@ impl Session {
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
                 let search_path = match search_path {
                     Some(path) => path.to_vec().into(),
-                    None => self.settings.effective().search_path.clone(),
+                    None => self.search_path(),
                 };
                 let (bound, ..) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
                 let environment = self.environment();
@@ -274,9 +330,16 @@ impl Session {
     }
 }
 
+/// Whether what follows from a definition should be there when its client goes on.
+fn is_deployment(statement: &Statement) -> bool {
+    matches!(statement, Statement::CreateRoutine(_) | Statement::CreateTable(_))
+}
+
 /// Where a definition comes from.
 pub(super) enum Source {
     Statement(Arc<Statement>, Arc<str>),
+    /// The server itself: nobody's rights count.
+    System(Arc<Statement>),
     Distribution(DistributionCall),
 }
 
@@ -301,16 +364,4 @@ pub(super) fn in_script(mut error: SqlError, script: &str, offset: Option<usize>
     });
     error.fields_mut().position = position;
     error
-}
-
-/// The tree whose keys an operation may find not to be unique.
-fn tree_of(operation: &archipel_engine::DdlOp) -> TreeId {
-    use archipel_engine::DdlOp;
-    match operation {
-        DdlOp::CreateIndex { index, .. } => index.id,
-        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
-        DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => *tree,
-        DdlOp::DropIndex { index, .. } => *index,
-        DdlOp::CreateSequence(_) | DdlOp::AlterSequence { .. } | DdlOp::DropSequence(_) => TreeId(0),
-    }
 }

@@ -16,19 +16,20 @@ use super::Session;
 use super::analytic::Analytic;
 use super::host::Host;
 use super::portal::PendingRows;
+use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::StatementRun;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
-/// Attempts with a plan compiled anew before the statement gives up: each needs a DDL
-/// statement that committed in between.
-pub(super) const RECOMPILES_MAX: u32 = 5;
+/// Attempts with a plan compiled anew before the statement gives up: each needs a DDL statement
+/// that committed in between, or finds a structure of rows that its routine had not met.
+pub(super) const RECOMPILES_MAX: u32 = 40;
 
-/// What runs without a text of its own to be compiled anew from.
-pub(super) const TRIGGER: &str = "TRIGGER";
-pub(super) const TRUNCATE: &str = "TRUNCATE";
+/// A definition holds its latch for about as long as it holds the partitions; longer than this
+/// only while it waits for somebody.
+const DEFINED_WITHIN: Duration = Duration::from_millis(500);
 
 fn outdated() -> SqlError {
     SqlError::new(
@@ -67,17 +68,12 @@ impl Session {
         {
             return host.clone();
         }
-        let host = Arc::new(Host {
-            server: self.server.clone(),
-            entry: self.entry().clone(),
-            settings: self.settings.effective().clone(),
+        let host = Arc::new(Host::new(
+            (self.server.clone(), self.entry().clone()),
+            self.settings.effective().clone(),
             catalog,
-            memory: self.memory.clone(),
-            pending: Default::default(),
-            pending_definitions: Default::default(),
-            pending_repartitions: Default::default(),
-            with_settings: Default::default(),
-        });
+            self.memory.clone(),
+        ));
         self.host = Some(host.clone());
         host
     }
@@ -172,6 +168,7 @@ impl Session {
         alone: bool,
         streaming: bool,
     ) -> Result<Ran> {
+        prepared.allowed()?;
         self.require_settled(&plan)?;
         self.require_route(&plan, &params)?;
         // A statement that only reads is a one-shot even inside an implicit transaction that
@@ -202,6 +199,10 @@ impl Session {
         prepared: &Arc<Prepared>,
         run: StatementRun,
     ) -> Result<(Ran, Vec<Vec<Datum>>)> {
+        if let Err(error) = prepared.allowed() {
+            self.output = Output::from_messages(run.out);
+            return Err(error);
+        }
         let (ran, host) = self.run_until_done(prepared, run).await?;
         self.run_asked_for(&host).await?;
         Ok(ran)
@@ -216,6 +217,12 @@ impl Session {
         let changes = std::mem::take(&mut *host.pending_repartitions.lock());
         for change in changes {
             self.run_repartition(change).await?;
+        }
+        if host.pending_reload.load(Ordering::Relaxed) {
+            host.pending_reload.store(false, Ordering::Relaxed);
+            let server = self.server.clone();
+            // Files are read elsewhere. What cannot be used is told in the server's log.
+            let _ = self.server.front.spawn_blocking(move || server.reload()).await;
         }
         Ok(())
     }
@@ -248,7 +255,9 @@ impl Session {
                 }
                 Err(Stop::Recompile) => {
                     recompiles += 1;
-                    prepared = match self.renew(&prepared) {
+                    self.await_definitions().await;
+                    let renewed = self.renew(&prepared);
+                    prepared = match renewed.and_then(|renewed| renewed.allowed().map(|()| renewed)) {
                         Ok(renewed) => renewed,
                         Err(error) => {
                             run.out.truncate(run.mark);
@@ -272,6 +281,12 @@ impl Session {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(run.out);
         Err(outdated())
+    }
+
+    /// Waits until whoever has changed definitions in the engine has published the catalog that
+    /// says so: before that, a plan would be made of what was.
+    pub(super) async fn await_definitions(&self) {
+        let _ = tokio::time::timeout(DEFINED_WITHIN, self.server.definitions.lock()).await;
     }
 
     /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
@@ -312,22 +327,6 @@ impl Session {
         Ok(())
     }
 
-    /// Prepares a statement again after the engine found its plan outdated.
-    fn renew(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
-        if matches!(prepared.tag, TRIGGER | TRUNCATE) {
-            // Whoever runs these begins again.
-            return Err(outdated());
-        }
-        if prepared.tag == "DO" {
-            return self.prepare_block(&prepared.text);
-        }
-        let statements = archipel_sql::parser::parse(&prepared.text)?;
-        let renewed = self.prepare_parsed(&prepared.text, statements, &prepared.declared.clone())?;
-        let key = self.cache_key(&prepared.text, &prepared.declared);
-        self.remember(key, &renewed);
-        Ok(renewed)
-    }
-
     pub(super) fn statement_run(
         &mut self,
         plan: Arc<RowPlan>,
@@ -360,16 +359,25 @@ impl Session {
         }
     }
 
-    /// Hands a run to the engine and waits for it; a one-shot that cannot go on as one is run
-    /// again as an interactive transaction of its own.
+    /// Hands a run to the engine and waits for it; one that takes long is run again apart from
+    /// the executors, a one-shot as an interactive transaction of its own.
     async fn submit(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
         let read_only = run.plan.read_only;
-        let (run, outcome) = self.submit_in(run, read_only, None).await;
-        if outcome.result != Err(Stop::Interactive) || self.transaction.interactive().is_some() {
+        let (run, outcome) = self.submit_in(run, read_only, None, false).await;
+        if let Code::Call(call) = &run.plan.code
+            && let Some(counts) = &call.counts
+            && matches!(outcome.result, Ok(()) | Err(Stop::Interactive))
+        {
+            counts.add(self.entry().executor(), &outcome, outcome.result.is_err());
+        }
+        if outcome.result != Err(Stop::Interactive) {
             return (run, outcome);
         }
+        if self.transaction.interactive().is_some() {
+            return self.submit_in(run, read_only, None, true).await;
+        }
         let own = self.begin_interactive();
-        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own)).await;
+        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own), true).await;
         let own = if outcome.result.is_ok() && !run.deferred.is_empty() {
             match self.check_own(&mut run, &mut outcome, own).await {
                 Some(own) => own,
@@ -418,6 +426,7 @@ impl Session {
         mut run: StatementRun,
         read_only: bool,
         own: Option<&Interactive>,
+        apart: bool,
     ) -> (StatementRun, Outcome) {
         let transaction = own.or(self.transaction.interactive());
         run.one_shot = transaction.is_none();
@@ -425,6 +434,7 @@ impl Session {
             transaction,
             read_only,
             client: Some(&self.entry().engine),
+            apart,
             ..SubmitOptions::default()
         };
         let submission = self.server.engine.submit(run, options);
@@ -549,7 +559,7 @@ impl Session {
     }
 
     /// What `nextval` gave, for `currval` and `lastval`.
-    fn remember_sequences(&mut self, sequences: &[(Oid, i64)]) {
+    pub(super) fn remember_sequences(&mut self, sequences: &[(Oid, i64)]) {
         if let Some((last, _)) = sequences.last() {
             let mut values = self.memory.sequence_values.lock();
             values.extend(sequences.iter().map(|(sequence, value)| (sequence.0, *value)));
@@ -561,6 +571,10 @@ impl Session {
     fn apply_settings(&mut self, host: &Host) -> Result<()> {
         let pending = std::mem::take(&mut *host.pending.lock());
         for change in pending {
+            if role::is_role_setting(&change.name) {
+                self.set_role(&change.name, Some(&change.value), change.local)?;
+                continue;
+            }
             self.change_settings(|all| all.set(&change.name, Some(&change.value), change.local))?;
         }
         Ok(())
@@ -633,7 +647,7 @@ impl Session {
     }
 }
 
-fn severity_of(word: &str) -> Severity {
+pub(super) fn severity_of(word: &str) -> Severity {
     match word {
         "DEBUG" => Severity::Debug,
         "LOG" => Severity::Log,

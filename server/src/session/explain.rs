@@ -1,20 +1,19 @@
-//! EXPLAIN, and DO: what a statement would do, and a block that is no routine.
+//! EXPLAIN: what a statement would do.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use archipel_planner::bound::BoundStatement;
+use archipel_engine::ClaimSet;
 use archipel_planner::route::classify_accesses;
 use archipel_procedures::flow;
-use archipel_sql::ast::{Do, Explain, ExplainFormat};
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::ast::{Explain, ExplainFormat};
+use archipel_sql::error::{Result, SqlError};
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::definition::in_script;
 use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
-use crate::statement::{Body, Code, Prepared, RowPlan};
+use crate::statement::{Body, Code};
 
 impl Session {
     /// The lines of EXPLAIN.
@@ -27,12 +26,17 @@ impl Session {
         let text: Arc<str> = outer[explain.statement.range.clone()].into();
         let statements = archipel_sql::parser::parse(&text)?;
         let prepared = self.prepare_parsed(&text, statements, &[])?;
+        prepared.allowed()?;
         let Body::Rows(plan) = &prepared.body else {
             return Ok(vec!["Utility Statement".to_owned()]);
         };
         let mut lines = match (&plan.code, explain.options.format) {
             (Code::Native(compiled), ExplainFormat::Text) => archipel_planner::explain::statement(compiled),
-            (Code::Call(call), ExplainFormat::Text) => archipel_procedures::explain(&call.program),
+            (Code::Call(call), ExplainFormat::Text) => {
+                let mut lines = archipel_procedures::explain(&call.program);
+                lines.extend(self.foreseen(call));
+                lines
+            }
             (Code::Native(_), ExplainFormat::Json) => Vec::new(),
             (Code::Call(call), ExplainFormat::Json) => call_as_json(&call.program),
             (Code::Call(call), ExplainFormat::Dot) => flow::dot(&call.program),
@@ -83,59 +87,15 @@ impl Session {
         }
     }
 
-    /// DO: a block compiled for this one run.
-    pub(super) async fn run_block(&mut self, block: &Do, script: &str, alone: bool) -> Result<()> {
-        if block.language != "plpgsql" {
-            let message = match block.language.as_str() {
-                "sql" => "language \"sql\" does not support inline code execution".to_owned(),
-                other => format!("language \"{other}\" does not exist"),
-            };
-            let state = if block.language == "sql" {
-                SqlState::FEATURE_NOT_SUPPORTED
-            } else {
-                SqlState::UNDEFINED_OBJECT
-            };
-            return Err(SqlError::new(state, message));
-        }
-        self.enter_transaction(alone);
-        let prepared =
-            self.prepare_block(&block.body).map_err(|error| in_script(error, script, block.offset))?;
-        let Body::Rows(plan) = &prepared.body else {
-            return Err(SqlError::internal("a block that is no program"));
-        };
-        let mut run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
-        run.may_end = alone && !self.transaction.is_open();
-        self.run_to_end(&prepared, run).await.map(|_| ())
-    }
-
-    /// Compiles the body of a block.
-    pub(super) fn prepare_block(&mut self, text: &str) -> Result<Arc<Prepared>> {
-        let environment = self.environment();
-        let program = self.server.routines.block(text, &environment)?;
-        Ok(self.prepared_code("DO", text, empty_query(), Code::Call(CallPlan::of_block(program))))
-    }
-
-    /// What runs code that no statement's text was compiled to: a block's, a trigger's.
-    pub(super) fn prepared_code(
-        &self,
-        tag: &'static str,
-        text: &str,
-        bound: BoundStatement,
-        code: Code,
-    ) -> Arc<Prepared> {
-        let plan = Arc::new(RowPlan { bound, code, read_only: false, analytic: false });
-        Arc::new(Prepared {
-            text: text.into(),
-            tag,
-            params: Arc::from([]),
-            columns: None,
-            body: Body::Rows(plan),
-            catalog_version: self.catalog_version(),
-            search_path: self.settings.effective().search_path.clone(),
-            declared: Arc::from([]),
-            session_dependent: true,
-            pace: Default::default(),
-        })
+    /// How many partitions a call with these arguments will claim, as far as that is known before
+    /// it runs.
+    fn foreseen(&mut self, call: &CallPlan) -> Option<String> {
+        let host = self.host();
+        let routing = self.server.engine.routing();
+        let mut claims = ClaimSet::new();
+        call.predict(&host, &[], &host.context(), &routing, &mut claims);
+        let partitions = routing.partitions_of(&claims).len();
+        (partitions > 0).then(|| format!("  Partitions with these arguments: {partitions}"))
     }
 }
 
@@ -167,10 +127,4 @@ fn call_as_json(program: &archipel_procedures::Program) -> Vec<String> {
         "Actions": actions,
     } }]);
     vec![format!("{plan:#}")]
-}
-
-/// What stands in the place of a bound statement for a block, which has none.
-pub(super) fn empty_query() -> BoundStatement {
-    use archipel_planner::bound::{BoundQuery, Rel};
-    BoundStatement::Query(BoundQuery { rel: Rel::Unit, columns: Vec::new() })
 }

@@ -4,18 +4,21 @@
 //! it submits, which may run on other threads. Effects on the session (`set_config`) are kept
 //! until the statement is over and take hold only if it succeeded.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
-use archipel_sql::catalog::Table;
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::{FunctionContext, SessionHost, Style};
+use archipel_sql::types::Oid;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::role;
 use crate::catalog::CatalogState;
 use crate::server::Server;
 use crate::sessions::SessionEntry;
@@ -44,25 +47,96 @@ pub struct Host {
     pub entry: Arc<SessionEntry>,
     pub settings: Arc<Effective>,
     pub catalog: Arc<CatalogState>,
+    /// Where names are looked up: as the settings say, without what the role may not look into.
+    pub search_path: Arc<[String]>,
+    /// Sequences the role was found to have a right on: the sequence and the rights asked for.
+    allowed_sequences: Mutex<FxHashSet<(u32, u16)>>,
     pub memory: Arc<Memory>,
     pub pending: Arc<Mutex<Vec<PendingSetting>>>,
     /// Distribution functions the statement called, to be run as definitions after it.
     pub pending_definitions: Arc<Mutex<Vec<DistributionCall>>>,
     /// Changes of partitions the statement asked for, likewise.
     pub pending_repartitions: Arc<Mutex<Vec<Repartition>>>,
+    /// The statement asked for the configuration to be read again.
+    pub pending_reload: Arc<AtomicBool>,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
 }
 
-/// A host with some settings changed, and the next such: a list that only grows, one entry for
-/// each combination of SET clauses that was called.
+/// A host with some settings changed, or in another's name, and the next such: a list that only
+/// grows, one entry for each combination of SET clauses and owners that was called.
 pub struct WithSettings {
+    acting: Option<Oid>,
     settings: Vec<(String, String)>,
     host: Host,
     next: OnceLock<Box<WithSettings>>,
 }
 
 impl Host {
+    /// The host of a session's settings and catalog.
+    pub fn new(
+        (server, entry): (Arc<Server>, Arc<SessionEntry>),
+        settings: Arc<Effective>,
+        catalog: Arc<CatalogState>,
+        memory: Arc<Memory>,
+    ) -> Host {
+        let search_path = role::visible_path(&catalog.catalog, settings.roles.current, &settings.search_path);
+        Host {
+            server,
+            entry,
+            settings,
+            catalog,
+            search_path,
+            allowed_sequences: Mutex::default(),
+            memory,
+            pending: Default::default(),
+            pending_definitions: Default::default(),
+            pending_repartitions: Default::default(),
+            pending_reload: Default::default(),
+            with_settings: Default::default(),
+        }
+    }
+
+    /// What the role in force may do.
+    pub fn rights(&self) -> Authority<'_> {
+        Authority { catalog: &self.catalog.catalog, role: self.settings.roles.current }
+    }
+
+    /// This host with other settings, in the name of another role if one is given.
+    fn changed(
+        &self,
+        settings: &[(String, String)],
+        acting: Option<Oid>,
+    ) -> Result<Option<&dyn SessionHost>> {
+        let mut place = &self.with_settings;
+        loop {
+            if let Some(known) = place.get() {
+                if known.settings == settings && known.acting == acting {
+                    return Ok(Some(&known.host));
+                }
+                place = &known.next;
+                continue;
+            }
+            let role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
+            let changed = self.settings.with(settings, role.map(|role| role::role_value(&role)))?;
+            let host = Host {
+                pending: self.pending.clone(),
+                pending_definitions: self.pending_definitions.clone(),
+                pending_repartitions: self.pending_repartitions.clone(),
+                pending_reload: self.pending_reload.clone(),
+                ..Host::new(
+                    (self.server.clone(), self.entry.clone()),
+                    Arc::new(changed),
+                    self.catalog.clone(),
+                    self.memory.clone(),
+                )
+            };
+            // Whoever was faster made the same or another; the list is looked through from here.
+            let next = WithSettings { acting, settings: settings.to_vec(), host, next: OnceLock::new() };
+            let _ = place.set(Box::new(next));
+        }
+    }
+
     /// A program starts (again): what an undone run asked for is forgotten.
     pub fn begin_run(&self) {
         let mut pending = self.pending.lock();
@@ -72,6 +146,7 @@ impl Host {
         drop(pending);
         self.pending_definitions.lock().clear();
         self.pending_repartitions.lock().clear();
+        self.pending_reload.store(false, Ordering::Relaxed);
     }
 
     /// A context for work outside any transaction: literals, parameters, constant folding.
@@ -105,33 +180,50 @@ impl SessionHost for Host {
     }
 
     fn with_settings(&self, settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
-        let mut place = &self.with_settings;
-        loop {
-            if let Some(known) = place.get() {
-                if known.settings == settings {
-                    return Ok(Some(&known.host));
-                }
-                place = &known.next;
-                continue;
-            }
-            let host = Host {
-                server: self.server.clone(),
-                entry: self.entry.clone(),
-                settings: Arc::new(self.settings.with(settings)?),
-                catalog: self.catalog.clone(),
-                memory: self.memory.clone(),
-                pending: self.pending.clone(),
-                pending_definitions: self.pending_definitions.clone(),
-                pending_repartitions: self.pending_repartitions.clone(),
-                with_settings: OnceLock::new(),
-            };
-            // Whoever was faster made the same or another; the list is looked through from here.
-            let _ = place.set(Box::new(WithSettings {
-                settings: settings.to_vec(),
-                host,
-                next: OnceLock::new(),
-            }));
+        self.changed(settings, None)
+    }
+
+    fn as_owner_of(&self, routine: Oid, settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
+        let owner = self.catalog.catalog.owner(routine);
+        let same = owner == self.settings.roles.current;
+        if same && settings.is_empty() { Ok(None) } else { self.changed(settings, Some(owner)) }
+    }
+
+    fn authority(&self) -> u64 {
+        // The catalogs of transactions are numbered apart from the others.
+        let version = self.catalog.version;
+        let version = (version & 0x7fff_ffff) | (version >> 63 << 31);
+        u64::from(self.settings.roles.current.0) << 32 | version
+    }
+
+    fn require(&self, needed: &[Requirement]) -> Result<()> {
+        self.rights().require_all(needed)
+    }
+
+    fn require_sequence(&self, sequence: Oid, one_of: Privileges) -> Result<()> {
+        let asked = (sequence.0, one_of.0);
+        let rights = self.rights();
+        if rights.role == self.catalog.catalog.owner(sequence)
+            || self.allowed_sequences.lock().contains(&asked)
+        {
+            return Ok(());
         }
+        if let Err(error) = rights.require_any(sequence, ObjectClass::Sequence, one_of) {
+            // The sequence of an identity column is part of its table.
+            let of_identity = self.catalog.catalog.sequence_by_oid(sequence).and_then(|sequence| {
+                let (table, column) = sequence.owned_by?;
+                let found = self.catalog.catalog.table_by_oid(table)?;
+                found.columns.get(usize::from(column))?.identity.map(|_| (table, column + 1))
+            });
+            let inserts = of_identity.is_some_and(|(table, column)| {
+                rights.may(table, Privileges::INSERT, &[(Privileges::INSERT, &[column])])
+            });
+            if !(inserts && one_of.contains(Privileges::USAGE | Privileges::UPDATE)) {
+                return Err(error);
+            }
+        }
+        self.allowed_sequences.lock().insert(asked);
+        Ok(())
     }
 
     fn random(&self) -> f64 {

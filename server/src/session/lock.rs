@@ -4,7 +4,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::{Interactive, Isolation};
 use archipel_engine::{DdlOp, LockTables, LockTag, LockWait, ObjectLock, ObjectMode, Stop, SubmitOptions};
 use archipel_sql::ast::{LockTable, TableLockMode};
-use archipel_sql::catalog::TableKind;
+use archipel_sql::catalog::{Privileges, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
@@ -32,6 +32,7 @@ fn lock_of(operation: &DdlOp) -> Option<(TreeId, ObjectMode)> {
         DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => Some((*tree, ObjectMode::AccessExclusive)),
         // Whoever copies a table has locked it.
         DdlOp::CopyTable { .. }
+        | DdlOp::CatchUp { .. }
         | DdlOp::CreateTable(_)
         | DdlOp::CreateSequence(_)
         | DdlOp::AlterSequence { .. }
@@ -132,7 +133,7 @@ impl Session {
             ));
         }
         let catalog = self.host().catalog.catalog.clone();
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         let mut tables: Vec<(TreeId, String)> = Vec::new();
         for name in &lock.tables {
             let table = catalog.require_table(name, &path)?;
@@ -146,6 +147,15 @@ impl Session {
                 )
                 .with_detail("This operation is not supported for system catalogs."));
             }
+            // RangeVarCallbackForLockTable.
+            let mut enough = Privileges::UPDATE | Privileges::DELETE | Privileges::TRUNCATE;
+            if mode <= ObjectMode::RowExclusive {
+                enough |= Privileges::INSERT;
+            }
+            if mode == ObjectMode::AccessShare {
+                enough |= Privileges::SELECT;
+            }
+            self.require_one_of(table.oid, enough)?;
             tables.push((TreeId(table.tree), table.name.clone()));
         }
         self.enter_transaction(alone);

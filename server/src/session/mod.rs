@@ -9,14 +9,17 @@
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
-//! - [`constraints`] deferred constraints
+//! - [`block`]       DO
+//! - [`constraints`], [`deferred`] deferred constraints
+//! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
 //! - [`create_as`]   CREATE TABLE AS
 //! - [`temporary`]   what goes with the session
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
-//! - [`copy_in`], [`copy_out`] COPY
+//! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`moving`]      a session that goes to another executor
+//! - [`role`]        in whose name
 //! - [`host`]        what SQL functions may ask of the session
 //!
 //! Invariant: a session lives on one executor thread from one transaction to the next; whatever
@@ -24,12 +27,15 @@
 
 mod analytic;
 mod backup;
+mod block;
 pub mod connection;
 mod constraints;
+mod copy_file;
 mod copy_in;
 mod copy_out;
 mod create_as;
 mod cursor;
+mod deferred;
 mod definition;
 mod describe;
 mod execute;
@@ -40,10 +46,12 @@ mod lock;
 mod modes;
 pub mod moving;
 mod portal;
+pub(crate) mod role;
 mod simple;
 mod staging;
 pub(crate) mod temporary;
 mod transaction;
+mod triggers;
 mod truncate;
 mod utility;
 
@@ -170,11 +178,10 @@ impl Session {
 
     /// Takes up the server's settings if they have been read again, between two transactions.
     fn take_up_settings(&mut self) {
-        let version = self.server.live.version();
-        if version != self.settings.version() && !self.transaction.is_open() {
-            let values = self.server.live.values();
+        if self.server.live.version() != self.settings.version() && !self.transaction.is_open() {
+            let live = self.server.live.now();
             let taken = self.change_settings(|settings| {
-                settings.take_up(values, version);
+                settings.take_up(live.values.clone(), live.version);
                 Ok(())
             });
             debug_assert!(taken.is_ok());

@@ -92,6 +92,7 @@ impl Session {
     }
 
     async fn run_simple(&mut self, prepared: Arc<Prepared>, last: bool) -> Result<(), SqlError> {
+        prepared.allowed()?;
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
             self.describe_columns(&columns, &Formats::TEXT);
@@ -106,6 +107,7 @@ impl Session {
             text: text.clone(),
             declared: Rc::from(declared),
             search_path: self.settings.effective().search_path.clone(),
+            role: self.roles().current,
         }
     }
 }

@@ -31,6 +31,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use super::Session;
 use super::definition::Source;
 use crate::catalog::CatalogState;
+use crate::design::OpenBlock;
 use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
 use crate::statement::{Code, RowPlan};
 
@@ -42,6 +43,8 @@ pub(super) struct Staged {
     /// With the definitions so far.
     state: Arc<CatalogState>,
     steps: Vec<Step>,
+    /// The server defines nothing of its own accord before it ends.
+    _open: OpenBlock,
 }
 
 /// One definition.
@@ -110,6 +113,7 @@ impl Staged {
             DdlOp::DropTable(id) | DdlOp::Truncate(id) => trees.contains(id),
             DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => trees.contains(table),
             DdlOp::AlterTable { def, .. } => trees.contains(&def.id),
+            DdlOp::CatchUp { .. } => false,
             DdlOp::AlterSequence { def, .. } => sequences.contains(&def.id),
             DdlOp::DropSequence(id) => sequences.contains(id),
         };
@@ -135,14 +139,9 @@ impl Staged {
         for step in self.steps {
             run.validations.extend(step.run.validations);
             // The copy of a table has had what was to happen to the original.
-            let described = step.run.operations.into_iter().zip(step.run.duplicates).zip(step.run.computed);
-            for ((operation, duplicate), computed) in described {
-                if !changes_one_of(&operation, &copied) {
-                    run.operations.push(operation);
-                    run.duplicates.push(duplicate);
-                    run.computed.push(computed);
-                }
-            }
+            let operations = step.run.operations.into_iter();
+            run.operations
+                .extend(operations.filter(|described| !changes_one_of(&described.operation, &copied)));
             run.changes.extend(step.run.changes);
             run.host = step.run.host.or(run.host);
         }
@@ -155,16 +154,13 @@ fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>, Definition
     if !now.contains(&true) {
         return (None, run);
     }
-    let DefinitionRun { validations, operations, duplicates, computed, changes, host, .. } = run;
+    let DefinitionRun { validations, operations, changes, host, .. } = run;
     let mut early =
         DefinitionRun { validations, host: host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
     let mut late = DefinitionRun { host, ..DefinitionRun::of_changes(changes) };
-    let described = operations.into_iter().zip(duplicates).zip(computed);
-    for (((operation, duplicate), computed), now) in described.zip(now) {
+    for (described, now) in operations.into_iter().zip(now) {
         let run = if *now { &mut early } else { &mut late };
-        run.operations.push(operation);
-        run.duplicates.push(duplicate);
-        run.computed.push(computed);
+        run.operations.push(described);
     }
     (Some(early), late)
 }
@@ -174,7 +170,7 @@ fn indexes_of(def: &TableDef) -> Vec<TreeId> {
 }
 
 /// What operations make in the engine, and which tables they drop.
-fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
+fn made_by<'o>(operations: impl Iterator<Item = &'o DdlOp>) -> (Vec<Made>, Vec<TreeId>) {
     let (mut made, mut dropped) = (Vec::new(), Vec::new());
     for operation in operations {
         match operation {
@@ -188,7 +184,8 @@ fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
             DdlOp::DropIndex { .. }
             | DdlOp::Truncate(_)
             | DdlOp::AlterSequence { .. }
-            | DdlOp::DropSequence(_) => {}
+            | DdlOp::DropSequence(_)
+            | DdlOp::CatchUp { .. } => {}
         }
     }
     (made, dropped)
@@ -196,9 +193,9 @@ fn made_by(operations: &[DdlOp]) -> (Vec<Made>, Vec<TreeId>) {
 
 /// Whether operations change what was there before them, in a way that dropping what they made
 /// does not take back.
-fn changes_something(operations: &[DdlOp]) -> bool {
+fn changes_something<'o>(mut operations: impl Iterator<Item = &'o DdlOp>) -> bool {
     let mut made: Vec<TreeId> = Vec::new();
-    operations.iter().any(|operation| match operation {
+    operations.any(|operation| match operation {
         DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
             made.push(def.id);
             false
@@ -213,19 +210,13 @@ fn changes_something(operations: &[DdlOp]) -> bool {
 /// Takes the copies out of a run that computes values for their rows: those are counted before
 /// the run begins, so the copies must be there.
 fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
-    if run.computed.iter().all(Vec::is_empty) {
+    if run.operations.iter().all(|described| described.computed.is_empty()) {
         return None;
     }
     let mut copies = DefinitionRun { host: run.host.clone(), ..DefinitionRun::of_changes(Vec::new()) };
     let operations = std::mem::take(&mut run.operations).into_iter();
-    let described =
-        operations.zip(std::mem::take(&mut run.duplicates)).zip(std::mem::take(&mut run.computed));
-    for ((operation, duplicate), computed) in described {
-        let to = if matches!(operation, DdlOp::CopyTable { .. }) { &mut copies } else { &mut *run };
-        to.operations.push(operation);
-        to.duplicates.push(duplicate);
-        to.computed.push(computed);
-    }
+    (copies.operations, run.operations) =
+        operations.partition(|described| matches!(described.operation, DdlOp::CopyTable { .. }));
     (!copies.operations.is_empty()).then_some(copies)
 }
 
@@ -258,9 +249,13 @@ fn changes_one_of(operation: &DdlOp, tables: &[TreeId]) -> bool {
 }
 
 /// The tables whose rows operations concern.
-fn tables_of(operations: &[DdlOp], catalog: &Catalog, engine: &Engine) -> Vec<(TreeId, String)> {
+fn tables_of<'o>(
+    operations: impl Iterator<Item = &'o DdlOp>,
+    catalog: &Catalog,
+    engine: &Engine,
+) -> Vec<(TreeId, String)> {
     let mut found: Vec<(TreeId, String)> = Vec::new();
-    for operation in operations.iter().filter(|operation| !keeps_rows(operation, engine)) {
+    for operation in operations.filter(|operation| !keeps_rows(operation, engine)) {
         let id = match operation {
             DdlOp::DropTable(id) | DdlOp::Truncate(id) => *id,
             DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
@@ -292,12 +287,14 @@ impl Session {
     /// Adds a definition to the block's.
     pub(super) async fn stage_definition(&mut self, source: &Source) -> Result<String> {
         if self.transaction.staged().is_none() {
+            let open = self.server.open_blocks.enter().await;
             let current = self.server.catalog.current();
             self.transaction.set_staged(Staged {
                 base: current.catalog.clone(),
                 base_version: current.version,
                 state: current,
                 steps: Vec::new(),
+                _open: open,
             });
         }
         let catalog = self.catalog_state().catalog.clone();
@@ -318,7 +315,7 @@ impl Session {
         let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
             || copied.is_empty()
                 && private.contains(&false)
-                && !tables_of(&plan.operations, &catalog, &self.server.engine).is_empty();
+                && !tables_of(plan.operations.iter(), &catalog, &self.server.engine).is_empty();
         if !waits {
             // Bodies over tables whose definition waits are compiled at their first call.
             self.check_routines(&plan, &after, source)?;
@@ -327,13 +324,13 @@ impl Session {
         let mut step = Step {
             made: Vec::new(),
             dropped: Vec::new(),
-            changing: tables_of(&later.operations, &catalog, &self.server.engine),
+            changing: tables_of(later.ddl(), &catalog, &self.server.engine),
             copied,
             run: later,
         };
         step.changing.retain(|(tree, _)| !step.copied.contains(tree));
         if let Some(now) = now {
-            (step.made, step.dropped) = made_by(&now.operations);
+            (step.made, step.dropped) = made_by(now.ddl());
             self.make_early(now).await?;
         }
         let state = self.server.catalog.private(after);
@@ -392,12 +389,12 @@ impl Session {
 
     /// Runs operations on what the block made, with the block's rows of it in place.
     async fn make_early(&mut self, mut run: DefinitionRun) -> Result<()> {
-        let changes_something = changes_something(&run.operations);
+        let changes_something = changes_something(run.ddl());
         let trees = self.transaction.staged().map(Staged::own_trees).unwrap_or_default();
         let validations = std::mem::take(&mut run.validations);
         let open = self.transaction.take_interactive();
-        for operation in &mut run.operations {
-            if let DdlOp::CopyTable { reader, .. } = operation {
+        for described in &mut run.operations {
+            if let DdlOp::CopyTable { reader, .. } = &mut described.operation {
                 *reader = open.as_ref().map(Interactive::copies);
             }
         }
@@ -419,7 +416,7 @@ impl Session {
             let Some(copies) = take_copies(&mut run) else {
                 return self.run_definitions(run, None).await;
             };
-            let operations: Vec<DdlOp> = made_by(&copies.operations)
+            let operations: Vec<DdlOp> = made_by(copies.ddl())
                 .0
                 .iter()
                 .filter_map(|made| match made {
@@ -430,7 +427,7 @@ impl Session {
             self.run_definitions(copies, None).await?;
             let ran = self.run_definitions(run, None).await;
             if ran.is_err() {
-                let drop = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+                let drop = DefinitionRun::of_operations(operations, Vec::new());
                 // What an error leaves is dropped at the next start.
                 let _ = self.server.engine.submit(drop, SubmitOptions::default()).await;
             }
@@ -452,7 +449,7 @@ impl Session {
         }
         let operations = staged.drops(count);
         if !operations.is_empty() {
-            let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+            let run = DefinitionRun::of_operations(operations, Vec::new());
             self.run_definitions(run, None).await?;
         }
         let server = self.server.clone();
@@ -473,7 +470,7 @@ impl Session {
         if operations.is_empty() {
             return;
         }
-        let run = DefinitionRun { operations, ..DefinitionRun::of_changes(Vec::new()) };
+        let run = DefinitionRun::of_operations(operations, Vec::new());
         let done = self.server.engine.submit(run, SubmitOptions::default()).await;
         if let Err(stop) = done.outcome.result {
             tracing::warn!("tables of a transaction that was rolled back could not be dropped: {stop:?}");
@@ -490,7 +487,7 @@ impl Session {
                 server.engine.rollback(open).await;
             }
             if !undo.is_empty() {
-                let run = DefinitionRun { operations: undo, ..DefinitionRun::of_changes(Vec::new()) };
+                let run = DefinitionRun::of_operations(undo, Vec::new());
                 let _ = server.engine.submit(run, SubmitOptions::default()).await;
             }
         }
@@ -500,7 +497,7 @@ impl Session {
     /// Takes the locks and the latch of definitions, and commits.
     async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<()> {
         let server = self.server.clone();
-        let operations = staged.steps.iter().flat_map(|step| &step.run.operations);
+        let operations = staged.steps.iter().flat_map(|step| step.run.ddl());
         let _locks = self.lock_for_definitions(operations).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {

@@ -71,7 +71,7 @@ impl Session {
         if !self.catalog_state().catalog.schema_exists(&name) {
             return Ok(());
         }
-        let source = Source::Statement(Arc::new(drop_schema_statement(&name)), Arc::from(""));
+        let source = Source::System(Arc::new(drop_schema_statement(&name)));
         self.run_definition(source, false).await.map(drop)
     }
 
@@ -94,7 +94,7 @@ impl Session {
             if table.on_commit == OnCommit::Drop {
                 let statement =
                     Arc::new(archipel_sql::parser::parse_statement(&format!("DROP TABLE {name}"))?);
-                let source = Source::Statement(statement, Arc::from(""));
+                let source = Source::System(statement);
                 if self.transaction.is_block() {
                     Box::pin(self.stage_definition(&source)).await?;
                 } else {

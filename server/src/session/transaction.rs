@@ -13,8 +13,10 @@ use archipel_engine::txn::{Interactive, InteractiveSavepoint};
 use archipel_planner::native::{ConstraintModes, DeferredCheck};
 use archipel_sql::ast::{TransactionModes, TransactionStatement};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::Session;
+use super::deferred::{Deferred, DeferredMark};
 use super::staging::Staged;
 use crate::sessions::TransactionActivity;
 use crate::statement::Prepared;
@@ -36,7 +38,7 @@ pub struct Transaction {
     /// When its constraints are checked.
     constraints: Arc<ConstraintModes>,
     /// What COMMIT has to check.
-    deferred: Vec<DeferredCheck>,
+    deferred: Deferred,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +59,7 @@ struct Savepoint {
     cursors: u64,
     /// What SET CONSTRAINTS had said, and what COMMIT had to check.
     constraints: Arc<ConstraintModes>,
-    deferred: Vec<DeferredCheck>,
+    deferred: DeferredMark,
     /// What was there at this point cannot be brought back: definitions of tables made in the
     /// transaction changed since.
     frozen: bool,
@@ -147,12 +149,15 @@ impl Transaction {
         Arc::make_mut(&mut self.constraints)
     }
 
-    pub(super) fn take_deferred(&mut self) -> Vec<DeferredCheck> {
-        std::mem::take(&mut self.deferred)
+    /// Takes the checks that wait from a place on, all or those of some constraints; and where
+    /// later ones will be.
+    pub(super) fn take_due(&mut self, from: usize, only: Option<&[Oid]>) -> (Vec<DeferredCheck>, usize) {
+        let due = self.deferred.take(from, only, !self.savepoints.is_empty());
+        (due, self.deferred.len())
     }
 
     pub(super) fn add_deferred(&mut self, checks: Vec<DeferredCheck>) {
-        self.deferred.extend(checks);
+        self.deferred.add(checks);
     }
 
     /// When the transaction began, for `now()`; `None` outside of one.
@@ -250,7 +255,7 @@ impl Session {
                     staged,
                     cursors: self.cursors.mark(),
                     constraints: self.transaction.constraints.clone(),
-                    deferred: self.transaction.deferred.clone(),
+                    deferred: self.transaction.deferred.mark(),
                     frozen: false,
                 });
                 Ok("SAVEPOINT")
@@ -294,7 +299,7 @@ impl Session {
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
         let cursors = savepoint.cursors;
-        let (constraints, deferred) = (savepoint.constraints.clone(), savepoint.deferred.clone());
+        let (constraints, deferred) = (savepoint.constraints.clone(), savepoint.deferred);
         if savepoint.frozen {
             return Err(SqlError::unsupported(
                 "going back to a savepoint before tables made in the same transaction were redefined",
@@ -313,7 +318,7 @@ impl Session {
         }
         self.take_back_definitions(count).await?;
         self.transaction.constraints = constraints;
-        self.transaction.deferred = deferred;
+        self.transaction.deferred.back_to(deferred);
         self.change_settings(|all| {
             all.rollback_to(settings);
             Ok(())
@@ -383,6 +388,8 @@ impl Session {
                 self.roll_settings_back();
                 return committed;
             }
+            crate::design::settle(&self.server).await;
+            self.host = None;
         } else if let Some(open) = transaction.interactive {
             let outcome = self.server.engine.commit(&open).await.outcome;
             match outcome.result {

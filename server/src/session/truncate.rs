@@ -6,16 +6,14 @@ use archipel_planner::bound::{BoundDelete, BoundStatement};
 use archipel_planner::ddl::{require_user_table, truncated_tables};
 use archipel_sql::ast::{TransactionModes, Truncate};
 use archipel_sql::catalog::names::quote_qualified;
-use archipel_sql::catalog::{Table, TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{Privileges, Table, TableRef, Trigger, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_statement;
 
 use super::Session;
 use super::definition::Source;
-use super::execute::{RECOMPILES_MAX, TRUNCATE};
-use crate::encode::RowsTo;
-use crate::statement::Body;
+use crate::statement::{Origin, Prepared};
 use crate::wire::output::Severity;
 
 /// What a TRUNCATE empties.
@@ -29,15 +27,19 @@ pub(super) struct Truncated {
 impl Session {
     /// The tables a TRUNCATE empties.
     pub(super) fn truncated(&mut self, truncate: &Truncate) -> Result<Truncated> {
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         let catalog = self.catalog_state().catalog.clone();
         let mut named = Vec::with_capacity(truncate.tables.len());
         for name in &truncate.tables {
             let table = catalog.require_table(name, &path)?;
             require_user_table(&table)?;
+            self.require_one_of(table.oid, Privileges::TRUNCATE)?;
             named.push(table);
         }
         let tables = truncated_tables(&catalog, &named, truncate.cascade)?;
+        for table in &tables {
+            self.require_one_of(table.oid, Privileges::TRUNCATE)?;
+        }
         let reached = tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid));
         let reached = reached.cloned().collect();
         Ok(Truncated { tables, reached })
@@ -93,30 +95,22 @@ impl Session {
     pub(super) async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
         // Rows that reference others go first, whichever way the tables were named.
         for table in by_references(tables) {
-            let mut left = RECOMPILES_MAX;
-            loop {
-                left -= 1;
-                match self.delete_rows_of(table).await {
-                    Err(error) if error.state() == SqlState::OBJECT_IN_USE && left > 0 => {}
-                    done => break done?,
-                }
-            }
+            let prepared = self.prepare_emptying(table)?;
+            self.enter_transaction(false);
+            self.run_whole(&prepared).await?;
         }
         Ok(())
     }
 
-    async fn delete_rows_of(&mut self, table: &TableRef) -> Result<()> {
+    /// Compiles a DELETE of all rows that no trigger answers to.
+    pub(crate) fn prepare_emptying(&mut self, table: &TableRef) -> Result<Arc<Prepared>> {
         let untriggered = Table { triggers: Vec::new(), ..(**table).clone() };
         let delete = || {
             let table = Arc::new(untriggered.clone());
             BoundStatement::Delete(BoundDelete { table, using: None, filter: None, returning: None })
         };
         let plan = self.compile_rows(delete())?;
-        let prepared = self.prepared_code(TRUNCATE, "", delete(), plan.code);
-        let Body::Rows(plan) = &prepared.body else { return Ok(()) };
-        self.enter_transaction(false);
-        let run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
-        self.run_to_end(&prepared, run).await.map(drop)
+        Ok(self.prepared_code(Origin::Emptied(table.clone()), "", delete(), plan.code))
     }
 
     async fn fire_truncate(&mut self, tables: &[TableRef], before: bool) -> Result<()> {
@@ -126,7 +120,7 @@ impl Session {
             };
             for trigger in table.triggers.iter().filter(fires) {
                 let rows = [Datum::Null, Datum::Null];
-                self.fire(table, trigger, TriggerEvent::Truncate, rows, true).await?;
+                self.fire(table, trigger.oid, TriggerEvent::Truncate, rows, true).await?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::Session;
+use super::{Session, role};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
@@ -112,10 +112,16 @@ impl Session {
                 self.output.command_complete(prepared.tag);
             }
             Statement::BaseBackup => {
+                self.require_superuser("must be superuser or replication role to start walsender")?;
                 self.base_backup().await?;
                 self.output.command_complete(prepared.tag);
             }
             Statement::Checkpoint => {
+                let host = self.host();
+                if !host.rights().acts_as(archipel_sql::catalog::role::CHECKPOINT) {
+                    let message = "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
                 self.checkpoint().await?;
                 self.output.command_complete(prepared.tag);
             }
@@ -128,6 +134,10 @@ impl Session {
                 if matches!(target, DiscardTarget::All | DiscardTarget::Temporary) {
                     self.drop_temporary().await?;
                 }
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::AlterSystem(change) => {
+                self.alter_system(change).await?;
                 self.output.command_complete(prepared.tag);
             }
             other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
@@ -148,6 +158,9 @@ impl Session {
                 all.reset_all();
                 Ok(())
             })?,
+            Statement::Reset(Reset::Name(name)) if role::is_role_setting(&setting_name(name)) => {
+                self.set_role(&setting_name(name), None, false)?;
+            }
             Statement::Reset(Reset::Name(name)) => {
                 let name = setting_name(name);
                 self.change_settings(|all| all.set(&name, None, false))?;
@@ -157,7 +170,6 @@ impl Session {
             }
             // Nothing is listened to: nothing to stop.
             Statement::Unlisten(None) => {}
-            Statement::AlterSystem(change) => self.alter_system(change)?,
             Statement::CloseCursor(name) => self.close_cursor(name.as_deref())?,
             _ => return Ok(false),
         }
@@ -217,22 +229,46 @@ impl Session {
     }
 
     /// ALTER SYSTEM: written for the next reload or restart.
-    fn alter_system(&mut self, change: &AlterSystem) -> Result<()> {
+    async fn alter_system(&mut self, change: &AlterSystem) -> Result<()> {
         if self.transaction.is_block() {
             return Err(SqlError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,
                 "ALTER SYSTEM cannot run inside a transaction block",
             ));
         }
-        let (live, directory) = (&self.server.live, &self.server.config.data_directory);
-        match change {
+        let what = match change {
+            AlterSystem::Set(set) => Some(&set.name),
+            AlterSystem::Reset(Reset::Name(name)) => Some(name),
+            AlterSystem::Reset(Reset::All) => None,
+        };
+        self.require_superuser(match what {
+            Some(name) => format!("permission denied to set parameter \"{}\"", setting_name(name)),
+            None => "permission denied to perform ALTER SYSTEM RESET ALL".to_owned(),
+        })?;
+        let altered = match change {
             AlterSystem::Set(set) => {
                 let name = setting_name(&set.name);
-                live.alter(directory, &name, setting_text(&name, &set.value)?.as_deref())
+                let text = setting_text(&name, &set.value)?;
+                Some((name, text))
             }
-            AlterSystem::Reset(Reset::Name(name)) => live.alter(directory, &setting_name(name), None),
-            AlterSystem::Reset(Reset::All) => live.reset_all(directory),
-        }
+            AlterSystem::Reset(Reset::Name(name)) => Some((setting_name(name), None)),
+            AlterSystem::Reset(Reset::All) => None,
+        };
+        let server = self.server.clone();
+        // It waits for the disk, and others run on this thread.
+        let written = self.server.front.spawn_blocking(move || {
+            let (live, config) = (&server.live, &server.config);
+            let starts = |values: &toml::Table| {
+                let altered = config.with_altered(values).map_err(|error| error.to_string())?;
+                crate::server::check_config(&altered).map_err(|error| error.to_string())
+            };
+            let directory = &config.data_directory;
+            match altered {
+                Some((name, text)) => live.alter(directory, &name, text.as_deref(), &starts),
+                None => live.reset_all(directory),
+            }
+        });
+        written.await.unwrap_or_else(|_| Err(SqlError::internal("a change of the settings was not written")))
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {
@@ -245,6 +281,9 @@ impl Session {
             );
             self.notice(Severity::Warning, &warning);
             return Ok(());
+        }
+        if role::is_role_setting(&name) {
+            return self.set_role(&name, text.as_deref(), set.local);
         }
         if TRANSACTION_MODES.iter().any(|(mode, _)| name == *mode) {
             return match text {
@@ -304,6 +343,7 @@ impl Session {
             self.portals.clear();
             self.cursors.clear();
             self.statements.clear();
+            self.set_role(role::SESSION_AUTHORIZATION, None, false)?;
             self.change_settings(|all| {
                 all.reset_all();
                 Ok(())
@@ -327,7 +367,7 @@ impl Session {
             ));
         }
         let catalog = self.host().catalog.clone();
-        let path = self.settings.effective().search_path.clone();
+        let path = self.search_path();
         let declared = prepare
             .types
             .iter()
@@ -419,7 +459,7 @@ impl Prepared {
 }
 
 /// The text of a value of SET; `None` is DEFAULT.
-fn setting_text(name: &str, value: &SetValue) -> Result<Option<String>> {
+pub(super) fn setting_text(name: &str, value: &SetValue) -> Result<Option<String>> {
     Ok(match value {
         SetValue::Default => None,
         SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT outside a routine")),

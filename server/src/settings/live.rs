@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use super::session::canonical;
 use super::table::{Context, SettingId, find};
@@ -20,41 +20,64 @@ pub const AUTO_FILE: &str = "archipel.auto.toml";
 
 /// The server's values, as of the last reload.
 pub struct Live {
-    /// Counts reloads, for sessions to see that there was one.
-    version: AtomicU64,
-    values: RwLock<Arc<Vec<Value>>>,
-    /// What a reload found changed and could not take up.
-    pending: RwLock<Vec<SettingId>>,
+    /// All of one reload together.
+    now: ArcSwap<Reloaded>,
+    /// One reload after another, from reading the files to taking them up: what was read last
+    /// stands.
+    reloads: Mutex<()>,
     /// One change of the file after another.
     file: Mutex<()>,
+}
+
+/// What a reload left behind.
+pub struct Reloaded {
+    /// Moves with every reload, for sessions to see that there was one.
+    pub version: u64,
+    /// What new sessions begin with.
+    pub values: Arc<Vec<Value>>,
+    /// What was found changed and could not be taken up.
+    pending: Vec<SettingId>,
 }
 
 impl Live {
     pub fn new(values: Arc<Vec<Value>>) -> Live {
         Live {
-            version: AtomicU64::new(0),
-            values: RwLock::new(values),
-            pending: RwLock::default(),
+            now: ArcSwap::from_pointee(Reloaded { version: 0, values, pending: Vec::new() }),
+            reloads: Mutex::default(),
             file: Mutex::default(),
         }
     }
 
-    /// Moves with every reload.
+    /// The newest reload.
+    pub fn now(&self) -> Arc<Reloaded> {
+        self.now.load_full()
+    }
+
+    /// Which reload that is.
     pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+        self.now.load().version
     }
 
     /// What new sessions begin with.
     pub fn values(&self) -> Arc<Vec<Value>> {
-        self.values.read().clone()
+        self.now.load().values.clone()
     }
 
-    /// Takes up what a reload found; what needs a restart stays, and is told by name.
-    pub fn take_up(&self, found: &[Value]) -> Vec<&'static str> {
-        let mut values = self.values.write();
+    /// Reads the sources anew and takes up what they say, with nobody else doing so in between;
+    /// `read` may take up more on the way. What needs a restart stays, and is told by name.
+    pub fn reload<E>(
+        &self,
+        read: impl FnOnce() -> std::result::Result<Arc<Vec<Value>>, E>,
+    ) -> std::result::Result<Vec<&'static str>, E> {
+        let _one_after_another = self.reloads.lock();
+        Ok(self.take_up(&read()?))
+    }
+
+    fn take_up(&self, found: &[Value]) -> Vec<&'static str> {
+        let before = self.now.load();
         let mut pending = Vec::new();
         let mut taken = Vec::with_capacity(found.len());
-        for (at, (now, found)) in values.iter().zip(found).enumerate() {
+        for (at, (now, found)) in before.values.iter().zip(found).enumerate() {
             let id = SettingId(at);
             taken.push(match id.setting().context {
                 Context::User | Context::Reload => found.clone(),
@@ -64,29 +87,35 @@ impl Live {
                 pending.push(id);
             }
         }
-        *values = Arc::new(taken);
         let names = pending.iter().map(|id| id.setting().name).collect();
-        *self.pending.write() = pending;
-        self.version.fetch_add(1, Ordering::Release);
+        let version = before.version + 1;
+        self.now.store(Arc::new(Reloaded { version, values: Arc::new(taken), pending }));
         names
     }
 
     /// Whether a change of this setting waits for a restart.
     pub fn is_pending(&self, id: SettingId) -> bool {
-        self.pending.read().contains(&id)
+        self.now.load().pending.contains(&id)
     }
 
     /// What SHOW answers for a setting that is the same in all sessions and may change.
     pub fn show(&self, name: &str) -> Option<String> {
         let id = find(name)?;
         let setting = id.setting();
-        (setting.context == Context::Reload).then(|| setting.kind.show(&self.values.read()[id.0]))
+        (setting.context == Context::Reload).then(|| setting.kind.show(&self.now.load().values[id.0]))
     }
 
-    /// ALTER SYSTEM SET `name` to `text`, or back to what the other sources say.
-    pub fn alter(&self, data_directory: &Path, name: &str, text: Option<&str>) -> Result<()> {
+    /// ALTER SYSTEM SET `name` to `text`, or back to what the other sources say; `starts` says why a
+    /// server would not start with what would then be in the file.
+    pub fn alter(
+        &self,
+        data_directory: &Path,
+        name: &str,
+        text: Option<&str>,
+        starts: &dyn Fn(&toml::Table) -> std::result::Result<(), String>,
+    ) -> Result<()> {
         let _one_at_a_time = self.file.lock();
-        alter(data_directory, name, text)
+        alter(data_directory, name, text, starts)
     }
 
     /// ALTER SYSTEM RESET ALL.
@@ -96,7 +125,12 @@ impl Live {
     }
 }
 
-fn alter(data_directory: &Path, name: &str, text: Option<&str>) -> Result<()> {
+fn alter(
+    data_directory: &Path,
+    name: &str,
+    text: Option<&str>,
+    starts: &dyn Fn(&toml::Table) -> std::result::Result<(), String>,
+) -> Result<()> {
     let Some(id) = find(name) else {
         return Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,
@@ -125,6 +159,14 @@ fn alter(data_directory: &Path, name: &str, text: Option<&str>) -> Result<()> {
             table.remove(setting.name);
         }
     }
+    // Each value may be fine, and all of them together not.
+    starts(&table).map_err(|reason| {
+        SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"{}\": the server would not start with it", setting.name),
+        )
+        .with_detail(reason)
+    })?;
     write(&path, &table)
 }
 
@@ -163,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let live = Live::new(Arc::new(defaults()));
         let text = || std::fs::read_to_string(folder.path().join(AUTO_FILE)).unwrap();
-        let alter = |name, text| live.alter(folder.path(), name, text).unwrap();
+        let alter = |name, text| live.alter(folder.path(), name, text, &|_| Ok(())).unwrap();
         alter("Archipel.Adaptive", Some("off"));
         alter("work_mem", Some("8MB"));
         alter("timezone", Some("europe/berlin"));
@@ -179,11 +221,55 @@ mod tests {
     fn what_cannot_be_is_refused_and_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let live = Live::new(Arc::new(defaults()));
-        let state = |name, text| live.alter(folder.path(), name, Some(text)).unwrap_err().state();
+        let state =
+            |name, text| live.alter(folder.path(), name, Some(text), &|_| Ok(())).unwrap_err().state();
         assert_eq!(state("nonsense", "1"), SqlState::UNDEFINED_OBJECT);
         assert_eq!(state("server_version", "1"), SqlState::CANT_CHANGE_RUNTIME_PARAM);
         assert_eq!(state("archipel.adaptive_imbalance", "1000"), SqlState::INVALID_PARAMETER_VALUE);
         assert!(!folder.path().join(AUTO_FILE).exists());
+    }
+
+    #[test]
+    fn what_no_server_starts_with_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let live = Live::new(Arc::new(defaults()));
+        let two = |table: &toml::Table| if table.len() < 2 { Ok(()) } else { Err("two are too many".into()) };
+        live.alter(folder.path(), "work_mem", Some("8MB"), &two).unwrap();
+        let error = live.alter(folder.path(), "max_connections", Some("7"), &two).unwrap_err();
+        assert_eq!(error.state(), SqlState::INVALID_PARAMETER_VALUE);
+        assert_eq!(error.fields().detail.as_deref(), Some("two are too many"));
+        let text = std::fs::read_to_string(folder.path().join(AUTO_FILE)).unwrap();
+        assert!(text.contains("work_mem") && !text.contains("max_connections"), "{text}");
+    }
+
+    #[test]
+    fn the_configuration_that_was_read_last_stays() {
+        let live = Arc::new(Live::new(Arc::new(defaults())));
+        let reload = |work_mem: i64, live: &Live, before: &dyn Fn()| {
+            live.reload(|| {
+                before();
+                let mut found = defaults();
+                found[find("work_mem").unwrap().0] = Value::Integer(work_mem);
+                Ok::<_, ()>(Arc::new(found))
+            })
+        };
+        let (reads, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                reload(8 << 20, &live, &|| {
+                    reads.wait();
+                    go_on.wait();
+                })
+            });
+            reads.wait();
+            // The first has read, and takes its time to take it up.
+            let second = threads.spawn(|| reload(9 << 20, &live, &|| ()));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!second.is_finished(), "one after the other");
+            go_on.wait();
+        });
+        assert_eq!(live.values()[find("work_mem").unwrap().0], Value::Integer(9 << 20));
+        assert_eq!(live.version(), 2);
     }
 
     #[test]

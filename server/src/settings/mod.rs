@@ -16,4 +16,4 @@ pub mod value;
 
 pub use session::SessionSettings;
 pub use table::{Context, Setting, SettingId, find};
-pub use value::{Kind, Unit, Value};
+pub use value::{Kind, RoleValue, Unit, Value};

@@ -4,15 +4,19 @@
 //! runs on another thread keeps the one it started with. SET replaces it; ROLLBACK restores
 //! what the transaction changed, COMMIT drops only what SET LOCAL changed.
 
+mod roles;
+
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipel_sql::ast::IsolationLevel;
+use archipel_sql::catalog::SessionRoles;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::style::{DateOrder, IntervalStyle, Style};
+use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
 
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
-use super::value::Value;
+use super::value::{RoleValue, Value};
 use crate::wire::output::Severity;
 
 /// The values in force, with those the hot path reads decoded.
@@ -36,6 +40,10 @@ pub struct Effective {
     pub idle_in_transaction_timeout_ms: u64,
     pub idle_session_timeout_ms: u64,
     pub client_min_messages: Severity,
+    /// In whose name statements run.
+    pub roles: SessionRoles,
+    /// Of a routine that runs in its owner's name.
+    acting: Option<RoleValue>,
     /// How values become text.
     pub style: Arc<Style>,
 }
@@ -51,6 +59,8 @@ enum Name {
 struct Undo {
     name: Name,
     session: Option<Value>,
+    /// Whether the client had chosen that.
+    chosen: bool,
     local: Option<Value>,
 }
 
@@ -62,7 +72,11 @@ pub struct SessionSettings {
     version: u64,
     /// What RESET goes back to: the server's values, then the startup packet's.
     reset: Arc<Vec<Value>>,
+    /// Which of these the client has chosen, in the startup packet; the server's may change.
+    reset_chosen: Vec<bool>,
     session: Vec<Value>,
+    /// Which of these the client has chosen, then or since.
+    chosen: Vec<bool>,
     session_custom: BTreeMap<String, String>,
     temporary_schema: Option<String>,
     local: Vec<(Name, Value)>,
@@ -110,6 +124,11 @@ pub fn split_identifiers(text: &str) -> Option<Vec<String>> {
     }
 }
 
+/// The search path of a session that has set nothing, for the superuser.
+pub fn default_search_path(values: &[Value]) -> Arc<[String]> {
+    Effective::new(values.to_vec(), BTreeMap::new(), None).search_path
+}
+
 impl Effective {
     fn new(
         values: Vec<Value>,
@@ -132,14 +151,17 @@ impl Effective {
             idle_in_transaction_timeout_ms: 0,
             idle_session_timeout_ms: 0,
             client_min_messages: Severity::Notice,
+            roles: SessionRoles::default(),
+            acting: None,
             style: Arc::default(),
         };
         effective.decode();
         effective
     }
 
-    /// These settings with some changed, as SET would change them.
-    pub fn with(&self, changes: &[(String, String)]) -> Result<Effective> {
+    /// These settings with some changed, as SET would change them; in the name of another role, if
+    /// one is given.
+    pub fn with(&self, changes: &[(String, String)], acting: Option<RoleValue>) -> Result<Effective> {
         let mut values = self.values.clone();
         let mut custom = self.custom.clone();
         for (name, text) in changes {
@@ -150,12 +172,26 @@ impl Effective {
                 }
             }
         }
-        Ok(Effective::new(values, custom, self.temporary_schema.clone()))
+        let mut changed = Effective::new(values, custom, self.temporary_schema.clone());
+        changed.acting = acting.or_else(|| self.acting.clone());
+        if changed.acting.is_some() {
+            changed.decode();
+        }
+        Ok(changed)
     }
 
     fn decode(&mut self) {
         let path = split_identifiers(&self.text("search_path")).unwrap_or_default();
-        let user = self.text("session_authorization");
+        let current = self.current_role();
+        let superuser = SessionRoles::default().session;
+        self.roles = SessionRoles {
+            current: current.as_ref().map_or(superuser, |role| role.oid),
+            session: self.role("session_authorization").map_or(superuser, |role| role.oid),
+        };
+        if let Some(id) = find("is_superuser") {
+            self.values[id.0] = Value::Bool(current.as_ref().is_none_or(|role| role.superuser));
+        }
+        let user = current.map_or_else(|| "archipel".to_owned(), |role| role.name);
         // The superuser's name is the name of the system's own schema, which "$user" never means.
         let named = path.into_iter().filter_map(|name| match name.as_str() {
             "$user" => (user != "archipel").then(|| user.clone()),
@@ -186,6 +222,12 @@ impl Effective {
     }
 
     fn decode_style(&self) -> Style {
+        let date_format = match self.text("DateStyle").split(',').next() {
+            Some("SQL") => DateFormat::Sql,
+            Some("Postgres") => DateFormat::Postgres,
+            Some("German") => DateFormat::German,
+            _ => DateFormat::Iso,
+        };
         let date_order = match self.text("DateStyle").rsplit(' ').next() {
             Some("DMY") => DateOrder::Dmy,
             Some("YMD") => DateOrder::Ymd,
@@ -201,6 +243,7 @@ impl Effective {
             // The name was looked up when it was set.
             time_zone: archipel_sql::datetime::zone::for_setting(&self.text("TimeZone"))
                 .unwrap_or(Style::standard().time_zone.clone()),
+            date_format,
             date_order,
             interval,
             bytea_escape: self.text("bytea_output") == "escape",
@@ -307,7 +350,7 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
                 _ => Err(invalid()),
             }
         }
-        "DateStyle" => date_style(text).map(Value::Text).ok_or_else(invalid),
+        "DateStyle" => date_style(text, DATE_STYLE_DEFAULT).map(Value::Text).ok_or_else(invalid),
         "TimeZone" => time_zone(text).map(Value::Text).ok_or_else(invalid),
         "search_path" => {
             split_identifiers(text).ok_or_else(invalid)?;
@@ -323,21 +366,38 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
     }
 }
 
-/// Output is ISO always; the input order may change.
-fn date_style(text: &str) -> Option<String> {
-    let mut order = "MDY";
+/// A value of DateStyle; a word that is missing stays as it is.
+fn date_style(text: &str, current: &str) -> Option<String> {
+    let (mut format, mut order) = current.split_once(", ")?;
+    let (mut formats, mut orders) = (Vec::new(), Vec::new());
     for word in split_identifiers(text)? {
         match word.as_str() {
-            "iso" => {}
-            "mdy" | "us" | "noneuro" | "noneuropean" => order = "MDY",
-            "dmy" | "euro" | "european" => order = "DMY",
-            "ymd" => order = "YMD",
-            "default" => order = "MDY",
+            "iso" => formats.push("ISO"),
+            "sql" => formats.push("SQL"),
+            "german" => formats.push("German"),
+            word if word.starts_with("postgres") => formats.push("Postgres"),
+            "mdy" | "us" | "noneuro" | "noneuropean" => orders.push("MDY"),
+            "dmy" | "euro" | "european" => orders.push("DMY"),
+            "ymd" => orders.push("YMD"),
+            "default" => (format, order) = DATE_STYLE_DEFAULT.split_once(", ")?,
             _ => return None,
         }
     }
-    Some(format!("ISO, {order}"))
+    formats.dedup();
+    orders.dedup();
+    if formats == ["German"] && orders.is_empty() {
+        order = "DMY";
+    }
+    if formats.len() > 1 || orders.len() > 1 {
+        return None;
+    }
+    format = formats.first().unwrap_or(&format);
+    order = orders.first().unwrap_or(&order);
+    Some(format!("{format}, {order}"))
 }
+
+/// What DateStyle is unless somebody says otherwise.
+const DATE_STYLE_DEFAULT: &str = "ISO, MDY";
 
 fn time_zone(text: &str) -> Option<String> {
     let text = text.trim().trim_matches('\'');
@@ -352,8 +412,11 @@ impl SessionSettings {
     pub fn new(server: Arc<Vec<Value>>) -> SessionSettings {
         let session = (*server).clone();
         let effective = Arc::new(Effective::new(session.clone(), BTreeMap::new(), None));
+        let chosen = vec![false; session.len()];
         let mut settings = SessionSettings {
             effective,
+            reset_chosen: chosen.clone(),
+            chosen,
             server: server.clone(),
             version: 0,
             reset: server,
@@ -383,11 +446,10 @@ impl SessionSettings {
     pub fn take_up(&mut self, server: Arc<Vec<Value>>, version: u64) {
         let mut reset = (*self.reset).clone();
         for (at, found) in server.iter().enumerate() {
-            let chosen_at_startup = self.reset[at] != self.server[at];
-            if chosen_at_startup || self.server[at] == *found {
+            if self.reset_chosen[at] || self.server[at] == *found {
                 continue;
             }
-            if self.session[at] == reset[at] {
+            if !self.chosen[at] {
                 self.session[at] = found.clone();
             }
             reset[at] = found.clone();
@@ -406,17 +468,9 @@ impl SessionSettings {
     pub fn set_at_startup(&mut self, name: &str, text: &str) -> Result<()> {
         self.set(name, Some(text), false)?;
         self.reset = Arc::new(self.session.clone());
+        self.reset_chosen.clone_from(&self.chosen);
         self.commit();
         Ok(())
-    }
-
-    /// Sets who the session is; clients cannot.
-    pub fn set_internal(&mut self, name: &str, text: &str) {
-        if let Some(id) = find(name) {
-            self.session[id.0] = Value::Text(text.to_owned());
-            self.reset = Arc::new(self.session.clone());
-            self.refresh();
-        }
     }
 
     /// Names the schema that relations are looked up in first.
@@ -431,25 +485,43 @@ impl SessionSettings {
         let (name, value) = match known_setting(name, changes)? {
             Some(id) => {
                 let value = match text {
-                    Some(text) => canonical(id, text)?,
+                    Some(text) => canonical(id, &self.completed(id, text))?,
                     None => self.reset[id.0].clone(),
                 };
                 (Name::Known(id), Some(value))
             }
             None => (Name::Custom(name.to_ascii_lowercase()), text.map(|text| Value::Text(text.to_owned()))),
         };
+        self.put(name, value, local, text.is_some());
+        Ok(())
+    }
+
+    fn put(&mut self, name: Name, value: Option<Value>, local: bool, chosen: bool) {
         self.undo.push(Undo {
             session: self.session_value(&name),
+            chosen: self.is_chosen(&name),
             local: self.local.iter().find(|(other, _)| *other == name).map(|(_, value)| value.clone()),
             name: name.clone(),
         });
         self.local.retain(|(other, _)| *other != name);
         match value {
             Some(value) if local => self.local.push((name, value)),
-            value => self.put_session_value(&name, value),
+            value => {
+                let reset = matches!(&name, Name::Known(id) if self.reset_chosen[id.0]);
+                self.put_session_value(&name, value, chosen || reset);
+            }
         }
         self.refresh();
-        Ok(())
+    }
+
+    /// The text of a setting with what it leaves as it is.
+    fn completed<'t>(&self, id: SettingId, text: &'t str) -> Cow<'t, str> {
+        match id.setting().name {
+            "DateStyle" => {
+                date_style(text, &self.effective.text("DateStyle")).map_or(Cow::Borrowed(text), Cow::Owned)
+            }
+            _ => Cow::Borrowed(text),
+        }
     }
 
     fn same(&self, id: SettingId, text: &str) -> bool {
@@ -463,9 +535,13 @@ impl SessionSettings {
         }
     }
 
-    fn put_session_value(&mut self, name: &Name, value: Option<Value>) {
+    fn is_chosen(&self, name: &Name) -> bool {
+        matches!(name, Name::Known(id) if self.chosen[id.0])
+    }
+
+    fn put_session_value(&mut self, name: &Name, value: Option<Value>, chosen: bool) {
         match (name, value) {
-            (Name::Known(id), Some(value)) => self.session[id.0] = value,
+            (Name::Known(id), Some(value)) => (self.session[id.0], self.chosen[id.0]) = (value, chosen),
             (Name::Custom(name), Some(Value::Text(text))) => {
                 self.session_custom.insert(name.clone(), text);
             }
@@ -501,9 +577,11 @@ impl SessionSettings {
     pub fn reset_all(&mut self) {
         for (index, setting) in SETTINGS.iter().enumerate() {
             let (name, reset) = (Name::Known(SettingId(index)), self.reset[index].clone());
-            if setting.context == Context::User && self.session[index] != reset {
-                self.undo.push(Undo { session: self.session_value(&name), local: None, name });
-                self.session[index] = reset;
+            let (before, chosen) = (&self.session[index], self.reset_chosen[index]);
+            if setting.context == Context::User && (*before != reset || self.chosen[index] != chosen) {
+                let (session, was_chosen) = (self.session_value(&name), self.chosen[index]);
+                self.undo.push(Undo { session, chosen: was_chosen, local: None, name });
+                (self.session[index], self.chosen[index]) = (reset, chosen);
             }
         }
         self.session_custom.clear();
@@ -526,7 +604,7 @@ impl SessionSettings {
             if let Some(local) = undo.local {
                 self.local.push((undo.name.clone(), local));
             }
-            self.put_session_value(&undo.name, undo.session);
+            self.put_session_value(&undo.name, undo.session, undo.chosen);
         }
         self.refresh();
     }
@@ -553,51 +631,4 @@ impl SessionSettings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings() -> SessionSettings {
-        SessionSettings::new(Arc::new(defaults()))
-    }
-
-    fn show(settings: &SessionSettings, name: &str) -> String {
-        settings.effective().show(name).unwrap()
-    }
-
-    #[test]
-    fn rollback_restores_and_commit_keeps_all_but_local() {
-        let mut settings = settings();
-        settings.set("search_path", Some("a"), false).unwrap();
-        settings.commit();
-        settings.set("search_path", Some("b"), false).unwrap();
-        settings.set("search_path", Some("c"), true).unwrap();
-        assert_eq!(show(&settings, "search_path"), "c");
-        settings.commit();
-        assert_eq!(show(&settings, "search_path"), "b");
-        settings.set("search_path", Some("d"), false).unwrap();
-        settings.rollback();
-        assert_eq!(show(&settings, "search_path"), "b");
-        settings.set("search_path", None, false).unwrap();
-        assert_eq!(show(&settings, "search_path"), "\"$user\", public");
-    }
-
-    #[test]
-    fn unknown_and_fixed_settings_are_refused_by_state() {
-        let mut settings = settings();
-        assert_eq!(
-            settings.set("nonsense", Some("1"), false).unwrap_err().state(),
-            SqlState::UNDEFINED_OBJECT
-        );
-        let fixed = settings.set("max_connections", Some("5"), false).unwrap_err();
-        assert_eq!(fixed.state(), SqlState::CANT_CHANGE_RUNTIME_PARAM);
-        settings.set("myapp.user", Some("x"), false).unwrap();
-        assert_eq!(show(&settings, "MyApp.user"), "x");
-    }
-
-    #[test]
-    fn search_paths_are_split_and_the_user_is_filled_in() {
-        assert_eq!(split_identifiers("A, \"B\"\"c\" ,d").unwrap(), ["a", "B\"c", "d"]);
-        assert!(split_identifiers("a,").is_none() && split_identifiers("\"a").is_none());
-        assert_eq!(&settings().effective().search_path[..], ["public".to_owned()]);
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! Setting values: types, units, parsing and display (PostgreSQL 15, chapter 20.1.1).
 
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 /// The unit a number is stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,16 @@ pub enum Value {
     Integer(i64),
     Real(f64),
     Text(String),
+    /// `role` and `session_authorization`.
+    Role(RoleValue),
+}
+
+/// A role as it was when it was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleValue {
+    pub oid: Oid,
+    pub name: String,
+    pub superuser: bool,
 }
 
 const TIME_UNITS: &[(&str, i64)] =
@@ -172,6 +183,7 @@ impl Kind {
             Value::Integer(number) => number.to_string(),
             Value::Real(number) => number.to_string(),
             Value::Text(text) => text.clone(),
+            Value::Role(role) => role.name.clone(),
         }
     }
 

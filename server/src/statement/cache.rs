@@ -14,6 +14,8 @@ pub struct Key {
     pub text: Arc<str>,
     pub declared: Rc<[Oid]>,
     pub search_path: Arc<[String]>,
+    /// Whose rights were found out.
+    pub role: Oid,
 }
 
 struct Entry<V> {
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key { text: text.into(), declared: Rc::from([]), search_path: Arc::from([]) }
+        Key { text: text.into(), declared: Rc::from([]), search_path: Arc::from([]), role: Oid(10) }
     }
 
     #[test]

@@ -13,13 +13,16 @@ use std::sync::Arc;
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::CompiledStatement;
 use archipel_sql::ast::{Statement, TransactionStatement};
-use archipel_sql::types::Type;
+use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::error::SqlError;
+use archipel_sql::types::{Oid, Type};
 
 use crate::run::call::{CallPlan, TriggerCall};
 
 /// A statement ready to run, immutable and shared.
 pub struct Prepared {
     pub text: Arc<str>,
+    pub origin: Origin,
     /// Command tag, without counts.
     pub tag: &'static str,
     pub params: Arc<[Type]>,
@@ -30,10 +33,26 @@ pub struct Prepared {
     pub catalog_version: u64,
     pub search_path: Arc<[String]>,
     /// Types the client declared, to prepare it again after DDL.
-    pub declared: Arc<[archipel_sql::types::Oid]>,
+    pub declared: Arc<[Oid]>,
     /// Holds what is true for this session only: not to be shared.
     pub session_dependent: bool,
+    /// Whose rights were found out.
+    pub role: Oid,
+    /// What running it answers, if that role may not.
+    pub denied: Option<Box<SqlError>>,
     pub pace: pace::Pace,
+}
+
+/// What a statement is compiled anew from when its plan is outdated.
+pub enum Origin {
+    /// Its text.
+    Text,
+    /// Its text is the body of a DO.
+    Block,
+    /// A trigger's function and, where it is `asked`, its condition; for the rows of its call.
+    Trigger { table: TableRef, trigger: Oid, event: TriggerEvent, asked: bool },
+    /// A table all of whose rows go, which no trigger answers to.
+    Emptied(TableRef),
 }
 
 /// What running it means.
@@ -72,6 +91,14 @@ impl RowPlan {
 }
 
 impl Prepared {
+    /// 42501 if the role it was prepared for may not run it.
+    pub fn allowed(&self) -> Result<(), SqlError> {
+        match &self.denied {
+            None => Ok(()),
+            Some(error) => Err(SqlError::clone(error)),
+        }
+    }
+
     /// COMMIT and ROLLBACK in any form: all that a failed block takes.
     pub fn leaves_failed_transaction(&self) -> bool {
         match &self.body {

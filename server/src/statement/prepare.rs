@@ -1,4 +1,5 @@
-//! From text to a [`Prepared`] statement: parse, bind, compile; remembered per thread.
+//! From text to a [`Prepared`] statement: parse, bind, compile; remembered per thread. And what runs
+//! without a text of its own: the body of a DO, a trigger's function, the rows of a TRUNCATE.
 
 use std::sync::Arc;
 
@@ -8,13 +9,17 @@ use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
+use archipel_sql::catalog::{Required, Requirement, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::cache::Key;
-use super::{Body, Code, Prepared, RowPlan};
+use super::{Body, Code, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
-use crate::session::Session;
+use crate::session::{Session, role};
+
+/// See [`Session::bind_rows`].
+type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
 
 impl Session {
     /// What routines are compiled against.
@@ -23,7 +28,11 @@ impl Session {
         Environment {
             catalog: catalog.catalog.clone(),
             tables: Arc::new(self.server.engine.clone()),
-            search_path: self.settings.effective().search_path.clone(),
+            search_path: role::visible_path(
+                &catalog.catalog,
+                self.roles().current,
+                &self.settings.effective().search_path,
+            ),
             shapes: Default::default(),
         }
     }
@@ -62,7 +71,9 @@ impl Session {
     /// `prepared`, or its successor if the catalog has changed since. Its result columns may
     /// not have changed: clients have been told them.
     pub(crate) fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
-        if prepared.catalog_version == self.catalog_version() || !matches!(prepared.body, Body::Rows(_)) {
+        let same =
+            prepared.catalog_version == self.catalog_version() && prepared.role == self.roles().current;
+        if same || !matches!(prepared.body, Body::Rows(_)) {
             return Ok(prepared);
         }
         let declared = prepared.declared.clone();
@@ -96,6 +107,7 @@ impl Session {
         let statement = statements.pop().map(|only| only.statement);
         let mut prepared = Prepared {
             text: text.clone(),
+            origin: Origin::Text,
             tag: statement.as_ref().map_or("", Statement::tag),
             params: Arc::from([]),
             columns: None,
@@ -104,6 +116,8 @@ impl Session {
             search_path: self.settings.effective().search_path.clone(),
             declared: declared.into(),
             session_dependent: false,
+            role: self.roles().current,
+            denied: None,
             pace: Default::default(),
         };
         match statement {
@@ -134,9 +148,65 @@ impl Session {
         Ok(Arc::new(prepared))
     }
 
+    /// What runs code that no statement's text was compiled to.
+    pub(crate) fn prepared_code(
+        &self,
+        origin: Origin,
+        text: &str,
+        bound: BoundStatement,
+        code: Code,
+    ) -> Arc<Prepared> {
+        let plan = Arc::new(RowPlan { bound, code, read_only: false, analytic: false });
+        Arc::new(Prepared {
+            text: text.into(),
+            tag: if matches!(origin, Origin::Block) { "DO" } else { "" },
+            origin,
+            params: Arc::from([]),
+            columns: None,
+            body: Body::Rows(plan),
+            catalog_version: self.catalog_version(),
+            search_path: self.settings.effective().search_path.clone(),
+            declared: Arc::from([]),
+            session_dependent: true,
+            role: self.roles().current,
+            denied: None,
+            pace: Default::default(),
+        })
+    }
+
+    /// Prepares a statement again after the engine found its plan outdated.
+    pub(crate) fn renew(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
+        match (&prepared.origin, &prepared.body) {
+            (Origin::Text, _) => {
+                let statements = archipel_sql::parser::parse(&prepared.text)?;
+                let renewed = self.prepare_parsed(&prepared.text, statements, &prepared.declared)?;
+                let key = self.cache_key(&prepared.text, &prepared.declared);
+                self.remember(key, &renewed);
+                Ok(renewed)
+            }
+            (Origin::Block, _) => self.prepare_block(&prepared.text),
+            (Origin::Trigger { table, trigger, event, asked }, Body::Rows(plan)) => {
+                let Code::Trigger(call) = &plan.code else { return Err(not_a_call()) };
+                let table = self.as_it_is(table);
+                self.prepare_trigger(&table, *trigger, *event, call.rows.clone(), *asked)
+            }
+            (Origin::Trigger { .. }, _) => Err(not_a_call()),
+            (Origin::Emptied(table), _) => {
+                let table = self.as_it_is(table);
+                self.prepare_emptying(&table)
+            }
+        }
+    }
+
+    /// A table's definition by now.
+    fn as_it_is(&self, table: &TableRef) -> TableRef {
+        self.catalog_state().catalog.table_by_oid(table.oid).unwrap_or_else(|| table.clone())
+    }
+
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
-        let (bound, params, session_dependent) =
+        let (bound, params, session_dependent, needed) =
             self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
+        prepared.denied = self.host().rights().require_all(&needed).err().map(Box::new);
         let plan = self.compile_rows(bound)?;
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();
@@ -145,15 +215,15 @@ impl Session {
         Ok(())
     }
 
-    /// Binds a row statement: the tree, its parameters' types, and whether it is this
-    /// session's only.
+    /// Binds a row statement: the tree, its parameters' types, whether it is this session's only,
+    /// and what whoever runs it must be allowed.
     pub(crate) fn bind_rows(
         &mut self,
         statement: &Statement,
         text: &str,
         declared: &[Oid],
-    ) -> Result<(BoundStatement, Vec<Type>, bool)> {
-        let search_path = self.settings.effective().search_path.clone();
+    ) -> Result<BoundRows> {
+        let search_path = self.search_path();
         self.bind_rows_in(statement, text, declared, &search_path)
     }
 
@@ -164,16 +234,23 @@ impl Session {
         text: &str,
         declared: &[Oid],
         search_path: &[String],
-    ) -> Result<(BoundStatement, Vec<Type>, bool)> {
+    ) -> Result<BoundRows> {
         let host = self.host();
         let context = host.context();
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.param_types =
             declared.iter().map(|oid| (oid.0 != 0 && *oid != Oid::UNKNOWN).then(|| Type::of(*oid))).collect();
-        let bound = bind_statement(statement, &mut environment)?;
+        let bound = bind_statement(statement, &mut environment);
+        if bound.is_err() {
+            // What is in a schema is not told to those who may not look into it.
+            let schemas = |needed: &&Requirement| matches!(needed.what, Required::Schema(_));
+            let schemas: Vec<Requirement> = environment.required.iter().filter(schemas).cloned().collect();
+            host.rights().require_all(&schemas)?;
+        }
+        let bound = bound?;
         let params = environment.parameter_types()?;
-        Ok((bound, params, environment.session_dependent))
+        Ok((bound, params, environment.session_dependent, environment.required))
     }
 
     /// Compiles a bound row statement.
@@ -187,6 +264,7 @@ impl Session {
                 call,
                 self.server.routines.program(&call.routine, &environment)?,
                 &compile,
+                self.server.calls.of(call.routine.oid, self.server.engine.executors_max()),
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
         };
@@ -201,6 +279,16 @@ impl Session {
         };
         Ok(RowPlan { bound, code, read_only, analytic })
     }
+}
+
+fn not_a_call() -> SqlError {
+    SqlError::internal("a trigger that is not a call")
+}
+
+/// What stands in the place of a bound statement for a block or a trigger, which have none.
+pub(crate) fn empty_query() -> BoundStatement {
+    use archipel_planner::bound::{BoundQuery, Rel};
+    BoundStatement::Query(BoundQuery { rel: Rel::Unit, columns: Vec::new() })
 }
 
 /// 25P02.

@@ -5,6 +5,7 @@
 
 use archipel_engine::id::TxnId;
 use archipel_engine::{LockTag, Wait, WaitOn};
+use archipel_sql::catalog::role::READ_ALL_STATS;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Oid;
 
@@ -14,7 +15,10 @@ use crate::sessions::SessionEntry;
 
 /// The one database.
 pub const DATABASE: Oid = Oid(5);
-const SUPERUSER: Oid = Oid(10);
+/// What `pg_stat_activity` shows of a session to everybody: the database, the process, who it is,
+/// the application and the numbers of its transaction.
+const OF_EVERYBODY: [std::ops::Range<usize>; 2] = [0..7, 17..19];
+const QUERY: usize = 20;
 
 /// PostgreSQL's name of what is waited for, in `pg_stat_activity.wait_event` and
 /// `pg_locks.locktype`.
@@ -36,10 +40,25 @@ pub(super) fn xid(id: TxnId) -> Datum {
 
 /// The rows of `pg_stat_activity`.
 pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
-    host.server.sessions.list().iter().map(|session| row(session)).collect()
+    let rights = host.rights();
+    let sees_all = rights.acts_as(READ_ALL_STATS);
+    let sessions = host.server.sessions.list();
+    let row = |session: &std::sync::Arc<SessionEntry>| {
+        let role = host.catalog.catalog.role(&session.user).map(|role| role.oid);
+        let mut row = row(session, role);
+        if !sees_all && !role.is_some_and(|role| rights.acts_as(role)) {
+            for (place, cell) in row.iter_mut().enumerate() {
+                if !OF_EVERYBODY.iter().any(|range| range.contains(&place)) {
+                    *cell = if place == QUERY { text("<insufficient privilege>") } else { Datum::Null };
+                }
+            }
+        }
+        row
+    };
+    sessions.iter().map(row).collect()
 }
 
-fn row(session: &SessionEntry) -> Vec<Datum> {
+fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
     let activity = session.activity.view();
     let transaction = session.engine.transaction();
     let state = match activity.transaction {
@@ -67,7 +86,7 @@ fn row(session: &SessionEntry) -> Vec<Datum> {
         text(&session.database),
         Datum::Int4(session.process_id),
         Datum::Null,
-        Datum::Oid(SUPERUSER),
+        role.map_or(Datum::Null, Datum::Oid),
         text(&session.user),
         text(&activity.application_name),
         optional(session.client.map(|client| client.ip().to_string())),

@@ -27,7 +27,7 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let environment = Environment {
         catalog: host.catalog.catalog.clone(),
         tables: std::sync::Arc::new(host.server.engine.clone()),
-        search_path: host.settings.search_path.clone(),
+        search_path: host.search_path.clone(),
         shapes: Default::default(),
     };
     let mut rows = Vec::new();

@@ -26,7 +26,7 @@ pub mod repartition;
 mod views;
 
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::catalog::{Catalog, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::system::SystemSource;
@@ -62,11 +62,11 @@ impl SystemSource for Source<'_> {
     }
 
     fn search_path(&self) -> &[String] {
-        &self.0.settings.search_path
+        &self.0.search_path
     }
 
-    fn user(&self) -> &str {
-        &self.0.entry.user
+    fn roles(&self) -> SessionRoles {
+        self.0.settings.roles
     }
 
     fn locks(&self) -> Vec<Vec<Datum>> {

@@ -1,5 +1,6 @@
 //! System views over the running server.
 
+use archipel_engine::id::TreeId;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Column, Distribution, Table, TableKind};
 use archipel_sql::datum::Datum;
@@ -32,7 +33,7 @@ static VIEWS: &[View] = &[
     View { schema: "archipel", name: "monitor_decisions", columns: monitor::DECISIONS, rows: monitor::decisions },
     View { schema: "archipel", name: "sync_points", columns: monitor::SYNC_POINTS, rows: monitor::sync_points },
     View { schema: "archipel", name: "actions", columns: monitor::ACTIONS, rows: monitor::actions },
-    View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT)], rows: routines },
+    View { schema: "archipel", name: "routines", columns: &[("schema", Type::TEXT), ("name", Type::TEXT), ("kind", Type::TEXT), ("language", Type::TEXT), ("class", Type::TEXT), ("routing", Type::TEXT), ("reason", Type::TEXT), ("tables", Type::TEXT), ("calls", Type::INT8), ("mispredicted", Type::INT8), ("restarts", Type::INT8), ("multi_partition", Type::INT8), ("partitions", Type::INT8), ("interactive", Type::INT8)], rows: routines },
     View { schema: "archipel", name: "flow_graphs", columns: super::flow_graphs::COLUMNS, rows: super::flow_graphs::rows },
     View { schema: "archipel", name: "log", columns: durability::LOG, rows: durability::log },
     View { schema: "archipel", name: "snapshots", columns: &[("epoch", Type::INT8), ("pid", Type::INT4), ("taken", Type::TIMESTAMPTZ), ("cancelled", Type::BOOL)], rows: snapshots },
@@ -41,6 +42,7 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_settings", columns: &[("name", Type::TEXT), ("setting", Type::TEXT), ("unit", Type::TEXT), ("category", Type::TEXT), ("short_desc", Type::TEXT), ("extra_desc", Type::TEXT), ("context", Type::TEXT), ("vartype", Type::TEXT), ("source", Type::TEXT), ("min_val", Type::TEXT), ("max_val", Type::TEXT), ("enumvals", Type::TEXT_ARRAY), ("boot_val", Type::TEXT), ("reset_val", Type::TEXT), ("sourcefile", Type::TEXT), ("sourceline", Type::INT4), ("pending_restart", Type::BOOL)], rows: settings },
     View { schema: "pg_catalog", name: "pg_stat_user_tables", columns: &[("relid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("n_live_tup", Type::INT8)], rows: user_tables },
     View { schema: "archipel", name: "island_distances", columns: &[("from_island", Type::INT4), ("to_island", Type::INT4), ("line_ns", Type::FLOAT8), ("source", Type::TEXT)], rows: super::islands::distances },
+    View { schema: "archipel", name: "design_advice", columns: crate::design::view::COLUMNS, rows: crate::design::view::rows },
 ];
 
 /// The views as catalog tables.
@@ -61,6 +63,7 @@ pub(super) fn tables() -> Vec<Table> {
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
             distribution: Distribution::None,
+            distributed_by: Default::default(),
             persistence: Default::default(),
             on_commit: Default::default(),
             view: None,
@@ -104,7 +107,10 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
                 Datum::TimestampTz(done.at),
                 text(done.kind.name()),
                 Datum::Int4(done.group.0 as i32),
-                text(group_tables(&host.server, catalog, done.group).join(", ")),
+                text(match done.table.and_then(|tree| table_name(catalog, tree)) {
+                    Some(table) => table,
+                    None => group_tables(&host.server, catalog, done.group).join(", "),
+                }),
                 Datum::Int4(done.partition.0 as i32),
                 done.other.map_or(Datum::Null, |other| Datum::Int4(other.0 as i32)),
                 optional(done.key.as_deref().and_then(|key| keys.show(key))),
@@ -115,6 +121,10 @@ fn repartitions(host: &Host) -> Vec<Vec<Datum>> {
             ]
         })
         .collect()
+}
+
+fn table_name(catalog: &archipel_sql::catalog::Catalog, tree: TreeId) -> Option<String> {
+    catalog.tables().find(|table| table.tree == tree.0).map(|table| table.name.clone())
 }
 
 fn partitions(host: &Host) -> Vec<Vec<Datum>> {
@@ -173,7 +183,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
     let environment = Environment {
         catalog: host.catalog.catalog.clone(),
         tables: std::sync::Arc::new(host.server.engine.clone()),
-        search_path: host.settings.search_path.clone(),
+        search_path: host.search_path.clone(),
         shapes: Default::default(),
     };
     host.catalog
@@ -192,6 +202,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
                 }
                 Err(error) => (Datum::Null, Datum::Null, text(error.message()), Datum::Null),
             };
+            let counts = host.server.calls.sum(routine.oid);
             vec![
                 text(&routine.schema),
                 text(&routine.name),
@@ -201,6 +212,12 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
                 routing,
                 reason,
                 tables,
+                big(counts.calls),
+                big(counts.mispredicted),
+                big(counts.restarts),
+                big(counts.multi_partition),
+                big(counts.partitions),
+                big(counts.interactive),
             ]
         })
         .collect()

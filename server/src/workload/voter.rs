@@ -10,8 +10,12 @@ const CONTESTANTS: [&str; 12] = [
     "Ada", "Blaise", "Charles", "Dorothy", "Edsger", "Frances", "Grace", "Hedy", "Ivan", "Jean", "Konrad",
     "Leslie",
 ];
-/// Votes that count, of one line.
-const VOTES_MAX: i32 = 2;
+/// Votes that count, of one line: a literal, for the texts of statements.
+macro_rules! votes_max {
+    () => {
+        2
+    };
+}
 /// Area codes go from 200; six to a state.
 const FIRST_AREA: i64 = 200;
 const AREAS: i64 = 300;
@@ -42,7 +46,7 @@ static CALLS: [Call; 2] = [
 static CONDITIONS: [Condition; 4] = [
     Condition {
         name: "no line has more votes than it may",
-        sql: "SELECT count(*) FROM callers WHERE votes NOT BETWEEN 1 AND 2",
+        sql: concat!("SELECT count(*) FROM callers WHERE votes NOT BETWEEN 1 AND ", votes_max!()),
     },
     Condition {
         name: "a line's count is that of its votes",
@@ -127,7 +131,7 @@ impl Terminal for VoterTerminal {
                 let unknown = self.random.u32(0..100) == 0;
                 let known = self.random.i32(1..=CONTESTANTS.len() as i32);
                 parameters.int4(if unknown { 999 } else { known });
-                parameters.int4(VOTES_MAX);
+                parameters.int4(votes_max!());
             }
             VOTES_OF => {}
             other => unreachable!("Voter has two calls, not {other}"),

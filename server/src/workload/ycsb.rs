@@ -35,10 +35,11 @@ const SCAN: usize = 3;
 const READ_MODIFY_WRITE: usize = 4;
 
 /// Widths of a record's columns.
-const RECORD: [u16; 12] = {
-    let mut widths = [FIELD_BYTES as u16; 12];
+const RECORD: [u16; 13] = {
+    let mut widths = [FIELD_BYTES as u16; 13];
     widths[0] = 24;
     widths[11] = 4;
+    widths[12] = 4;
     widths
 };
 
@@ -50,7 +51,7 @@ static CALLS: [Call; 5] = [
     Call { name: "ycsb_read_modify_write", sql: "CALL ycsb_read_modify_write($1)", weight: 5, answer: &[] },
 ];
 
-static CONDITIONS: [Condition; 2] = [
+static CONDITIONS: [Condition; 3] = [
     Condition {
         name: "every field has its hundred bytes",
         sql: "SELECT count(*) FROM usertable
@@ -63,6 +64,13 @@ static CONDITIONS: [Condition; 2] = [
         sql: "SELECT count(*) FROM usertable
               WHERE field0 <> repeat(left(field0, 1), 100) OR field5 <> repeat(left(field5, 1), 100)
                  OR field9 <> repeat(left(field9, 1), 100) OR written < 0",
+    },
+    Condition {
+        // The sum is kept by addition, whatever the fields were thought to be.
+        name: "no change of a field was lost",
+        sql: "SELECT count(*) FROM usertable
+              WHERE ascii(field0) + ascii(field1) + ascii(field2) + ascii(field3) + ascii(field4)
+                  + ascii(field5) + ascii(field6) + ascii(field7) + ascii(field8) + ascii(field9) <> letters",
     },
 ];
 
@@ -80,10 +88,13 @@ impl Workload for Ycsb {
             write: Box::new(move |row, out| {
                 let record = first + row;
                 put!(out, "{}", key(record));
+                let mut letters = 0;
                 for field in 0..FIELDS as u64 {
-                    put!(out, "\t{}", value(record + field));
+                    let letter = letter(record + field);
+                    letters += u32::from(letter);
+                    put!(out, "\t{}", value(letter));
                 }
-                put!(out, "\t0\n");
+                put!(out, "\t0\t{letters}\n");
             }),
         };
         vec![(0..self.records).step_by(SLICE as usize).map(slice).collect()]
@@ -114,9 +125,13 @@ fn scattered(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+fn letter(seed: u64) -> u8 {
+    b'a' + (seed % 26) as u8
+}
+
 /// A hundred bytes of one letter.
-fn value(seed: u64) -> String {
-    char::from(b'a' + (seed % 26) as u8).to_string().repeat(FIELD_BYTES)
+fn value(letter: u8) -> String {
+    char::from(letter).to_string().repeat(FIELD_BYTES)
 }
 
 /// Zipf's law with the constant of the paper (Gray and others: Quickly Generating Billion-Record
@@ -165,7 +180,7 @@ impl YcsbTerminal {
     }
 
     fn value(&mut self) -> String {
-        value(self.random.u64(..))
+        value(letter(self.random.u64(..)))
     }
 }
 

@@ -1,0 +1,375 @@
+//! Distribution by evidence: what deployed routines show of where tables belong, put into effect
+//! while everybody works.
+//!
+//! After each change of the catalog, once a moment has passed without another, the routines are
+//! read anew ([`archipel_procedures::advice`]), and tables that they use together go into one
+//! group: one definition, committed and logged like any other, that moves trees and no rows. It
+//! waits for nobody and makes nobody wait: while somebody uses one of the tables in a transaction
+//! that is open, or has definitions in one, it is tried again later. `archipel.design_advice`
+//! shows what was found and done, `archipel.repartitions` when; `archipel.colocate` turns it off.
+//!
+//! - `copied`   tables too large to be rewritten at once
+//! - `known`    what was read off routines, kept while it holds
+//! - [`counts`] calls of routines, as they went
+//! - [`view`]   `archipel.design_advice`
+
+mod copied;
+pub mod counts;
+mod known;
+pub mod view;
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::{
+    Client, DdlOp, Interactive, Isolation, LockTables, LockWait, ObjectMode, SubmitOptions,
+};
+use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall, EvidentPlace, plan_distribution};
+use archipel_procedures::Environment;
+use archipel_procedures::advice::{self, Design, Sizes};
+use archipel_procedures::evidence::Evidence;
+use archipel_sql::catalog::{Catalog, Distribution, Table};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
+
+use self::known::{Known, relations};
+use crate::run::definition::DefinitionRun;
+use crate::server::Server;
+use crate::settings::session::default_search_path;
+
+/// A deployment is over when nothing was defined for so long.
+const QUIET: Duration = Duration::from_millis(25);
+/// But it is looked at after this long in any case.
+const QUIET_MAX: Duration = Duration::from_millis(500);
+/// A table whose rows change their keys has them rewritten while everybody waits; one with more
+/// rows than this is copied beside its writers.
+const REWRITTEN_ROWS_MAX: u64 = 1 << 12;
+/// Attempts to copy one table: its rows may be deleted all the time, or be read by queries that
+/// never end.
+const COPIES_MAX: u32 = 4;
+/// How long a definition waits for what follows from it.
+const SETTLE_MAX: Duration = Duration::from_millis(100);
+/// What is moved may bring more with it, but not for ever.
+const LOOKS_MAX: usize = 3;
+/// When to try again after somebody was in the way; doubled each time.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Transaction blocks with definitions of their own: they commit only onto the catalog they began
+/// with, so the server defines nothing of its own accord while there is one.
+#[derive(Default)]
+pub struct OpenBlocks {
+    count: Arc<AtomicUsize>,
+    /// Held while the server defines.
+    latch: tokio::sync::Mutex<()>,
+}
+
+/// One of them; it ends when this is dropped.
+pub struct OpenBlock(Arc<AtomicUsize>);
+
+impl OpenBlocks {
+    /// A block is about to read the catalog it begins with.
+    pub async fn enter(&self) -> OpenBlock {
+        let _latch = self.latch.lock().await;
+        self.count.fetch_add(1, Ordering::SeqCst);
+        OpenBlock(self.count.clone())
+    }
+}
+
+impl Drop for OpenBlock {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Groups as their partitions counted them last: this is also asked inside a statement, which can
+/// claim nothing for it.
+struct Counted {
+    /// Rows and index entries, and partitions.
+    groups: BTreeMap<GroupId, (u64, usize)>,
+    /// How many trees they are of.
+    trees: BTreeMap<GroupId, u64>,
+}
+
+impl Counted {
+    fn of(server: &Server) -> Counted {
+        let mut groups: BTreeMap<GroupId, (u64, usize)> = BTreeMap::new();
+        for partition in server.engine.partitions() {
+            let (rows, partitions) = groups.entry(partition.group).or_default();
+            *rows += partition.rows;
+            *partitions += 1;
+        }
+        let mut trees = BTreeMap::new();
+        for table in server.engine.tables() {
+            let indexes = table.indexes.iter().map(|index| index.group());
+            for group in indexes.chain([table.group()]) {
+                *trees.entry(group).or_default() += 1;
+            }
+        }
+        Counted { groups, trees }
+    }
+}
+
+impl Sizes for Counted {
+    fn rows(&self, table: &Table) -> u64 {
+        let (Distribution::Column { group, .. } | Distribution::HiddenId { group }) = table.distribution
+        else {
+            return 0;
+        };
+        let rows = self.groups.get(&GroupId(group)).map_or(0, |(rows, _)| *rows);
+        rows / self.trees.get(&GroupId(group)).copied().unwrap_or(1).max(1)
+    }
+
+    fn partitions(&self, group: u32) -> usize {
+        self.groups.get(&GroupId(group)).map_or(0, |(_, partitions)| *partitions)
+    }
+}
+
+/// What the routines of a catalog show, and what follows. Routines that do not compile show
+/// nothing.
+pub(crate) fn design_of(server: &Server, environment: &Environment) -> (Vec<Evidence>, Design) {
+    let evidence = Known::default().evidence(server, environment);
+    let design = advice::design(&environment.catalog, &evidence, &Counted::of(server));
+    (evidence, design)
+}
+
+/// Whether the server may follow the evidence.
+pub(crate) fn is_on(server: &Server) -> bool {
+    server.live.show("archipel.colocate").as_deref() != Some("off")
+}
+
+/// What was read off the routines so far, for one look after another.
+#[derive(Default)]
+pub struct Designer {
+    known: tokio::sync::Mutex<Known>,
+    /// Tables that are too large to be rewritten at once.
+    copies: parking_lot::Mutex<Vec<(Oid, EvidentPlace)>>,
+    /// How often copying a table has come to nothing since the start.
+    failures: parking_lot::Mutex<BTreeMap<Oid, u32>>,
+}
+
+impl Designer {
+    /// Whether copying a table has come to nothing too often.
+    pub(crate) fn gave_up(&self, table: Oid) -> bool {
+        self.failures.lock().get(&table).is_some_and(|failures| *failures >= COPIES_MAX)
+    }
+
+    fn note_failure(&self, table: Oid) {
+        *self.failures.lock().entry(table).or_default() += 1;
+    }
+
+    /// Looks at the catalog as it is now, if it is not what was looked at last; whether to look
+    /// again, because somebody was in the way, or there may be more to do.
+    async fn look(&self, server: &Arc<Server>) -> bool {
+        let mut known = self.known.lock().await;
+        let catalog = server.catalog.current().catalog.clone();
+        let wanted = is_on(server).then(|| fingerprint(&catalog));
+        if known.seen == wanted {
+            return false;
+        }
+        let mut again = false;
+        if wanted.is_some_and(|wanted| wanted != NO_ROUTINES) {
+            again = step(server, &catalog, &mut known).await;
+        }
+        if !again {
+            known.seen = wanted;
+        }
+        again
+    }
+}
+
+/// After a deployment: waits until tables are where its routines want them, or until that takes
+/// longer than anybody should wait for it.
+pub async fn settle(server: &Arc<Server>) {
+    if server.catalog.current().catalog.routines_all().next().is_none() {
+        return;
+    }
+    let own = server.clone();
+    // Reading routines compiles them: not on an executor's thread.
+    let looked = server.analytical_threads.spawn(async move {
+        let mut looks = 0;
+        while looks < LOOKS_MAX && own.designer.look(&own).await {
+            looks += 1;
+        }
+    });
+    // Where somebody is in the way, `follow` has more patience than a client.
+    let _ = tokio::time::timeout(SETTLE_MAX, looked).await;
+}
+
+/// Follows the evidence until the server ends.
+pub async fn follow(server: Arc<Server>) {
+    let mut retry = RETRY_MIN;
+    loop {
+        if server.designer.look(&server).await {
+            // A change of the catalog does not end the wait: whoever is in the way still is.
+            tokio::time::sleep(retry).await;
+            retry = (retry * 2).min(RETRY_MAX);
+            continue;
+        }
+        let copies = std::mem::take(&mut *server.designer.copies.lock());
+        if !copies.is_empty() {
+            let mut done = true;
+            for (table, place) in copies {
+                let copied = copied::copy(&server, table, place).await.unwrap_or_else(|error| {
+                    tracing::warn!("a table could not be co-located: {}", error.message());
+                    false
+                });
+                if !copied {
+                    server.designer.note_failure(table);
+                }
+                done &= copied;
+            }
+            if !done {
+                tokio::time::sleep(retry).await;
+                retry = (retry * 2).min(RETRY_MAX);
+                server.designer.known.lock().await.seen = None;
+            }
+        } else {
+            retry = RETRY_MIN;
+            server.catalog.changed().await;
+            let _ = tokio::time::timeout(QUIET_MAX, quiet(&server)).await;
+        }
+    }
+}
+
+/// Waits until nothing has been defined for a moment.
+async fn quiet(server: &Server) {
+    while tokio::time::timeout(QUIET, server.catalog.changed()).await.is_ok() {}
+}
+
+/// The fingerprint of a catalog in which nothing can be read.
+const NO_ROUTINES: u64 = 0;
+
+/// What the evidence depends on: temporary tables and the like come and go without it.
+fn fingerprint(catalog: &Catalog) -> u64 {
+    let mut parts: Vec<(u32, u64)> = catalog.routines_all().map(|r| (r.oid.0, r.version)).collect();
+    if parts.is_empty() {
+        return NO_ROUTINES;
+    }
+    parts.extend(relations(catalog).map(|table| (table.oid.0, table.version)));
+    parts.sort_unstable();
+    let mut hasher = rustc_hash::FxHasher::default();
+    parts.hash(&mut hasher);
+    hasher.finish().max(NO_ROUTINES + 1)
+}
+
+async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> bool {
+    let environment = Environment {
+        catalog: catalog.clone(),
+        tables: Arc::new(server.engine.clone()),
+        search_path: default_search_path(&server.live.values()),
+        shapes: Default::default(),
+    };
+    let evidence = known.evidence(server, &environment);
+    let sizes = Counted::of(server);
+    let design = advice::design(catalog, &evidence, &sizes);
+    let is_large = |oid: Oid| {
+        let table = catalog.table_by_oid(oid);
+        table.is_some_and(|table| {
+            matches!(table.distribution, Distribution::HiddenId { .. })
+                && sizes.rows(&table) > REWRITTEN_ROWS_MAX
+        })
+    };
+    let (copies, moves): (Vec<_>, Vec<_>) = design.moves.into_iter().partition(|(oid, _)| is_large(*oid));
+    if moves.is_empty() {
+        let wanted = copies.into_iter().filter(|(oid, _)| !server.designer.gave_up(*oid));
+        *server.designer.copies.lock() = wanted.collect();
+        return false;
+    }
+    match apply(server, catalog, moves).await {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::warn!("tables could not be co-located: {}", error.message());
+            false
+        }
+    }
+}
+
+/// Puts tables where the evidence says, in one commit; `false` if somebody is in the way.
+async fn apply(server: &Server, seen: &Catalog, moves: Vec<(Oid, EvidentPlace)>) -> Result<bool> {
+    let _no_blocks = server.open_blocks.latch.lock().await;
+    if server.open_blocks.count.load(Ordering::SeqCst) > 0 {
+        return Ok(false);
+    }
+    let Ok(_one_at_a_time) = server.definitions.try_lock() else { return Ok(false) };
+    let catalog = server.catalog.current().catalog.clone();
+    if !catalog.same_as(seen) || (rewrites(&catalog, &moves) && !server.engine.snapshots().is_empty()) {
+        return Ok(false);
+    }
+    let told: Vec<String> =
+        moves.iter().filter_map(|(oid, _)| Some(catalog.table_by_oid(*oid)?.name.clone())).collect();
+    let plan = planned(server, &catalog, &DistributionCall::Evidence(moves), &[])?;
+    let tables = plan.operations.iter().filter_map(|operation| match operation {
+        DdlOp::AlterTable { def, .. } => Some(def.id),
+        _ => None,
+    });
+    let client = server.engine.client(0);
+    let Some(_locks) = lock_out(server, &client, tables.collect()).await else { return Ok(false) };
+    let after = catalog.apply(&plan.changes);
+    let run = DefinitionRun::of_operations(plan.operations, plan.changes);
+    let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+    let began = std::time::Instant::now();
+    let done = server.engine.submit(run, options).await;
+    if let Err(stop) = done.outcome.result {
+        let error = done.program.error;
+        return Err(error.unwrap_or_else(|| SqlError::internal(format!("the engine stopped it: {stop:?}"))));
+    }
+    server.catalog.publish(after);
+    tracing::info!(
+        "moved by the evidence of deployed routines, in {:.1} ms: {}",
+        began.elapsed().as_secs_f64() * 1e3,
+        told.join(", ")
+    );
+    Ok(true)
+}
+
+/// Plans a distribution call, with copies of some tables in the place of those.
+fn planned(
+    server: &Server,
+    catalog: &Catalog,
+    call: &DistributionCall,
+    copies: &[TreeId],
+) -> Result<DdlPlan> {
+    let context = FunctionContext::detached();
+    server.catalog.drawing(
+        catalog,
+        |catalog| {
+            let environment = DdlEnv {
+                catalog,
+                search_path: &[],
+                context: &context,
+                system: false,
+                temporary_schema: "pg_temp_0",
+                copies,
+                roles: Default::default(),
+            };
+            plan_distribution(call, &environment)
+        },
+        |planned| planned.as_ref().ok().map(|plan| &plan.changes[..]),
+    )
+}
+
+/// Keeps everybody away from tables until the answer is dropped; `None` if somebody uses one of
+/// them in a transaction that is open: who does goes on undisturbed.
+async fn lock_out(server: &Server, client: &Arc<Client>, tables: Vec<TreeId>) -> Option<Interactive> {
+    let guard = server.engine.begin_for(client, Isolation::ReadCommitted, false);
+    let lock = LockTables::new(tables, ObjectMode::AccessExclusive, LockWait::NoWait);
+    let options =
+        SubmitOptions { transaction: Some(&guard), client: Some(client), ..SubmitOptions::default() };
+    let locked = server.engine.submit(lock, options).await.outcome.result;
+    locked.is_ok().then_some(guard)
+}
+
+/// Whether some table's rows are made anew: snapshots from before would miss them.
+fn rewrites(catalog: &Catalog, moves: &[(Oid, EvidentPlace)]) -> bool {
+    moves.iter().any(|(oid, place)| {
+        let keyed = |table: &Table| matches!(table.distribution, Distribution::Column { .. });
+        let group = matches!(place, EvidentPlace::Group { .. });
+        catalog.table_by_oid(*oid).is_some_and(|table| !(keyed(&table) && group))
+    })
+}

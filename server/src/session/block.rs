@@ -1,0 +1,47 @@
+//! DO: a block that is no routine.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::Do;
+use archipel_sql::error::{Result, SqlError, SqlState};
+
+use super::Session;
+use super::definition::in_script;
+use crate::encode::RowsTo;
+use crate::run::call::CallPlan;
+use crate::statement::prepare::empty_query;
+use crate::statement::{Body, Code, Origin, Prepared};
+
+impl Session {
+    /// DO: a block compiled for this one run.
+    pub(super) async fn run_block(&mut self, block: &Do, script: &str, alone: bool) -> Result<()> {
+        if block.language != "plpgsql" {
+            let message = match block.language.as_str() {
+                "sql" => "language \"sql\" does not support inline code execution".to_owned(),
+                other => format!("language \"{other}\" does not exist"),
+            };
+            let state = if block.language == "sql" {
+                SqlState::FEATURE_NOT_SUPPORTED
+            } else {
+                SqlState::UNDEFINED_OBJECT
+            };
+            return Err(SqlError::new(state, message));
+        }
+        self.enter_transaction(alone);
+        let prepared =
+            self.prepare_block(&block.body).map_err(|error| in_script(error, script, block.offset))?;
+        let Body::Rows(plan) = &prepared.body else {
+            return Err(SqlError::internal("a block that is no program"));
+        };
+        let mut run = self.statement_run(plan.clone(), Vec::new(), RowsTo::Nowhere);
+        run.may_end = alone && !self.transaction.is_open();
+        self.run_to_end(&prepared, run).await.map(|_| ())
+    }
+
+    /// Compiles the body of a block.
+    pub(crate) fn prepare_block(&mut self, text: &str) -> Result<Arc<Prepared>> {
+        let environment = self.environment();
+        let program = self.server.routines.block(text, &environment)?;
+        Ok(self.prepared_code(Origin::Block, text, empty_query(), Code::Call(CallPlan::of_block(program))))
+    }
+}

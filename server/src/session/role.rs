@@ -1,0 +1,151 @@
+//! In whose name a session works: who may connect, SET ROLE, SET SESSION AUTHORIZATION.
+
+use std::sync::Arc;
+
+use archipel_sql::catalog::authority::undefined_role;
+use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::{Authority, Catalog, DATABASE, ObjectClass, Privileges, Role, SessionRoles};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
+
+use super::Session;
+use crate::server::Server;
+use crate::settings::RoleValue;
+
+/// The settings that are roles.
+pub(crate) const ROLE: &str = "role";
+pub(crate) const SESSION_AUTHORIZATION: &str = "session_authorization";
+
+/// A role as settings keep it.
+pub(crate) fn role_value(role: &Role) -> RoleValue {
+    RoleValue { oid: role.oid, name: role.name.clone(), superuser: role.superuser }
+}
+
+/// The path that names without a schema are looked up along: schemas that the role may not look into
+/// are passed over.
+pub(crate) fn visible_path(catalog: &Catalog, role: Oid, path: &Arc<[String]>) -> Arc<[String]> {
+    let authority = Authority { catalog, role };
+    if authority.is_superuser() || path.iter().all(|schema| authority.sees_schema(schema)) {
+        return path.clone();
+    }
+    path.iter()
+        .filter(|schema| is_temporary_schema(schema) || authority.sees_schema(schema))
+        .cloned()
+        .collect()
+}
+
+/// Whoever connects must be a role that may log in, and may use the database.
+pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
+    let state = server.catalog.current();
+    let catalog = &state.catalog;
+    let refused = |message: String| SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message);
+    let role = catalog.role(user).ok_or_else(|| refused(format!("role \"{user}\" does not exist")))?;
+    if !role.login {
+        return Err(refused(format!("role \"{user}\" is not permitted to log in")));
+    }
+    let limit = role.connection_limit;
+    if limit >= 0 && !role.superuser && server.sessions.count_of(user) >= limit as usize {
+        let message = format!("too many connections for role \"{user}\"");
+        return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+    }
+    let held = Authority { catalog, role: role.oid }.privileges(DATABASE, ObjectClass::Database);
+    if !held.contains(Privileges::CONNECT) {
+        let message = "permission denied for database \"archipel\"";
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+            .with_detail("User does not have CONNECT privilege."));
+    }
+    Ok(role)
+}
+
+/// Checks that a session of `roles`, whose client connected as `authenticated`, may take the value;
+/// `None`: NONE.
+pub(crate) fn check_role(
+    catalog: &Catalog,
+    roles: SessionRoles,
+    authenticated: Oid,
+    setting: &str,
+    name: &str,
+) -> Result<Option<RoleValue>> {
+    if setting == ROLE && name == "none" {
+        return Ok(None);
+    }
+    let Some(role) = catalog.role(name) else {
+        let mut error = undefined_role(name);
+        error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.message());
+        return Err(error);
+    };
+    let (allowed, what) = if setting == ROLE {
+        let session = Authority { catalog, role: roles.session };
+        (session.belongs_to(role.oid), format!("permission denied to set role \"{name}\""))
+    } else {
+        let client = Authority { catalog, role: authenticated };
+        let allowed = role.oid == authenticated || client.is_superuser();
+        (allowed, format!("permission denied to set session authorization \"{name}\""))
+    };
+    if !allowed {
+        return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, what));
+    }
+    Ok(Some(role_value(&role)))
+}
+
+/// Whether a setting is one of a role.
+pub(crate) fn is_role_setting(name: &str) -> bool {
+    name.eq_ignore_ascii_case(ROLE) || name.eq_ignore_ascii_case(SESSION_AUTHORIZATION)
+}
+
+impl Session {
+    /// Whose rights count.
+    pub(crate) fn roles(&self) -> SessionRoles {
+        self.settings.effective().roles
+    }
+
+    /// The path that names are looked up along.
+    pub(crate) fn search_path(&mut self) -> Arc<[String]> {
+        self.host().search_path.clone()
+    }
+
+    /// 42501 unless the role in force has one of these rights on a relation.
+    pub(super) fn require_one_of(&mut self, relation: Oid, privileges: Privileges) -> Result<()> {
+        let state = self.catalog_state();
+        let authority = Authority { catalog: &state.catalog, role: self.roles().current };
+        authority.require_any(relation, ObjectClass::Relation, privileges)
+    }
+
+    pub(super) fn is_superuser(&self) -> bool {
+        let state = self.catalog_state();
+        Authority { catalog: &state.catalog, role: self.roles().current }.is_superuser()
+    }
+
+    /// 42501 with this message but for superusers.
+    pub(super) fn require_superuser(&self, message: impl Into<String>) -> Result<()> {
+        if self.is_superuser() {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// SET ROLE and SET SESSION AUTHORIZATION; `None`: what the client connected as.
+    pub(super) fn set_role(&mut self, setting: &str, name: Option<&str>, local: bool) -> Result<()> {
+        let authenticated = self.settings.authenticated();
+        let value = match name {
+            None if setting.eq_ignore_ascii_case(ROLE) => {
+                // RESET goes back to what ALTER ROLE … SET said, or to NONE.
+                self.change_settings(|all| all.set(ROLE, None, local))?;
+                return Ok(());
+            }
+            None => authenticated,
+            Some(name) => {
+                let client = authenticated.map_or(self.roles().session, |role| role.oid);
+                let state = self.catalog_state();
+                check_role(&state.catalog, self.roles(), client, &setting.to_lowercase(), name)?
+            }
+        };
+        self.change_settings(|all| {
+            all.set_role(setting, value, local);
+            if !setting.eq_ignore_ascii_case(ROLE) {
+                all.set_role(ROLE, None, local);
+            }
+            Ok(())
+        })
+    }
+}
