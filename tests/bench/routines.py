@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import tempfile
 
-from side_by_side import Archipel, PostgreSql, Transport, archipel_binary, settle
+from side_by_side import Archipel, PostgreSql, Transport, alternating, archipel_binary, settle
 
 ROOT = pathlib.Path(__file__).parent
 LOOPS = ["arithmetic", "strings", "arrays"]
@@ -38,10 +38,8 @@ def loops(servers, rounds):
         if len(answers) != 1:
             raise SystemExit(f"{name} answers differently: {answers}")
         times = {server.name: [] for server in servers}
-        for number in range(rounds):
-            # The order alternates, so that a drifting machine favours nobody.
-            for server in servers if number % 2 == 0 else reversed(servers):
-                times[server.name] += timed_ms(server, [call])
+        for server in alternating(servers, rounds):
+            times[server.name] += timed_ms(server, [call])
         medians = {server: statistics.median(values) for server, values in times.items()}
         result[name] = {"ms": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": times}
     return result
@@ -71,17 +69,16 @@ def new_order(servers, rounds, duration, directory):
         settle(server)
     runs = {server.name: [] for server in servers}
     figures = directory / "figures.json"
-    for number in range(rounds):
-        for server in servers if number % 2 == 0 else reversed(servers):
-            drive = [
-                archipel_binary(), "workload", "run", "tpcc", "--url", server.url, "--connections", "1", "--only", "new_order",
-                "--duration", str(duration), "--set", "synchronous_commit=off", "--quiet", "--json", str(figures),
-            ]
-            before = cpu_s(server)
-            subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
-            used = cpu_s(server) - before
-            call = json.loads(figures.read_text(encoding="utf-8"))["transactions"]["new_order"]
-            runs[server.name].append(used * 1e6 / (call["count"] + call.get("rejected", 0)))
+    for server in alternating(servers, rounds):
+        drive = [
+            archipel_binary(), "workload", "run", "tpcc", "--url", server.url, "--connections", "1", "--only", "new_order",
+            "--duration", str(duration), "--set", "synchronous_commit=off", "--quiet", "--json", str(figures),
+        ]
+        before = cpu_s(server)
+        subprocess.run(drive, check=True, stdout=subprocess.DEVNULL)
+        used = cpu_s(server) - before
+        call = json.loads(figures.read_text(encoding="utf-8"))["transactions"]["new_order"]
+        runs[server.name].append(used * 1e6 / (call["count"] + call.get("rejected", 0)))
     medians = {server: statistics.median(values) for server, values in runs.items()}
     return {"cpu_us": medians, "ratio": medians["postgresql"] / medians["archipel"], "runs": runs}
 

@@ -266,6 +266,16 @@ def pgbench_check(server, arguments, directory):
     return {"calls": list(scripts), "medians": medians, "client_cpu_us": cpu_us, "ratio": medians["driver"] / medians["pgbench"], "runs": rates}
 
 
+def in_turn(servers, number):
+    """The servers in the order of a round: it alternates, so that a drifting machine favours nobody."""
+    return servers if number % 2 == 0 else servers[::-1]
+
+
+def alternating(servers, rounds):
+    for number in range(rounds):
+        yield from in_turn(servers, number)
+
+
 def measure(regime, servers, canned, arguments, directory):
     """The regime's runs, taking turns, and what follows from them."""
     settings = {name: regime[name] for name in ("connections", "pipeline", "synchronous_commit")}
@@ -278,8 +288,7 @@ def measure(regime, servers, canned, arguments, directory):
         else:
             # Nothing is kept, so a canned answer cannot be durable.
             ceilings.append(drive(canned.url, arguments, directory, duration=2, **settings)["throughput"])
-        # The order alternates, so that a drifting machine favours nobody.
-        for server in servers if round_number % 2 == 0 else reversed(servers):
+        for server in in_turn(servers, round_number):
             figures = drive(server.url, arguments, directory, duration=arguments.duration, **settings)
             runs[server.name].append(figures)
             print(f"  {regime['name']:<10} {server.name:<11} {figures['throughput']:>10.0f} tx/s  errors {figures['errors']}", flush=True)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from routines import psql, timed_ms
-from side_by_side import POSTGRES, Archipel, PostgreSql, Transport, archipel_binary, settle
+from side_by_side import POSTGRES, Archipel, PostgreSql, Transport, alternating, archipel_binary, settle
 
 ROOT = pathlib.Path(__file__).parent
 CLIENTS = 16
@@ -31,12 +31,6 @@ def statements(scale):
 
 def pipelined(script):
     return "\\startpipeline\n" + script * PIPELINE + "\\endpipeline\n"
-
-
-def alternating(servers, rounds):
-    for number in range(rounds):
-        # The order alternates, so that a drifting machine favours nobody.
-        yield from servers if number % 2 == 0 else reversed(servers)
 
 
 def compared(runs, higher_is_better):

@@ -8,15 +8,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+use crate::postgres;
 
 /// How long a step may wait before the tester cancels it.
 const STEP_LIMIT_S: u32 = 10;
 /// How long a spec may take before it counts as hanging.
 const SPEC_LIMIT: Duration = Duration::from_secs(30);
 
-/// The tester and the specs, made ready by `tests/isolation/prepare`.
+/// The tester and the specs, made ready by `tests/postgresql/prepare`.
 pub struct Tester {
     directory: PathBuf,
 }
@@ -31,13 +33,7 @@ pub enum Ran {
 impl Tester {
     /// Downloads and builds the tester unless that is done.
     pub fn prepare() -> Tester {
-        let output = Command::new(crate::file("isolation/prepare"))
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("the script can be run");
-        assert!(output.status.success(), "tests/isolation/prepare: {}", output.status);
-        let directory = String::from_utf8(output.stdout).expect("a path is printed");
-        Tester { directory: PathBuf::from(directory.trim()) }
+        Tester { directory: postgres::tests().join("isolation") }
     }
 
     /// The names of all specs.

@@ -7,6 +7,7 @@
 //! - [`isolation`] PostgreSQL's isolation tester against either
 //! - [`differential`] statements made up at random
 //! - [`dialogue`] several sessions in turn, against either
+//! - [`regression`] PostgreSQL's regression files, statement by statement
 //! - [`port`]     free loopback ports
 //! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
@@ -23,6 +24,7 @@ pub mod isolation;
 pub mod port;
 pub mod postgres;
 pub mod power;
+pub mod regression;
 pub mod server;
 pub mod slt;
 

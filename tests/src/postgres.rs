@@ -73,6 +73,14 @@ impl Drop for Postgres {
     }
 }
 
+/// Where PostgreSQL's own tests lie; downloads them unless that is done.
+pub fn tests() -> PathBuf {
+    let script = crate::file("postgresql/prepare");
+    let output = Command::new(&script).stderr(Stdio::inherit()).output().expect("the script can be run");
+    assert!(output.status.success(), "{}: {}", script.display(), output.status);
+    PathBuf::from(String::from_utf8(output.stdout).expect("a path is printed").trim())
+}
+
 fn root() -> bool {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }

@@ -1,9 +1,9 @@
 //! Runs a sqllogictest file against a server, over the simple protocol: the text compared is the
 //! server's own.
 //!
-//! In a file whose name begins with `contexts`, errors are compared with their context and with the
-//! query inside a routine they are about, and what a statement said on the way (notices) stands
-//! before its rows.
+//! A file whose first line is `# compares: contexts` has its errors compared with their context and
+//! with the query inside a routine they are about, and what a statement said on the way (notices)
+//! stands before its rows.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -85,9 +85,14 @@ impl Session {
     }
 }
 
-/// Whether a file compares contexts and notices.
-fn with_context(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("contexts"))
+/// Whether a file compares contexts and notices: what its head says it compares.
+fn with_context(path: &Path) -> Result<bool, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match text.lines().next().and_then(|line| line.strip_prefix("# compares:")).map(str::trim) {
+        None => Ok(false),
+        Some("contexts") => Ok(true),
+        Some(other) => Err(format!("{}: nothing known compares \"{other}\"", path.display())),
+    }
 }
 
 #[async_trait]
@@ -155,15 +160,16 @@ impl Engine {
 
 /// Runs one file; the error names the record that differs.
 pub async fn run_file(engine: Engine, url: &str, path: &Path) -> Result<(), String> {
-    let mut runner = sqllogictest::Runner::new(|| Session::connect(engine, url, with_context(path)));
+    let with_context = with_context(path)?;
+    let mut runner = sqllogictest::Runner::new(|| Session::connect(engine, url, with_context));
     runner.run_file_async(path).await.map_err(|error| error.display(false).to_string())
 }
 
 /// Rewrites a file's expected results from what the server answers: only ever done against
 /// PostgreSQL (`tests/run --record`), so that expectations are its own.
 pub async fn record_file(url: &str, path: &Path) -> Result<(), String> {
-    let mut runner =
-        sqllogictest::Runner::new(|| Session::connect(Engine::PostgreSql, url, with_context(path)));
+    let with_context = with_context(path)?;
+    let mut runner = sqllogictest::Runner::new(|| Session::connect(Engine::PostgreSql, url, with_context));
     runner
         .update_test_file(
             path,

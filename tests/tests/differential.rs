@@ -16,6 +16,11 @@ const STATEMENTS: (usize, usize) = (2_000, 100_000);
 /// How many differences are shrunk and shown before the test gives up.
 const SHOWN_MAX: usize = 12;
 
+/// At most one statement in so many may be excused for an error of its values that only one of both
+/// comes to: an error too many, or one too few, would otherwise hide there.
+const EXCUSED_ONE_IN: usize = 50;
+const EXCUSED_SHOWN: usize = 20;
+
 struct Known {
     pattern: String,
     example: String,
@@ -48,10 +53,14 @@ impl Pair {
         futures::join!(answer(&self.postgres, text, ordered), answer(&self.archipel, text, ordered))
     }
 
-    async fn differ(&self, text: &str, ordered: bool) -> bool {
+    async fn compare(&self, text: &str, ordered: bool) -> Likeness {
         let (theirs, ours) = self.answers(text, ordered).await;
         let over_tables = text.contains(" FROM ") || !text.starts_with("SELECT");
-        !alike(&theirs, &ours, over_tables)
+        likeness(&theirs, &ours, over_tables)
+    }
+
+    async fn differ(&self, text: &str, ordered: bool) -> bool {
+        self.compare(text, ordered).await == Likeness::Differ
     }
 
     /// The smallest statement found that still differs.
@@ -59,7 +68,7 @@ impl Pair {
         let mut least = statement;
         'again: for _ in 0..200 {
             for candidate in smaller(&least) {
-                if self.differ(&candidate.sql(), candidate.ordered).await {
+                if self.differ(&candidate.sql(), candidate.is_ordered()).await {
                     least = candidate;
                     continue 'again;
                 }
@@ -70,19 +79,28 @@ impl Pair {
     }
 }
 
-/// Whether two answers are as good as the same. Of several errors of values either may come
-/// first, and so may one of a constraint. Over tables it is open whether an error comes at all:
-/// PostgreSQL computes constants before it looks for rows, and whoever finds no row, or decides by
-/// another condition, computes nothing. Without tables nothing is open.
-fn alike(theirs: &Answer, ours: &Answer, over_tables: bool) -> bool {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Likeness {
+    Same,
+    /// One answers an error that the other need not come to.
+    Excused,
+    Differ,
+}
+
+/// What two answers have in common. Of several errors of values either may come first, and so may
+/// one of a constraint. Over tables it is open whether an error comes at all: PostgreSQL computes
+/// constants before it looks for rows, and whoever finds no row, or decides by another condition,
+/// computes nothing. Without tables nothing is open.
+fn likeness(theirs: &Answer, ours: &Answer, over_tables: bool) -> Likeness {
     let of_values = |answer: &Answer| matches!(answer, Answer::Error(state) if state.starts_with("22"));
     let of_rows = |answer: &Answer| matches!(answer, Answer::Error(state) if state.starts_with("22") || state.starts_with("23"));
-    match (of_values(theirs), of_values(ours)) {
-        _ if of_rows(theirs) && of_rows(ours) => true,
-        (true, false) | (false, true) if over_tables => {
-            matches!(theirs, Answer::Rows(..)) || matches!(ours, Answer::Rows(..))
-        }
-        _ => theirs == ours,
+    let rows = |answer: &Answer| matches!(answer, Answer::Rows(..));
+    match (theirs, ours) {
+        _ if theirs == ours => Likeness::Same,
+        _ if of_rows(theirs) && of_rows(ours) => Likeness::Excused,
+        _ if over_tables && of_values(theirs) && rows(ours) => Likeness::Excused,
+        _ if over_tables && rows(theirs) && of_values(ours) => Likeness::Excused,
+        _ => Likeness::Differ,
     }
 }
 
@@ -103,11 +121,19 @@ async fn statements_made_up_at_random_agree_with_postgresql() {
     let seed = std::env::var("ARCHIPEL_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(15);
     let mut generator = Generator::new(seed);
     let (mut agreeing, mut explained) = (0, 0);
+    let mut excused = Vec::new();
     for number in 0..if archipel_tests::long() { STATEMENTS.1 } else { STATEMENTS.0 } {
         let statement = generator.statement();
-        if !pair.differ(&statement.sql(), statement.ordered).await {
-            agreeing += 1;
-            continue;
+        match pair.compare(&statement.sql(), statement.is_ordered()).await {
+            Likeness::Same => {
+                agreeing += 1;
+                continue;
+            }
+            Likeness::Excused => {
+                excused.push(statement.sql());
+                continue;
+            }
+            Likeness::Differ => {}
         }
         let least = pair.shrink(statement).await;
         let text = least.sql();
@@ -115,7 +141,7 @@ async fn statements_made_up_at_random_agree_with_postgresql() {
             explained += 1;
             continue;
         }
-        let (theirs, ours) = pair.answers(&text, least.ordered).await;
+        let (theirs, ours) = pair.answers(&text, least.is_ordered()).await;
         failures.push(format!(
             "seed {seed}, statement {number}:\n{text}\n  PostgreSQL: {theirs:?}\n  Archipel:   {ours:?}"
         ));
@@ -123,6 +149,14 @@ async fn statements_made_up_at_random_agree_with_postgresql() {
             break;
         }
     }
-    println!("{agreeing} statements agree, {explained} differ for known reasons");
+    let of_one = excused.len();
+    println!("{agreeing} statements agree, {explained} differ for known reasons, {of_one} in errors only:");
+    excused.iter().take(EXCUSED_SHOWN).for_each(|text| println!("  {text}"));
+    let compared = agreeing + explained + of_one;
+    assert!(
+        of_one * EXCUSED_ONE_IN <= compared,
+        "{of_one} of {compared} statements are excused for errors that only one of both comes to:\n{}",
+        excused.join("\n")
+    );
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

@@ -91,6 +91,78 @@ fn a_session_in_psql_looks_as_on_postgresql() {
     );
 }
 
+/// Rows that reference later ones, deferred keys, triggers of the statement and of its end.
+const COPIES: &str = r"
+CREATE TABLE tree (id integer PRIMARY KEY, parent integer REFERENCES tree);
+\copy tree FROM STDIN
+1	3
+2	1
+3	\N
+\.
+SELECT * FROM tree ORDER BY id;
+\copy tree FROM STDIN
+4	9
+\.
+CREATE TABLE p (id integer PRIMARY KEY);
+CREATE TABLE c (p integer REFERENCES p DEFERRABLE INITIALLY DEFERRED);
+BEGIN;
+\copy c FROM STDIN
+1
+2
+\.
+INSERT INTO p VALUES (1), (2);
+COMMIT;
+SELECT * FROM c ORDER BY p;
+BEGIN;
+\copy c FROM STDIN
+3
+\.
+COMMIT;
+CREATE TABLE log (id serial, what text);
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO log (what) SELECT TG_NAME || ' ' || TG_LEVEL || ' sees ' || count(*) FROM watched;
+    RAISE NOTICE '% %', TG_NAME, TG_LEVEL;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO log (what) SELECT TG_NAME || ' of ' || count(*) || ' up to ' || max(id) FROM fresh;
+    RETURN NULL;
+END $$;
+CREATE TABLE watched (id serial, v text);
+CREATE TRIGGER a_before BEFORE INSERT ON watched EXECUTE FUNCTION noted();
+CREATE TRIGGER b_row AFTER INSERT ON watched FOR EACH ROW EXECUTE FUNCTION noted();
+CREATE TRIGGER c_after AFTER INSERT ON watched EXECUTE FUNCTION noted();
+CREATE TRIGGER d_new AFTER INSERT ON watched REFERENCING NEW TABLE AS fresh EXECUTE FUNCTION counted();
+\copy watched (v) FROM STDIN
+x
+y
+\.
+SELECT what FROM log ORDER BY id;
+SELECT currval('watched_id_seq');
+\copy watched (v) FROM STDIN
+\.
+SELECT what FROM log ORDER BY id OFFSET 5;
+CREATE TABLE late (v integer);
+CREATE CONSTRAINT TRIGGER e_late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION noted();
+BEGIN;
+\copy late FROM STDIN
+1
+2
+\.
+SELECT 'before the end';
+COMMIT;
+SET CONSTRAINTS ALL DEFERRED;
+";
+
+#[test]
+fn copy_is_one_statement() {
+    let (postgres, server) = (Postgres::start(), Server::start(&[]));
+    let (expected, got) = (psql(&postgres.url(), COPIES), psql(&server.url(), COPIES));
+    assert_eq!(expected, got, "PostgreSQL:\n{expected}Archipel:\n{got}");
+}
+
 #[test]
 fn databases_are_listed() {
     let server = Server::start(&[]);

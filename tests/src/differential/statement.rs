@@ -9,8 +9,6 @@ use super::expression::{Column, Expression, KINDS, Kind, generate};
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub clauses: Vec<Clause>,
-    /// Whether its ORDER BY leaves nothing open.
-    pub ordered: bool,
 }
 
 /// A clause: its text before, its expressions, what stands between and after them.
@@ -51,7 +49,15 @@ impl Clause {
     }
 }
 
+/// Whatever is ordered ends its list with the key of its table.
+const ORDER_BY: &str = " ORDER BY ";
+
 impl Statement {
+    /// Whether the order of its rows is part of its answer.
+    pub fn is_ordered(&self) -> bool {
+        self.clauses.iter().any(|clause| clause.before == ORDER_BY)
+    }
+
     pub fn sql(&self) -> String {
         self.clauses.iter().map(Clause::sql).collect::<Vec<_>>().concat()
     }
@@ -132,7 +138,7 @@ impl Generator {
 
     fn without_tables(&mut self) -> Statement {
         let items = self.items(&[], 4);
-        Statement { clauses: vec![Clause::list("SELECT ", items)], ordered: true }
+        Statement { clauses: vec![Clause::list("SELECT ", items)] }
     }
 
     fn one_table(&mut self) -> Statement {
@@ -147,7 +153,7 @@ impl Generator {
         ];
         if self.random.random_bool(0.3) {
             let first = self.expression(Kind::Int, &columns, 1);
-            clauses.push(Clause::optional(" ORDER BY ", first));
+            clauses.push(Clause::optional(ORDER_BY, first));
             let order = if self.random.random_bool(0.5) {
                 " DESC, t.id LIMIT 5"
             } else {
@@ -157,7 +163,7 @@ impl Generator {
                 last.after = order.to_owned();
             }
         }
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 
     fn join(&mut self) -> Statement {
@@ -186,7 +192,7 @@ impl Generator {
             clause.after = ")".to_owned();
             clauses.push(clause);
         }
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 
     fn aggregate(&mut self, columns: &[Column]) -> Expression {
@@ -239,7 +245,7 @@ impl Generator {
                 clauses.push(clause);
             }
         }
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 
     fn set_operation(&mut self) -> Statement {
@@ -257,7 +263,7 @@ impl Generator {
             Clause::text(" FROM sale b"),
             Clause::optional(" WHERE ", filter),
         ];
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 
     fn windowed(&mut self) -> Statement {
@@ -289,7 +295,7 @@ impl Generator {
             Clause::text(" FROM sale t"),
             Clause::optional(" WHERE ", filter),
         ];
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 
     fn change(&mut self) -> Statement {
@@ -322,6 +328,6 @@ impl Generator {
             }
         };
         clauses.push(Clause::list(" RETURNING ", returning));
-        Statement { clauses, ordered: false }
+        Statement { clauses }
     }
 }

@@ -26,10 +26,12 @@ BEGIN
 END
 $$;
 
--- A negative amount is taken out; savings do not go below zero.
+-- A negative amount is taken out; savings do not go below zero. A customer's checking account is
+-- locked before the savings, as by all others.
 CREATE OR REPLACE PROCEDURE transact_savings(p_custid integer, p_amount numeric)
 LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM FROM checking WHERE custid = p_custid FOR UPDATE;
     UPDATE savings SET bal = bal + p_amount WHERE custid = p_custid AND bal + p_amount >= 0;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'Negative savings of customer %', p_custid;

@@ -1,0 +1,113 @@
+//! Statements that take their time, more of them than there are executors: nobody else waits,
+//! and each ends when it is told to.
+
+use std::time::Duration;
+
+use archipel_tests::server::Server;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// More than a test's machine gives executors.
+const LONG: usize = 12;
+
+/// How long the test waits for what must not take long, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn one(client: &Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    });
+    value.unwrap_or_default()
+}
+
+/// Runs `sql` on many connections at once, looks after the others, and cancels them all.
+async fn nobody_waits_for(before: &str, sql: &'static str) {
+    let server = Server::start(&[]);
+    let other = server.connect().await;
+    other
+        .batch_execute(
+            "CREATE TABLE counter (id int PRIMARY KEY, value int); INSERT INTO counter VALUES (1, 0)",
+        )
+        .await
+        .expect("a table can be made");
+    let mut running = Vec::new();
+    for _ in 0..LONG {
+        let client = server.connect().await;
+        client.batch_execute(before).await.expect("it begins");
+        running.push(tokio::spawn(async move { client.simple_query(sql).await.map(|_| ()) }));
+    }
+    let served = async {
+        while one(&other, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'").await
+            != (LONG + 1).to_string()
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // Beyond their time as one-shots.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        for _ in 0..20 {
+            let client = server.connect().await;
+            client
+                .batch_execute("UPDATE counter SET value = value + 1 WHERE id = 1")
+                .await
+                .expect("it is served");
+        }
+        assert_eq!(one(&other, "SELECT value FROM counter").await, "20");
+        let cancelled = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity \
+                         WHERE state = 'active' AND pid <> pg_backend_pid()";
+        assert_eq!(one(&other, cancelled).await, LONG.to_string());
+        for task in running {
+            let error = task.await.expect("the task ends").expect_err("it was cancelled");
+            assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error:?}");
+        }
+    };
+    tokio::time::timeout(PATIENCE, served).await.expect("others are served while these run");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_loops_without_end() {
+    nobody_waits_for("", "DO $$ BEGIN LOOP END LOOP; END $$").await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_loops_in_blocks() {
+    nobody_waits_for("BEGIN", "DO $$ DECLARE n bigint := 0; BEGIN LOOP n := n + 1; END LOOP; END $$").await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_recursion_without_end() {
+    nobody_waits_for(
+        "",
+        "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL SELECT 1 FROM t) SELECT count(*) FROM t",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_sleepers() {
+    nobody_waits_for("", "SELECT pg_sleep(3600)").await;
+}
+
+/// What a statement wrote before it turned out to be long is written once.
+#[tokio::test]
+async fn a_long_statement_of_a_block_writes_once() {
+    let server = Server::start(&[]);
+    let client = server.connect().await;
+    client
+        .batch_execute(
+            "CREATE TABLE written (id int PRIMARY KEY, value int);
+             BEGIN;
+             INSERT INTO written VALUES (0, 0);
+             DO $$ BEGIN
+                 UPDATE written SET value = value + 1;
+                 FOR i IN 1..20000 LOOP INSERT INTO written VALUES (i, 1); END LOOP;
+                 PERFORM pg_sleep(0.1);
+                 UPDATE written SET value = value + 1;
+             END $$;
+             INSERT INTO written VALUES (-1, 2);
+             COMMIT",
+        )
+        .await
+        .expect("the block commits");
+    assert_eq!(one(&client, "SELECT count(*) || ' ' || sum(value) FROM written").await, "20002 40004");
+}
