@@ -24,10 +24,6 @@ fn refers_to(query: &Query, name: &str) -> bool {
     query.visit(&mut NameSearch(name)).is_break()
 }
 
-fn body_refers_to(body: &SetExpr, name: &str) -> bool {
-    body.visit(&mut NameSearch(name)).is_break()
-}
-
 struct NameSearch<'n>(&'n str);
 
 impl Visitor for NameSearch<'_> {
@@ -65,7 +61,7 @@ impl Binder<'_, '_> {
             let id = self.cte_count;
             self.cte_count += 1;
             let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
-                self.recursive_cte(id, &name, &names, query)?
+                self.recursive_cte(id, &alias.name, &names, query)?
             } else {
                 self.plain_cte(query, top)?
             };
@@ -126,25 +122,37 @@ impl Binder<'_, '_> {
     fn recursive_cte(
         &mut self,
         id: u32,
-        name: &str,
+        name: &ast::Ident,
         names: &[String],
         query: &Query,
     ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
-        let invalid = |message: String| SqlError::new(SqlState::INVALID_RECURSION, message);
+        let place = self.position(name.span);
+        let name = ident_name(name);
+        let name = name.as_str();
         let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: quantifier, left, right } =
             query.body.as_ref()
         else {
-            return Err(invalid(format!(
+            let message = format!(
                 "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
-            )));
+            );
+            return Err(SqlError::new(SqlState::INVALID_RECURSION, message).at(place));
         };
-        if body_refers_to(left, name) {
-            return Err(invalid(format!(
-                "recursive reference to query \"{name}\" must not appear within its non-recursive term"
-            )));
-        }
-        if !options(query)?.is_empty() {
-            return Err(SqlError::unsupported("ORDER BY, LIMIT or a row lock in a recursive query"));
+        self.check_recursion(name, left, right)?;
+        let options = options(query)?;
+        let decoration = [
+            ("ORDER BY", options.order_by.first().map(|key| self.start(&key.expr))),
+            ("OFFSET", options.offset.map(|offset| self.start(offset))),
+            ("LIMIT", options.limit.map(|limit| self.start(limit))),
+            ("FOR UPDATE/SHARE", options.locks.first().map(|_| None)),
+        ];
+        for (what, place) in decoration {
+            if let Some(place) = place {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("{what} in a recursive query is not implemented"),
+                )
+                .at(place));
+            }
         }
         if query.with.is_some() {
             return Err(SqlError::unsupported("WITH inside a recursive query"));

@@ -57,6 +57,7 @@ pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;
 pub mod query;
+mod recursion;
 pub(crate) mod reference;
 pub mod resolve;
 mod rights;
