@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use archipel_planner::bound::BoundExpr;
+use archipel_planner::native::hash::ValueSet;
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 use datafusion::arrow::array::ArrayRef;
@@ -20,6 +21,8 @@ use crate::evaluate::{Context, evaluate, is_volatile};
 pub struct RowFunction {
     name: String,
     expr: BoundExpr,
+    /// Where the value is looked for; the function's answer then is whether it is there.
+    within: Option<ValueSet>,
     args: Vec<Type>,
     context: Arc<Context>,
     signature: Signature,
@@ -27,14 +30,24 @@ pub struct RowFunction {
 
 impl RowFunction {
     /// A function with a name no other function of the plan has.
-    pub fn new(name: String, expr: BoundExpr, args: Vec<Type>, context: Arc<Context>) -> RowFunction {
+    pub fn new(
+        name: String,
+        expr: BoundExpr,
+        within: Option<ValueSet>,
+        args: Vec<Type>,
+        context: Arc<Context>,
+    ) -> RowFunction {
         let volatility = if is_volatile(&expr) { Volatility::Volatile } else { Volatility::Immutable };
         let signature = if args.is_empty() {
             Signature::nullary(volatility)
         } else {
             Signature::exact(args.iter().map(|ty| data_type(*ty)).collect(), volatility)
         };
-        RowFunction { name, expr, args, context, signature }
+        RowFunction { name, expr, within, args, context, signature }
+    }
+
+    fn result(&self) -> Type {
+        if self.within.is_some() { Type::BOOL } else { self.expr.ty }
     }
 }
 
@@ -63,7 +76,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(data_type(self.expr.ty))
+        Ok(data_type(self.result()))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -76,12 +89,16 @@ impl ScalarUDFImpl for RowFunction {
             .map(|(array, ty)| Reader::new(array.as_ref(), *ty))
             .collect::<archipel_sql::error::Result<Vec<_>>>()
             .map_err(external)?;
-        let mut writer = Writer::new(self.expr.ty, rows);
+        let mut writer = Writer::new(self.result(), rows);
         let mut row: Vec<Datum> = Vec::with_capacity(readers.len());
         for place in 0..rows {
             row.clear();
             row.extend(readers.iter().map(|reader| reader.get(place)));
             let value = evaluate(&self.expr, &row, &self.context).map_err(external)?;
+            let value = match &self.within {
+                Some(values) => values.contains(value).map_or(Datum::Null, Datum::Bool),
+                None => value,
+            };
             writer.push(&value).map_err(external)?;
         }
         Ok(ColumnarValue::Array(writer.finish()))

@@ -12,6 +12,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::{Engine, Snapshot};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
+use archipel_planner::native::hash::ValueSet;
 use archipel_planner::row::Codec;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
@@ -33,6 +34,9 @@ use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
 use crate::scan::{SnapshotTable, column_name};
+
+/// From how many values on a set is faster than comparing with one after the other.
+const HASHED_LEN_MIN: usize = 8;
 
 pub(crate) type Lowering<T> = Result<T, AnalyticsError>;
 
@@ -412,6 +416,17 @@ impl<'a> Lowerer<'a> {
             let value = evaluate(expr, &[], &self.context)?;
             return Ok(Expr::Literal(scalar(&value, expr.ty)?, None));
         }
+        self.row_function(expr, None, columns)
+    }
+
+    /// An expression as a function of the columns it reads; or whether its value is among some.
+    fn row_function(
+        &mut self,
+        expr: &BoundExpr,
+        within: Option<ValueSet>,
+        columns: &[(Column, Type)],
+    ) -> Lowering<Expr> {
+        let used = columns_of(expr);
         let mut args = Vec::with_capacity(used.len());
         let mut types = Vec::with_capacity(used.len());
         for &index in &used {
@@ -431,7 +446,7 @@ impl<'a> Lowerer<'a> {
             }
             true
         });
-        let function = RowFunction::new(self.name(), own, types, self.context.clone());
+        let function = RowFunction::new(self.name(), own, within, types, self.context.clone());
         Ok(ScalarUDF::from(function).call(args))
     }
 
@@ -472,6 +487,19 @@ impl<'a> Lowerer<'a> {
                     items.push(item);
                 }
                 Some(left_native.in_list(items, *negated))
+            }
+            ExprKind::ArrayOp { left, array, operator, all: false }
+                if native_operator(operator) == Some(Operator::Eq)
+                    && refusal(left).is_none()
+                    && !columns_of(left).is_empty() =>
+            {
+                match &array.kind {
+                    ExprKind::Const(Datum::Array(array)) if array.values.len() >= HASHED_LEN_MIN => {
+                        let values = array.values.iter().cloned().collect();
+                        Some(self.row_function(left, Some(values), columns)?)
+                    }
+                    _ => None,
+                }
             }
             ExprKind::Call { function, args } => match (native_operator(function), &args[..]) {
                 (Some(operator), [left, right]) => {

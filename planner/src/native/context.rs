@@ -17,7 +17,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
-use rustc_hash::FxHashSet;
 
 use crate::native::cursor::Cursors;
 use crate::native::deferral::{ConstraintModes, DeferredCheck};
@@ -332,6 +331,6 @@ pub(crate) enum Cache {
     Empty,
     Value(Datum),
     Rows(Arc<RowBuffer>),
-    /// The values of an uncorrelated `IN (query)`; whether there was a NULL among them.
-    Set(Arc<FxHashSet<super::hash::HashKey>>, bool),
+    /// The values of an uncorrelated `IN (query)`.
+    Set(Arc<super::hash::ValueSet>),
 }

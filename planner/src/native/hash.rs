@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use archipel_sql::compare;
 use archipel_sql::datum::Datum;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::rows::RowBuffer;
@@ -50,6 +50,49 @@ impl Hash for HashKey {
                 other => compare::hash(other, state),
             }
         }
+    }
+}
+
+/// The values on the right of `IN`: one look-up instead of a comparison for each of them.
+#[derive(Clone, Debug, Default)]
+pub struct ValueSet {
+    values: FxHashSet<HashKey>,
+    with_null: bool,
+}
+
+impl ValueSet {
+    /// What `value IN (…)` is: unknown for NULL, and for what is not found where there is a NULL.
+    pub fn contains(&self, value: Datum) -> Option<bool> {
+        if self.values.is_empty() && !self.with_null {
+            return Some(false);
+        }
+        if value.is_null() {
+            return None;
+        }
+        let found = self.values.contains(&ValueSet::key(value));
+        (found || !self.with_null).then_some(found)
+    }
+
+    /// Adds a value, NULL included.
+    pub fn insert(&mut self, value: Datum) {
+        match value {
+            Datum::Null => self.with_null = true,
+            value => {
+                self.values.insert(ValueSet::key(value));
+            }
+        }
+    }
+
+    fn key(value: Datum) -> HashKey {
+        HashKey([widen(value)].into_iter().collect())
+    }
+}
+
+impl FromIterator<Datum> for ValueSet {
+    fn from_iter<I: IntoIterator<Item = Datum>>(values: I) -> ValueSet {
+        let mut set = ValueSet::default();
+        values.into_iter().for_each(|value| set.insert(value));
+        set
     }
 }
 

@@ -41,7 +41,7 @@ mod constraint;
 mod deferral;
 mod expression;
 mod foreseen;
-mod hash;
+pub mod hash;
 mod insert;
 mod instead;
 mod integer;

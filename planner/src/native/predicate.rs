@@ -1,17 +1,14 @@
 //! Conditions, compiled to closures of three-valued logic without building boolean datums.
 
-use std::sync::Arc;
-
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::ResolvedFunction;
-use rustc_hash::FxHashSet;
 
 use super::CompiledPredicate;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::expression::Source;
-use super::hash::{HashKey, widen};
+use super::hash::ValueSet;
 use super::operator::{Comparison, comparison, order};
 use crate::bound::{BoundExpr, ExprKind, SubqueryKind};
 
@@ -168,21 +165,8 @@ impl Compiler<'_> {
             && constants.len() >= HASHED_LIST_LEN_MIN
             && comparison(equality.function) == Some(Comparison::Eq)
         {
-            let with_null = constants.iter().any(Datum::is_null);
-            let set: FxHashSet<HashKey> = constants
-                .into_iter()
-                .filter(|value| !value.is_null())
-                .map(|value| HashKey([widen(value)].into_iter().collect()))
-                .collect();
-            let set = Arc::new(set);
-            return Ok(Box::new(move |ctx| {
-                let left = left.eval(ctx)?;
-                if left.is_null() {
-                    return Ok(None);
-                }
-                let found = set.contains(&HashKey([widen(left)].into_iter().collect()));
-                Ok(finish(if found || !with_null { Some(found) } else { None }))
-            }));
+            let set: ValueSet = constants.into_iter().collect();
+            return Ok(Box::new(move |ctx| Ok(finish(set.contains(left.eval(ctx)?)))));
         }
         Ok(Box::new(move |ctx| {
             let left = left.eval(ctx)?;

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ResolvedFunction;
-use rustc_hash::FxHashSet;
 
 use super::CompiledPredicate;
 use super::compile::Compiler;
 use super::context::{Cache, ExecContext, ExecResult};
 use super::expression::{Source, Values, array_of, eval_all};
-use super::hash::{HashKey, widen};
+use super::hash::ValueSet;
 use super::node::{Node, collect};
 use super::operator::{Comparison, comparison};
 use super::predicate::truth;
@@ -112,16 +111,8 @@ impl Compiler<'_> {
         if hashed {
             let cache = self.cache();
             return Ok(Box::new(move |ctx| {
-                let value = widen(left[0].eval(ctx)?);
-                let (set, with_null) = value_set(ctx, cache, &node, &slots)?;
-                if set.is_empty() && !with_null {
-                    return Ok(Some(false));
-                }
-                if value.is_null() {
-                    return Ok(None);
-                }
-                let found = set.contains(&HashKey([value].into_iter().collect()));
-                Ok(if found || !with_null { Some(found) } else { None })
+                let value = left[0].eval(ctx)?;
+                Ok(value_set(ctx, cache, &node, &slots)?.contains(value))
             }));
         }
         let cache = once.then(|| self.cache());
@@ -233,24 +224,18 @@ fn value_set(
     cache: usize,
     node: &Node,
     slots: &[u32],
-) -> ExecResult<(Arc<FxHashSet<HashKey>>, bool)> {
-    if let Cache::Set(set, with_null) = &ctx.frame.caches[cache] {
-        return Ok((set.clone(), *with_null));
+) -> ExecResult<Arc<ValueSet>> {
+    if let Cache::Set(set) = &ctx.frame.caches[cache] {
+        return Ok(set.clone());
     }
-    let mut set = FxHashSet::default();
-    let mut with_null = false;
+    let mut set = ValueSet::default();
     let _ = node.run(ctx, &mut |ctx| {
         for slot in &slots[..1.min(slots.len())] {
-            match widen(ctx.frame.slots[*slot as usize].clone()) {
-                Datum::Null => with_null = true,
-                value => {
-                    set.insert(HashKey([value].into_iter().collect()));
-                }
-            }
+            set.insert(ctx.frame.slots[*slot as usize].clone());
         }
         Ok(ControlFlow::Continue(()))
     })?;
     let set = Arc::new(set);
-    ctx.frame.caches[cache] = Cache::Set(set.clone(), with_null);
-    Ok((set, with_null))
+    ctx.frame.caches[cache] = Cache::Set(set.clone());
+    Ok(set)
 }
