@@ -83,7 +83,7 @@ impl Suite {
             .env("PGTZ", "PST8PDT")
             .env("PGDATESTYLE", "Postgres, MDY")
             // What runs for ever on one server only must not keep the file from its end.
-            .env("PGOPTIONS", "-c intervalstyle=postgres_verbose -c statement_timeout=5s")
+            .env("PGOPTIONS", "-c intervalstyle=postgres_verbose -c statement_timeout=15s")
             .env("PG_ABS_SRCDIR", &self.directory)
             .env("PG_ABS_BUILDDIR", folder.path())
             .env("PG_LIBDIR", "/nonexistent")
