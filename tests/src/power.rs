@@ -5,8 +5,11 @@
 //! takes back what no sync had made safe, or part of it: each file keeps all of its last writes,
 //! none, a beginning with the next one torn, or any of their sectors; and of the changes of
 //! names that no sync of a folder had made safe the last ones never happened.
+//!
+//! Inodes tell files from each other, and may come again: what is replaced or removed keeps a
+//! name beside the data until the cut, and a file that is made has none of the changes before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -36,6 +39,13 @@ pub struct Lost {
     pub names: usize,
 }
 
+impl Lost {
+    /// Whether something of every kind was lost.
+    pub fn all_kinds(&self) -> bool {
+        self.writes > 0 && self.torn > 0 && self.names > 0
+    }
+}
+
 impl std::ops::AddAssign for Lost {
     fn add_assign(&mut self, other: Lost) {
         self.writes += other.writes;
@@ -52,18 +62,25 @@ enum Kind {
     Created,
     Renamed,
     Removed,
+    Linked,
 }
 
 /// One entry of the shim's record.
-struct Entry {
+struct Entry<'record> {
     kind: Kind,
     /// Where the entry begins in the record.
     at: u64,
     file: u64,
     offset: u64,
     size: u64,
-    before: Vec<u8>,
-    after: Vec<u8>,
+    before: &'record [u8],
+    after: &'record [u8],
+}
+
+impl Entry<'_> {
+    fn changes_bytes(&self) -> bool {
+        matches!(self.kind, Kind::Written | Kind::Resized)
+    }
 }
 
 impl Power {
@@ -110,16 +127,25 @@ impl Power {
     pub fn cut(&mut self) -> Lost {
         self.fill(false);
         let record = self.directory.path().join("record");
-        let entries = parse(&fs::read(&record).expect("the shim has recorded"));
-        let mut safe: HashMap<u64, u64> = HashMap::new();
-        for entry in entries.iter().filter(|entry| entry.kind == Kind::Synced) {
-            safe.insert(entry.file, entry.offset);
+        let bytes = fs::read(&record).expect("the shim has recorded");
+        let entries = parse(&bytes);
+        // Until where the changes of a file or folder are safe, and where it begins: what an inode
+        // was before belongs to a file that is gone.
+        let (mut safe, mut begins) = (HashMap::new(), HashMap::new());
+        for entry in &entries {
+            match entry.kind {
+                Kind::Synced => safe.insert(entry.file, entry.offset),
+                Kind::Created => begins.insert(entry.offset, entry.at),
+                _ => None,
+            };
         }
+        let is_safe = |entry: &Entry| safe.get(&entry.file).is_some_and(|&until| entry.at < until);
+        let is_gone = |entry: &Entry| {
+            entry.changes_bytes() && begins.get(&entry.file).is_some_and(|&begins| entry.at < begins)
+        };
         let unsafe_entries: Vec<&Entry> = entries
             .iter()
-            .filter(|entry| {
-                entry.kind != Kind::Synced && safe.get(&entry.file).is_none_or(|&until| entry.at >= until)
-            })
+            .filter(|entry| entry.kind != Kind::Synced && !is_safe(entry) && !is_gone(entry))
             .collect();
         let mut lost = Lost::default();
         self.lose_bytes(&unsafe_entries, &mut lost);
@@ -135,16 +161,19 @@ impl Power {
         for folder in [self.data.as_path(), &self.directory.path().join("saved")] {
             inodes(folder, &mut paths);
         }
-        let mut files: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
-        for entry in entries.iter().filter(|entry| matches!(entry.kind, Kind::Written | Kind::Resized)) {
+        let mut files: HashMap<u64, Vec<&Entry>> = HashMap::new();
+        for entry in entries.iter().filter(|entry| entry.changes_bytes()) {
             files.entry(entry.file).or_default().push(entry);
         }
-        for (inode, entries) in files {
+        // In the order of their first changes: a seed means the same whatever their inodes are.
+        let mut files: Vec<Vec<&Entry>> = files.into_values().collect();
+        files.sort_by_key(|entries| entries[0].at);
+        for entries in files {
             // A file without any name left has nothing to lose.
-            let Some(path) = paths.get(&inode) else { continue };
+            let Some(path) = paths.get(&entries[0].file) else { continue };
             let file = OpenOptions::new().read(true).write(true).open(path).expect("it can be opened");
             for entry in entries.iter().rev() {
-                file.write_all_at(&entry.before, entry.offset).expect("written back");
+                file.write_all_at(entry.before, entry.offset).expect("written back");
                 file.set_len(entry.size).expect("cut back");
             }
             let fate = self.random.random_range(0..4);
@@ -182,28 +211,32 @@ impl Power {
     }
 
     fn lose_names(&mut self, entries: &[&Entry], lost: &mut Lost) {
-        let names: Vec<&&Entry> = entries
-            .iter()
-            .filter(|entry| matches!(entry.kind, Kind::Created | Kind::Renamed | Kind::Removed))
-            .collect();
+        let names: Vec<&&Entry> = entries.iter().filter(|entry| !entry.changes_bytes()).collect();
         // A file system keeps their order.
         let kept = self.random.random_range(0..=names.len());
         for entry in names[kept..].iter().rev() {
-            lost.names += 1;
-            let (first, second) = (text(&entry.before), text(&entry.after));
+            let (first, second) = (text(entry.before), text(entry.after));
+            // A folder that is gone took its names along, and a new one has no old names.
+            let folder = |path: &str| Path::new(path).parent().and_then(|folder| fs::metadata(folder).ok());
             let there = |path: &str| fs::metadata(path).is_ok_and(|found| found.ino() == entry.offset);
+            lost.names += 1;
             match entry.kind {
-                Kind::Created if there(&first) => fs::remove_file(&first).expect("it was not made"),
+                Kind::Created | Kind::Linked if there(&first) => {
+                    fs::remove_file(&first).expect("it was not made");
+                }
                 Kind::Renamed => {
                     let (to, saved) = second.split_once('\n').expect("two names");
-                    if there(to) {
+                    if there(to) && folder(&first).is_some() {
                         fs::rename(to, &first).expect("it has its old name");
                         if !saved.is_empty() {
                             fs::rename(saved, to).expect("what it replaced is back");
                         }
                     }
                 }
-                Kind::Removed if !second.is_empty() && !Path::new(&first).exists() => {
+                Kind::Removed
+                    if !Path::new(&first).exists()
+                        && folder(&first).is_some_and(|folder| folder.ino() == entry.file) =>
+                {
                     fs::hard_link(&second, &first).expect("it is back");
                 }
                 _ => {}
@@ -220,12 +253,12 @@ fn redo(file: &File, entry: &Entry) {
     if entry.kind == Kind::Resized {
         file.set_len(entry.offset).expect("resized");
     } else {
-        file.write_all_at(&entry.after, entry.offset).expect("written");
+        file.write_all_at(entry.after, entry.offset).expect("written");
     }
 }
 
 /// The entries of a record; the last may have been cut short, and then its change never came.
-fn parse(bytes: &[u8]) -> Vec<Entry> {
+fn parse(bytes: &[u8]) -> Vec<Entry<'_>> {
     const HEADER: usize = 48;
     let mut entries = Vec::new();
     let mut at = 0;
@@ -240,6 +273,7 @@ fn parse(bytes: &[u8]) -> Vec<Entry> {
             4 => Kind::Created,
             5 => Kind::Renamed,
             6 => Kind::Removed,
+            7 => Kind::Linked,
             other => panic!("the shim recorded a change of kind {other}"),
         };
         let (before, after) = (word(32) as usize, word(40) as usize);
@@ -252,8 +286,8 @@ fn parse(bytes: &[u8]) -> Vec<Entry> {
             file: word(8),
             offset: word(16),
             size: word(24),
-            before: before.to_vec(),
-            after: after.to_vec(),
+            before,
+            after,
         });
         at = body + rest.len();
     }
@@ -270,5 +304,85 @@ fn inodes(folder: &Path, found: &mut HashMap<u64, PathBuf>) {
         } else {
             found.insert(status.ino(), path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    use super::*;
+
+    const VICTIM: &str = "ARCHIPEL_TEST_POWER";
+
+    /// Not a test of its own: what the tests below run in a process of its own, on the disk.
+    #[test]
+    fn the_victim() {
+        let Some(data) = std::env::var_os(VICTIM).map(PathBuf::from) else { return };
+        let folder = data.join("folder");
+        fs::create_dir_all(&folder).expect("made");
+        fs::write(folder.join("removed"), vec![b'r'; 100_000]).expect("written");
+        fs::write(folder.join("linked"), "linked").expect("written");
+        fs::hard_link(folder.join("linked"), data.join("kept")).expect("linked");
+        // The C library closes its descriptor itself.
+        fs::remove_dir_all(&folder).expect("removed");
+        // SAFETY: eventfd(2) takes no pointers, and nobody else has the new descriptor.
+        let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, 0)) };
+        let wrote = File::from(event).write(&1u64.to_ne_bytes());
+        assert_eq!(wrote.expect("an event is no file"), 8);
+
+        fs::write(data.join("unsynced"), "new").expect("written");
+        let mut synced = File::create(data.join("synced")).expect("made");
+        synced.write_all(b"first ").expect("written");
+        synced.try_clone().expect("a file can be shared").write_all(b"second").expect("written");
+        File::open(data.join("synced")).and_then(|file| file.sync_all()).expect("synced");
+        File::open(&data).and_then(|folder| folder.sync_all()).expect("synced");
+        synced.write_all(b" third").expect("written");
+        fs::write(data.join("later"), "later").expect("written");
+    }
+
+    fn on_power(seed: u64) -> (tempfile::TempDir, Power, PathBuf) {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let data = directory.path().join("data");
+        let power = Power::new(&data, seed);
+        let output = Command::new(std::env::current_exe().expect("a test has a path"))
+            .args(["--exact", "power::tests::the_victim", "--nocapture"])
+            .env(VICTIM, &data)
+            .envs(power.environment())
+            .output()
+            .expect("the victim runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (directory, power, data)
+    }
+
+    #[test]
+    fn every_change_is_recorded() {
+        let (_directory, power, data) = on_power(1);
+        let bytes = fs::read(power.directory.path().join("record")).expect("recorded");
+        let entries = parse(&bytes);
+        let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count();
+        let written = entries.iter().filter(|entry| entry.kind == Kind::Written);
+        let texts: Vec<&[u8]> = written.map(|entry| entry.after).filter(|text| text.len() < 100).collect();
+        assert_eq!(texts, [&b"linked"[..], b"new", b"first ", b"second", b" third", b"later"]);
+        assert_eq!((count(Kind::Created), count(Kind::Linked), count(Kind::Removed)), (5, 1, 2));
+        assert_eq!(count(Kind::Synced), 2);
+        assert_eq!(fs::read(data.join("synced")).expect("it is there"), b"first second third");
+    }
+
+    #[test]
+    fn what_was_synced_stays_and_no_bytes_come_from_elsewhere() {
+        let mut lost = Lost::default();
+        for seed in 0..12 {
+            let (_directory, mut power, data) = on_power(seed);
+            lost += power.cut();
+            let text = |name: &str| fs::read_to_string(data.join(name)).unwrap_or_default();
+            assert!(text("synced").starts_with("first second"), "seed {seed}: {:?}", text("synced"));
+            assert!(data.join("kept").exists(), "seed {seed}: a name that was synced is gone");
+            for (name, whole) in [("synced", 18), ("unsynced", 3), ("later", 5), ("kept", 6)] {
+                assert!(text(name).len() <= whole, "seed {seed}: {name} is {:?}", text(name));
+            }
+        }
+        assert!(lost.all_kinds(), "{lost:?}");
     }
 }
