@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +11,9 @@ use crate::power::Power;
 use crate::{archipel_binary, port};
 
 /// How long a start (recovery included) may take before the test gives up.
-const START_LIMIT: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(300);
+/// What is shown of a server's log where a test fails.
+const LOG_LINES_SHOWN: usize = 40;
 
 /// A data directory and the process that serves it, if one does.
 pub struct Server {
@@ -98,7 +101,7 @@ impl Server {
                     }
                     panic!("the server ended with {status}:\n{}", self.log());
                 }
-                if ready(self.port) {
+                if self.listens() && ready(self.port) {
                     self.child = Some(child);
                     return;
                 }
@@ -111,6 +114,12 @@ impl Server {
             }
         }
         panic!("no free port in five tries");
+    }
+
+    /// Whether the process has come to its Unix socket: it has its port then, which otherwise
+    /// might be another test's server's.
+    fn listens(&self) -> bool {
+        UnixStream::connect(self.directory.path().join(format!(".s.PGSQL.{}", self.port))).is_ok()
     }
 
     /// The command that serves this data directory.
@@ -177,8 +186,14 @@ impl Server {
     }
 
     /// SIGKILL: no handler runs, nothing is flushed.
+    ///
+    /// # Panics
+    /// With what it printed if it has ended by itself: that is no test of a kill.
     pub fn kill(&mut self) {
         let mut child = self.child.take().expect("it is running");
+        if let Some(status) = child.try_wait().expect("a child can be asked for its status") {
+            panic!("the server ended with {status} before it was killed:\n{}", self.log());
+        }
         child.kill().expect("a child can be killed");
         child.wait().expect("a killed child ends");
     }
@@ -227,6 +242,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // It may be why.
+            let status = self.child.as_mut().map(Child::try_wait);
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let shown = lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n");
+            eprintln!("a test failed; its server's state is {status:?}, and its log ends so:\n{shown}");
+        }
         if let Some(mut child) = self.child.take() {
             // The directory goes next; nothing is left to report a failure to.
             let _ = child.kill();

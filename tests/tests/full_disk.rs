@@ -12,6 +12,9 @@ use archipel_tests::{archipel_binary, port};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+/// How long to wait for what must come, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// A mount namespace with a small disk, held open by a process that sleeps.
 struct SmallDisk {
     holder: Child,
@@ -22,7 +25,7 @@ impl SmallDisk {
     fn new(megabytes: u32) -> SmallDisk {
         let place = tempfile::tempdir().expect("a temporary directory can be made");
         let script = format!(
-            "mount -t tmpfs -o size={megabytes}m tmpfs \"$0\" && touch \"$0/here\" && exec sleep 600"
+            "mount -t tmpfs -o size={megabytes}m tmpfs \"$0\" && touch \"$0/here\" && exec sleep 7200"
         );
         let holder = Command::new("unshare")
             .args(["--map-root-user", "--mount", "sh", "-c", &script])
@@ -30,10 +33,12 @@ impl SmallDisk {
             .stdin(Stdio::null())
             .spawn()
             .expect("util-linux is there");
-        let disk = SmallDisk { holder, place };
+        let mut disk = SmallDisk { holder, place };
         let begin = Instant::now();
         while !disk.inside("here").exists() {
-            assert!(begin.elapsed() < Duration::from_secs(10), "a user may mount a tmpfs for itself");
+            let status = disk.holder.try_wait().expect("a child can be asked for its status");
+            assert!(status.is_none(), "no namespace with a tmpfs of its own can be made here: {status:?}");
+            assert!(begin.elapsed() < PATIENCE, "a user may mount a tmpfs for itself");
             std::thread::sleep(Duration::from_millis(20));
         }
         disk
@@ -67,27 +72,57 @@ impl Drop for SmallDisk {
 struct Served {
     child: Child,
     port: u16,
+    /// Outside of the small disk: the log, and the socket that tells whose port it is.
+    beside: tempfile::TempDir,
 }
 
 impl Served {
     async fn start(disk: &SmallDisk) -> Served {
+        for _ in 0..5 {
+            let mut served = Served::spawn(disk);
+            let begin = Instant::now();
+            let socket = served.beside.path().join(format!(".s.PGSQL.{}", served.port));
+            while !socket.exists()
+                || tokio_postgres::connect(&served.url(), tokio_postgres::NoTls).await.is_err()
+            {
+                if let Some(status) = served.child.try_wait().expect("a child can be asked for its status") {
+                    // Another process may have taken the port first.
+                    assert!(
+                        served.log().contains("in use"),
+                        "the server ended with {status}:\n{}",
+                        served.log()
+                    );
+                    break;
+                }
+                assert!(begin.elapsed() < PATIENCE, "the server does not answer:\n{}", served.log());
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            if served.child.try_wait().expect("a child can be asked for its status").is_none() {
+                return served;
+            }
+        }
+        panic!("no free port in five tries");
+    }
+
+    fn spawn(disk: &SmallDisk) -> Served {
         let port = port::free();
-        let data = disk.place.path().join("data");
+        let beside = tempfile::tempdir().expect("a temporary directory can be made");
+        let log = std::fs::File::create(beside.path().join("log")).expect("the log file can be made");
         let child = disk
             .command(&archipel_binary())
-            .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"])
-            .arg(data)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--set"])
+            .arg(format!("unix_socket_directories={}", beside.path().display()))
+            .arg("--data-dir")
+            .arg(disk.place.path().join("data"))
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log)
             .spawn()
             .expect("the binary can be run");
-        let served = Served { child, port };
-        let begin = Instant::now();
-        while tokio_postgres::connect(&served.url(), tokio_postgres::NoTls).await.is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "the server does not answer");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        served
+        Served { child, port, beside }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.beside.path().join("log")).unwrap_or_default()
     }
 
     fn url(&self) -> String {
@@ -103,6 +138,9 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("a test failed; its server's log:\n{}", self.log());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -118,7 +156,7 @@ async fn insert_until_refused(client: &Client, next: &mut i32) -> SqlState {
                 return error.code().cloned().unwrap_or_else(|| panic!("the connection was lost: {error}"));
             }
         }
-        assert!(begin.elapsed() < Duration::from_secs(60), "the disk never fills up");
+        assert!(begin.elapsed() < PATIENCE, "the disk never fills up");
     }
 }
 
@@ -147,7 +185,7 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     let begin = Instant::now();
     let mut after = 1_000_000;
     while client.execute("INSERT INTO t VALUES ($1, 'after')", &[&after]).await.is_err() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "writes do not go on with {next} rows there");
+        assert!(begin.elapsed() < PATIENCE, "writes do not go on with {next} rows there");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for _ in 0..50 {

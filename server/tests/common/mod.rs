@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long to wait for what must come, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A data directory, and the process that serves it.
 pub struct Server {
     pub directory: tempfile::TempDir,
@@ -36,21 +39,36 @@ impl Server {
         command
     }
 
+    /// On the same port as before, unless somebody has taken it.
     pub fn launch(&mut self, settings: &[&str]) {
+        while !self.launched(settings) {
+            self.port = free_port();
+        }
+    }
+
+    /// False if the port was in use.
+    fn launched(&mut self, settings: &[&str]) -> bool {
+        const ADDRESS_IN_USE: Option<i32> = Some(3);
         let mut command = self.command(self.port);
         for setting in settings {
             command.args(["--set", setting]);
         }
         command.stderr(Stdio::null());
-        self.child = Some(command.spawn().expect("the binary runs"));
+        let mut child = command.spawn().expect("the binary runs");
         let begun = Instant::now();
         // The Unix socket comes after the port, and nobody meets oneself there: two ends of one
         // socket, when a port nobody listens on is taken for the way out.
         let socket = self.directory.path().join(format!(".s.PGSQL.{}", self.port));
         while UnixStream::connect(&socket).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
+            if let Some(status) = child.try_wait().expect("a child can be asked for its status") {
+                assert_eq!(status.code(), ADDRESS_IN_USE, "the server does not start");
+                return false;
+            }
+            assert!(begun.elapsed() < PATIENCE, "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
+        self.child = Some(child);
+        true
     }
 
     /// SIGKILL.
@@ -90,7 +108,7 @@ impl Server {
 
     pub fn unopened(&self) -> Raw {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout can be set");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         Raw { stream }
     }
 }
