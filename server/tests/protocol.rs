@@ -128,7 +128,12 @@ fn a_cancel_request_stops_a_running_statement() {
     let greeting = raw.until(b'Z');
     let key = greeting.iter().find(|(kind, _)| *kind == b'K').expect("a key").1.clone();
     raw.send(b'Q', b"DO $$ BEGIN LOOP END LOOP; END $$\0");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // A request that comes before the statement cancels nothing.
+    let mut other = server.raw();
+    let running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()";
+    while !kinds(&other.query(running)).contains('D') {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     let mut canceller = server.unopened();
     canceller.send_untyped(&[&80_877_102u32.to_be_bytes(), &key[..]].concat());
     assert_eq!(state(&raw.until(b'Z')).as_deref(), Some("57014"));

@@ -36,15 +36,30 @@ pub fn taskset(process: u32, cpus: &Cpus) {
 
 /// `taskset -a -p`: the masks of all its threads.
 pub fn taskset_all(process: u32, cpus: &Cpus) {
-    for task in fs::read_dir(format!("/proc/{process}/task")).expect("it runs") {
-        let thread = task.expect("it is listed").file_name();
-        let thread = thread.to_str().and_then(|name| name.parse().ok()).expect("a number");
-        match bind(thread, cpus) {
-            // It has ended meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-            other => other.expect("a thread of ours can be bound"),
+    let mut bound = Cpus::new();
+    // One that comes meanwhile has the mask of whoever made it.
+    loop {
+        let threads = threads(process);
+        if threads.is_subset(&bound) {
+            return;
+        }
+        for thread in threads {
+            bound.insert(thread);
+            match bind(thread as i32, cpus) {
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                other => other.expect("a thread of ours can be bound"),
+            }
         }
     }
+}
+
+fn threads(process: u32) -> BTreeSet<usize> {
+    fs::read_dir(format!("/proc/{process}/task"))
+        .expect("it runs")
+        // One that ends while it is listed is an error, or no thread any more.
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// A control group of its own for a process, removed at the end.

@@ -20,13 +20,16 @@ use std::time::Duration;
 
 use tokio_postgres::{AsyncMessage, CancelToken, Client, NoTls, SimpleQueryMessage};
 
-/// A step that has no answer after this long waits for another session.
+use crate::waits::{process_of, until_blocked};
+
+/// A step that has no answer after this long is asked whether it waits for another session.
 const WAITS: Duration = Duration::from_millis(150);
-/// A step that has none after this long hangs.
-const HANGS: Duration = Duration::from_secs(20);
+/// A step that has none after this long, and waits for nobody, hangs.
+const HANGS: Duration = Duration::from_secs(120);
 
 struct Session {
     client: Arc<Client>,
+    process: String,
     cancel: CancelToken,
     warnings: Arc<Mutex<Vec<String>>>,
     waiting: Option<tokio::task::JoinHandle<Vec<String>>>,
@@ -50,7 +53,8 @@ impl Session {
                 }
             }
         });
-        Session { cancel: client.cancel_token(), client: Arc::new(client), warnings, waiting: None }
+        let process = process_of(&client).await;
+        Session { cancel: client.cancel_token(), client: Arc::new(client), process, warnings, waiting: None }
     }
 
     /// Sends a step; the task answers with the lines of its answer.
@@ -123,16 +127,21 @@ pub async fn hold(url: &str, script: &str) -> String {
                 assert!(session.waiting.is_none(), "{line}: the session waits");
                 let mut said = session.say(sql);
                 if waits {
-                    match tokio::time::timeout(WAITS, &mut said).await {
-                        Ok(answers) => {
+                    let waits = async {
+                        tokio::time::sleep(WAITS).await;
+                        until_blocked(&setup.client, &session.process).await;
+                    };
+                    tokio::select! {
+                        answers = &mut said => {
                             let mut answers = answers.expect("a step's task ends");
                             answers.insert(0, "DID NOT WAIT".to_owned());
                             answers
                         }
-                        Err(_) => {
+                        () = waits => {
                             session.waiting = Some(said);
                             Vec::new()
                         }
+                        () = tokio::time::sleep(HANGS) => vec![format!("NO ANSWER AND NO WAIT: {line}")],
                     }
                 } else {
                     answer(said, line).await

@@ -11,6 +11,7 @@
 //! - [`port`]     free loopback ports
 //! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
+//! - [`waits`]    whether a session waits for another
 //!
 //! Workloads (`workloads/`), SQL suites (`slt/`) and benchmarks (`bench/`) lie beside it; the
 //! tests that use this house are in `tests/tests`.
@@ -27,6 +28,7 @@ pub mod power;
 pub mod regression;
 pub mod server;
 pub mod slt;
+pub mod waits;
 
 use std::path::PathBuf;
 

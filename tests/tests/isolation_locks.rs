@@ -7,6 +7,9 @@ use archipel_tests::postgres::Postgres;
 use archipel_tests::server::{Server, connect};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+/// How long to wait for what must come, on however slow a machine.
+const HANGS: Duration = Duration::from_secs(120);
+
 const MODES: [&str; 8] = [
     "ACCESS SHARE",
     "ROW SHARE",
@@ -190,7 +193,7 @@ async fn advisory(url: &str) -> Vec<String> {
     let [first, second] = sessions;
     answer(&first, "SELECT pg_advisory_lock(12)").await;
     drop(first);
-    answer(&second, "SET lock_timeout = '10s'").await;
+    answer(&second, "SET lock_timeout = '60s'").await;
     answers.push(answer(&second, "SELECT pg_advisory_lock(12)").await);
     answers
 }
@@ -231,7 +234,7 @@ async fn waits(url: &str) -> Vec<String> {
             "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"
         );
         while answer(&watch, &is_waiting).await != "t" {
-            assert!(begun.elapsed() < Duration::from_secs(10), "`{wanted}` does not wait");
+            assert!(begun.elapsed() < HANGS, "`{wanted}` does not wait");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         for sql in [
@@ -250,7 +253,7 @@ async fn waits(url: &str) -> Vec<String> {
             answers.push(format!("{held}, {wanted}: {sql}: {}", answer(&watch, &asked).await));
         }
         answers.push(answer(&watch, &format!("SELECT {ended}({pid})")).await);
-        let told = tokio::time::timeout(Duration::from_secs(10), running).await.expect("who is ended ends");
+        let told = tokio::time::timeout(HANGS, running).await.expect("who is ended ends");
         answers.push(format!("{ended}: {}", told.expect("no session panics")));
         holder.batch_execute("ROLLBACK").await.expect("a block can be left");
     }
@@ -276,16 +279,21 @@ async fn timeouts(url: &str) -> Vec<String> {
         ("idle_session_timeout", "SELECT pg_advisory_lock(1)"),
     ] {
         let idle = connect(url).await;
+        let begun = Instant::now();
         answer(&idle, &format!("SET {setting} = '100ms'; {before}")).await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
-        answers.push(format!("{setting}: {}", idle.is_closed()));
-        answers.push(answer(&watch, "SET lock_timeout = '5s'; SELECT b FROM t WHERE a = 1").await);
+        while !idle.is_closed() {
+            assert!(begun.elapsed() < HANGS, "{setting} ends no session");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(begun.elapsed() > Duration::from_millis(90), "{setting} ends a session at once");
+        answers.push(answer(&watch, "SET lock_timeout = '60s'; SELECT b FROM t WHERE a = 1").await);
         answers.push(answer(&watch, "SELECT pg_try_advisory_lock(1), pg_advisory_unlock_all()").await);
     }
     let (holder, waiter) = (connect(url).await, connect(url).await);
     holder.batch_execute("BEGIN; LOCK TABLE t; UPDATE t SET b = 1").await.expect("nobody is in the way");
     for setting in ["lock_timeout", "statement_timeout"] {
-        answer(&waiter, &format!("SET {setting} = '60ms'")).await;
+        // What waits for nobody is done by then, on a busy machine, too.
+        answer(&waiter, &format!("SET {setting} = '300ms'")).await;
         for sql in [
             "SELECT b FROM t WHERE a = 1",
             "UPDATE t SET b = 2 WHERE a = 1",

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use archipel_tests::postgres::Postgres;
 use archipel_tests::server::{Server, connect};
+use archipel_tests::waits::{process_of, until_blocked};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
 
-/// A step that has not answered after this waits for another session.
+/// A step that has not answered after this is asked whether it waits for another session.
 const WAITS_AFTER: Duration = Duration::from_millis(250);
+/// A step that has not answered after this, and waits for nobody, hangs.
+const HANGS: Duration = Duration::from_secs(120);
 
 struct Step {
     session: usize,
@@ -104,6 +107,7 @@ async fn answer(client: &Client, sql: &str) -> String {
 /// A session and the statement it is still waiting with.
 struct Session {
     client: std::sync::Arc<Client>,
+    process: String,
     running: Option<(Option<String>, JoinHandle<String>)>,
     failed: bool,
 }
@@ -111,9 +115,8 @@ struct Session {
 impl Session {
     async fn finish(&mut self, answers: &mut BTreeMap<String, String>) {
         let Some((label, running)) = self.running.take() else { return };
-        let limit = Duration::from_secs(20);
         let answer =
-            tokio::time::timeout(limit, running).await.expect("a step that waits goes on when it may");
+            tokio::time::timeout(HANGS, running).await.expect("a step that waits goes on when it may");
         self.note(label, answer.expect("no step panics"), answers);
     }
 
@@ -136,7 +139,8 @@ async fn happens(url: &str, script: &Script, level: &str) -> Result<bool, String
     let mut sessions = Vec::new();
     for _ in 0..=count {
         let client = std::sync::Arc::new(connect(url).await);
-        sessions.push(Session { client, running: None, failed: false });
+        let process = process_of(&client).await;
+        sessions.push(Session { client, process, running: None, failed: false });
     }
     let mut answers = BTreeMap::new();
     for step in &script.steps {
@@ -154,8 +158,22 @@ async fn happens(url: &str, script: &Script, level: &str) -> Result<bool, String
         let client = session.client.clone();
         let text = sql.clone();
         let mut running = tokio::spawn(async move { answer(&client, &text).await });
-        match tokio::time::timeout(WAITS_AFTER, &mut running).await {
-            Ok(answer) => {
+        // On a busy machine it is not there at once, and others would come first.
+        let waits = async {
+            tokio::time::sleep(WAITS_AFTER).await;
+            if step.waits {
+                until_blocked(&setup, &session.process).await;
+            }
+        };
+        let answered = tokio::select! {
+            answer = &mut running => Some(answer),
+            () = waits => None,
+            () = tokio::time::sleep(HANGS) => {
+                return Err(format!("`{sql}` of session {} neither waits nor answers", step.session));
+            }
+        };
+        match answered {
+            Some(answer) => {
                 let answer = answer.expect("no step panics");
                 // A doomed transaction has nothing to wait for.
                 if step.waits && !answer.starts_with("error 40001") && !session.failed {
@@ -163,10 +181,10 @@ async fn happens(url: &str, script: &Script, level: &str) -> Result<bool, String
                 }
                 session.note(step.label.clone(), answer, &mut answers);
             }
-            Err(_) if step.waits => session.running = Some((step.label.clone(), running)),
+            None if step.waits => session.running = Some((step.label.clone(), running)),
             // Slow is no verdict: only what the script says waits may.
-            Err(_) => {
-                let answer = tokio::time::timeout(Duration::from_secs(20), running)
+            None => {
+                let answer = tokio::time::timeout(HANGS, running)
                     .await
                     .map_err(|_| format!("`{sql}` of session {} waits", step.session))?
                     .expect("no step panics");

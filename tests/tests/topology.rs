@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use archipel_tests::cores::{ControlGroup, mine, taskset, taskset_all};
 use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use archipel_tests::waits::{process_of, until_blocked};
 use tokio_postgres::Client;
 
-/// A change is to be noticed within two seconds; the machine may be busy.
-const NOTICED_WITHIN: Duration = Duration::from_secs(5);
+/// A change is noticed within two seconds on an idle machine; this one may be slow, and is busy with
+/// what the tests of this file do to it.
+const NOTICED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Two cores, what the tests take from and give to; and the first of them.
 ///
@@ -129,7 +131,7 @@ async fn a_server_killed_between_cores_recovers_all_it_acknowledged() {
         let url = server.url();
         let client = connect(&url).await;
         let log = directory.path().join(format!("run-{round}.log"));
-        let run = ["run", "tpcc", "--scale", "2", "--url", &url, "--duration", "60", "--quiet"];
+        let run = ["run", "tpcc", "--scale", "2", "--url", &url, "--duration", "600", "--quiet"];
         let mut running = spawn_workload(&run, &log);
         load_goes_on(&client, &mut running).await;
         taskset_all(server.process_id(), if round % 2 == 0 { &first } else { &both });
@@ -185,8 +187,9 @@ async fn a_session_keeps_what_it_has_when_its_executor_loses_its_core() {
     let (_, moved, _) = &clients[0];
     let token = moved.cancel_token();
     watch.batch_execute("BEGIN; INSERT INTO kept VALUES (999)").await.expect("inserted");
+    let waiter = process_of(moved).await;
     let (waited, cancelled) = tokio::join!(moved.batch_execute("INSERT INTO kept VALUES (999)"), async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        until_blocked(&watch, &waiter).await;
         token.cancel_query(tokio_postgres::NoTls).await
     });
     cancelled.expect("the request is sent");
