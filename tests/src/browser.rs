@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+/// How long a page may take on a machine that others use.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// One page of one browser; both end with this value.
 pub struct Page {
     browser: Child,
@@ -29,6 +32,11 @@ impl Page {
                 "--no-sandbox",
                 "--disable-gpu",
                 "--no-first-run",
+                // Shared memory is small in containers.
+                "--disable-dev-shm-usage",
+                // Nothing but the page is asked for.
+                "--disable-background-networking",
+                "--disable-component-update",
                 "--remote-debugging-pipe",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -97,7 +105,7 @@ impl Page {
     pub fn wait_for(&mut self, expression: &str) {
         let begin = Instant::now();
         while self.evaluate(expression) != json!(true) {
-            if begin.elapsed() > Duration::from_secs(30) {
+            if begin.elapsed() > PATIENCE {
                 panic!("`{expression}` did not come true:\n{}", self.evaluate("document.body.innerText"));
             }
             std::thread::sleep(Duration::from_millis(100));

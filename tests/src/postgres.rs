@@ -27,10 +27,13 @@ impl Postgres {
             .arg(&data));
         for _ in 0..5 {
             let port = port::free();
-            let options =
-                format!("-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off");
+            // The time zone is the machine's otherwise.
+            let options = format!(
+                "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off \
+                 -c timezone=UTC"
+            );
             let started = program("pg_ctl")
-                .args(["start", "-w", "-t", "60", "-o", &options, "-l"])
+                .args(["start", "-w", "-t", "300", "-o", &options, "-l"])
                 .arg(directory.path().join("log"))
                 .arg("-D")
                 .arg(&data)
@@ -51,7 +54,8 @@ impl Postgres {
                 return postgres;
             }
         }
-        panic!("PostgreSQL did not start in five tries");
+        let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+        panic!("PostgreSQL did not start in five tries:\n{log}");
     }
 
     pub fn url(&self) -> String {

@@ -30,7 +30,7 @@ fn a_backup_under_load_holds_what_was_acknowledged_before_it_and_is_consistent()
 
     let url = server.url();
     let mut driver =
-        spawn_workload(&["run", "tpcc", "--url", &url, "--duration", "60", "--quiet"], &path("log"));
+        spawn_workload(&["run", "tpcc", "--url", &url, "--duration", "600", "--quiet"], &path("log"));
     std::thread::sleep(Duration::from_millis(700));
     let (archive, plain) = (path("backup.tar"), path("plain"));
     archipel(&["backup", "--url", &url, "--to", text(&archive)], 0);

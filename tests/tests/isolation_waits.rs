@@ -152,7 +152,7 @@ async fn a_deadlock_is_noticed_after_its_timeout_in_postgresqls_words() {
     let (told, waited) = deadlock(&server.url()).await;
     assert_eq!(told, expected);
     assert!(
-        waited > Duration::from_millis(900) && waited < Duration::from_secs(8),
+        waited > Duration::from_millis(900) && waited < Duration::from_secs(30),
         "deadlock_timeout is a second, and it took {waited:?}"
     );
 }

@@ -44,19 +44,14 @@ fn the_live_page_draws_every_partition_and_the_load() {
     });
 
     let mut page = Page::open(&server.page_url(), 1200, 900);
-    // Two polls make the first rate; the last one is what the page shows.
-    page.wait_for("history.length >= 3");
+    // Two polls make the first rate; the last one is what the page shows. The load may stand still
+    // for a second on a busy machine.
+    page.wait_for("history.length >= 3 && history.at(-1) > 10");
     assert_eq!(page.evaluate("document.querySelectorAll('.executor').length"), json!(executors));
     assert_eq!(page.evaluate("document.querySelectorAll('.partitions i').length"), json!(partitions));
-    let shown = number(&mut page, "history.at(-1)");
-    assert!(shown > 10.0, "the load shows as {shown} transactions a second");
+    // Busy partitions are bright, idle ones dim.
     let squares = "[...document.querySelectorAll('.partitions i')].map(e => +e.style.opacity)";
-    let brightest = number(&mut page, &format!("Math.max(...{squares})"));
-    let dimmest = number(&mut page, &format!("Math.min(...{squares})"));
-    assert!(
-        brightest > 0.99 && dimmest < 0.5,
-        "busy partitions are bright, idle ones dim: {dimmest}..{brightest}"
-    );
+    page.wait_for(&format!("Math.max(...{squares}) > 0.99 && Math.min(...{squares}) < 0.5"));
     assert_eq!(
         page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
         json!(true),
@@ -80,6 +75,8 @@ fn a_thousand_partitions_are_readable_and_their_changes_marked() {
         // What is asked for below is all that happens.
         "archipel.adaptive=off",
     ]);
+    // Before the changes: it shows those of the last two minutes.
+    let mut page = Page::open(&server.page_url(), 1200, 900);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
         let client = server.connect().await;
@@ -102,9 +99,8 @@ fn a_thousand_partitions_are_readable_and_their_changes_marked() {
             }
         }
     });
-    let mut page = Page::open(&server.page_url(), 1200, 900);
     page.wait_for("document.querySelectorAll('.partitions i').length >= 1000");
-    page.wait_for("history.length >= 4");
+    page.wait_for("history.length >= 4 && history.at(-1) > 10");
     page.show("thousand-partitions");
     load.abort();
     assert_eq!(page.evaluate("document.querySelectorAll('.executor').length"), json!(8));
