@@ -213,6 +213,9 @@ impl CompiledRoutine for TriggerProgram {
 
 impl Condition {
     fn call(&self, ctx: &mut ExecContext<'_, '_>, args: &[Datum], sink: &mut dyn RowSink) -> ExecResult<()> {
+        if let Some(rights) = &self.rights {
+            rights.check(ctx.functions.session)?;
+        }
         let mut registers = vec![Datum::Null; self.registers as usize];
         for (place, value) in self.arguments.iter().zip(args) {
             if let (Place::Record { base, width }, Datum::Record(fields)) = (place, value) {

@@ -149,6 +149,7 @@ impl Binder<'_, '_> {
         };
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
+        self.need_computed(&table, None)?;
         let returning = self.returning(returning.as_deref(), vec![relation])?;
         Ok(BoundInsert { table, source, checks, on_conflict, returning })
     }

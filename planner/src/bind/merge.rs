@@ -87,6 +87,7 @@ impl Binder<'_, '_> {
                     binder.assignments(&ChangeTarget::of_table(sides.table.clone()), assignments)
                 })?;
                 let checks = self.checks(&sides.table)?;
+                self.need_computed(&sides.table, Some(&set))?;
                 Ok(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
                     from: Some(sides.rows.clone()),
@@ -217,6 +218,7 @@ impl Binder<'_, '_> {
         })?;
         let input = Rel::Filter { input: Box::new(sides.rows.clone()), predicate: filter };
         let checks = self.checks(table)?;
+        self.need_computed(table, None)?;
         Ok(BoundInsert {
             table: table.clone(),
             source: Rel::Project { input: Box::new(input), exprs },

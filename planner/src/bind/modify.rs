@@ -211,12 +211,10 @@ impl Binder<'_, '_> {
         binder.levels.push(Level::new(LevelKind::Plain, relations));
         let bound = binder.clause_expr(&parsed, clause)?;
         self.env.session_dependent |= env.session_dependent;
-        // The functions of a default are called by whoever makes the row; conditions are the table's.
-        if clause == Clause::Default {
-            let mut needed = std::mem::take(&mut env.required);
-            needed.retain(|needed| matches!(needed.what, Required::Routine(_)));
-            self.env.need_of(needed);
-        }
+        // Whoever runs the statement calls the functions in it, wherever the text is kept.
+        let mut needed = std::mem::take(&mut env.required);
+        needed.retain(|needed| matches!(needed.what, Required::Routine(_)));
+        self.env.need_of(needed);
         Ok(bound)
     }
 
@@ -519,6 +517,7 @@ impl Binder<'_, '_> {
         let filter = target.filter(filter);
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
+        self.need_computed(&table, Some(&set))?;
         let returning = self.returning(returning.as_deref(), relations)?;
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
         Ok(BoundUpdate { table, from, filter, set, checks, returning })

@@ -4,10 +4,12 @@
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.
 
-use archipel_sql::catalog::{Privileges, Required, Requirement, Table};
+use archipel_sql::catalog::{Privileges, Required, Requirement, Table, TableRef};
+use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
-use super::{BindEnv, Binder};
+use super::{BindEnv, Binder, Clause, visit};
+use crate::bound::{BoundExpr, ExprKind};
 
 impl BindEnv<'_> {
     fn need_all(&mut self, requirement: Requirement) {
@@ -90,6 +92,37 @@ impl Binder<'_, '_> {
     /// The statement calls a routine: the caller's right, wherever the call stands.
     pub(crate) fn need_routine(&mut self, routine: Oid) {
         self.env.need_all(Requirement { acting: None, what: Required::Routine(routine) });
+    }
+
+    /// The statement computes what a row stores beside what it is given, for generated columns and
+    /// for indexes, and so calls the functions that they are made of; of an UPDATE, as far as it has
+    /// to do with the columns set.
+    pub(crate) fn need_computed(&mut self, table: &TableRef, set: Option<&[(u16, BoundExpr)]>) -> Result<()> {
+        let generated = table.columns.iter().filter_map(|column| column.generated.as_ref());
+        let predicates = table.indexes.iter().filter_map(|index| index.predicate.as_ref());
+        let texts = generated
+            .map(|text| (text, Clause::Generated))
+            .chain(predicates.map(|text| (text, Clause::IndexPredicate)))
+            .chain(table.index_expressions().map(|(_, part)| (&part.text, Clause::IndexExpression)));
+        for (text, clause) in texts {
+            let mut env = BindEnv::new(self.env.catalog, self.env.search_path, self.env.context);
+            let bound = Binder::new(&mut env).definition(table, text, clause)?;
+            let needed = std::mem::take(&mut env.required);
+            if needed.is_empty() {
+                continue;
+            }
+            let mut concerned = set.is_none();
+            visit::visit_expr(&bound, 0, &mut |part, _| {
+                if let (ExprKind::Column { index, .. }, Some(set)) = (&part.kind, set) {
+                    concerned |= set.iter().any(|(column, _)| column == index);
+                }
+                true
+            });
+            if concerned {
+                self.env.need_of(needed);
+            }
+        }
+        Ok(())
     }
 
     /// The statement reads a column (one-based) of a table that it names.

@@ -237,7 +237,11 @@ impl Compiler<'_> {
 
     /// Casts an expression over registers as PL/pgSQL assigns.
     pub(super) fn cast(&self, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
-        cast(expr, target, self.environment)
+        let context = no_session();
+        let mut env = bind_env(self.environment, &context, "");
+        let bound = bind::coerce_plpgsql(expr, target, &mut env);
+        self.needed.borrow_mut().append(&mut env.required);
+        bound
     }
 
     /// Parses and binds a SQL statement.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use archipel_planner::bind::{VariableScope, visit};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::RoutineLinker;
+use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
@@ -141,6 +142,8 @@ pub(crate) fn compile_trigger(
 /// A condition over OLD and NEW.
 pub(crate) struct Condition {
     pub value: Compiled,
+    /// What whoever fires the trigger must be allowed.
+    pub rights: Option<Rights>,
     pub arguments: Vec<Place>,
     pub registers: u32,
     pub accesses: Vec<Access>,
@@ -167,6 +170,7 @@ pub(crate) fn compile_condition(
     let value = compiler.plan_expression(&bound)?;
     Ok(Condition {
         value,
+        rights: Rights::of(compiler.needed.take()),
         arguments: compiler.argument_places(),
         registers: compiler.registers,
         accesses: compiler.accesses,

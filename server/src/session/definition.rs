@@ -13,7 +13,7 @@ use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{AlterRole, QualifiedName, RoleAction, Statement, Vacuum};
 use archipel_sql::catalog::authority::must_be_owner;
-use archipel_sql::catalog::{Catalog, CatalogChange, DATABASE, Object, Relation};
+use archipel_sql::catalog::{Catalog, CatalogChange, DATABASE, Object, Relation, Required, Requirement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::temporary::makes_temporary;
@@ -262,7 +262,9 @@ impl Session {
                 Some(path) => path.to_vec().into(),
                 None => self.settings.effective().search_path.clone(),
             };
-            let (bound, ..) = self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
+            let (bound, _, _, needed) =
+                self.bind_rows_in(&statement, &validation.query, &[], &search_path)?;
+            self.require_routines(&needed)?;
             let environment = self.environment();
             let linker = self.server.routines.linker(&environment);
             let compile =
@@ -291,6 +293,13 @@ impl Session {
         })
     }
 
+    /// A definition looks at its tables by itself, but functions are called by whoever defines.
+    fn require_routines(&mut self, needed: &[Requirement]) -> Result<()> {
+        let routines = needed.iter().filter(|needed| matches!(needed.what, Required::Routine(_)));
+        let routines: Vec<Requirement> = routines.cloned().collect();
+        self.host().rights().require_all(&routines)
+    }
+
     /// Compiles what computes a column of rows that are there.
     fn computed_run(&mut self, column: &Computed) -> Result<ComputedRun> {
         let value = match &column.value {
@@ -302,7 +311,8 @@ impl Session {
                     Some(path) => path.to_vec().into(),
                     None => self.search_path(),
                 };
-                let (bound, ..) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
+                let (bound, _, _, needed) = self.bind_rows_in(&statement, text, &declared, &search_path)?;
+                self.require_routines(&needed)?;
                 let environment = self.environment();
                 let linker = self.server.routines.linker(&environment);
                 let compile = CompileEnv {
