@@ -161,8 +161,6 @@ impl Binder<'_, '_> {
         columns: &[ObjectName],
     ) -> Result<Vec<usize>> {
         if columns.is_empty() {
-            let all: Vec<u16> = (1..=target.width()).collect();
-            self.need_columns(target.named(), Privileges::INSERT, &all, self.env.acting);
             return Ok(target.all_columns());
         }
         let mut targets: Vec<usize> = Vec::with_capacity(columns.len());
@@ -176,6 +174,9 @@ impl Binder<'_, '_> {
             if let Some(number) = target.named_column(name) {
                 self.need_columns(target.named(), Privileges::INSERT, &[number], self.env.acting);
             }
+            if let Some((below, acting)) = target.below() {
+                self.need_columns(below, Privileges::INSERT, &[index + 1], acting);
+            }
             let index = usize::from(index);
             if targets.contains(&index) {
                 return Err(SqlError::new(
@@ -187,6 +188,17 @@ impl Binder<'_, '_> {
             targets.push(index);
         }
         Ok(targets)
+    }
+
+    /// Without a list of columns, values are for the first of them.
+    pub(super) fn need_first(&mut self, target: &ChangeTarget, given: usize) {
+        let numbers: Vec<u16> = (1..=target.width()).take(given).collect();
+        self.need_columns(target.named(), Privileges::INSERT, &numbers, self.env.acting);
+        if let Some((below, acting)) = target.below() {
+            let columns = target.all_columns().into_iter().take(given);
+            let numbers: Vec<u16> = columns.map(|column| column as u16 + 1).collect();
+            self.need_columns(below, Privileges::INSERT, &numbers, acting);
+        }
     }
 
     /// What a column that is not given becomes.
@@ -267,6 +279,7 @@ impl Binder<'_, '_> {
             }
             if columns.is_empty() {
                 to.check_fillable(row.len())?;
+                self.need_first(to, row.len());
             }
             self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
@@ -312,6 +325,7 @@ impl Binder<'_, '_> {
         let BoundQuery { rel, columns: outputs } = self.query(query, false)?;
         if columns.is_empty() {
             to.check_fillable(outputs.len())?;
+            self.need_first(to, outputs.len());
         }
         self.check_width(outputs.len(), targets, columns, position)?;
         // Unknown literals are read as the column they go to.

@@ -194,7 +194,11 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MERGE inserts one row a time"));
         };
         let table = &sides.table;
-        let targets = self.insert_columns(&ChangeTarget::of_table(table.clone()), columns)?;
+        let target = ChangeTarget::of_table(table.clone());
+        let targets = self.insert_columns(&target, columns)?;
+        if columns.is_empty() {
+            self.need_first(&target, row.content.len());
+        }
         self.check_width(row.content.len(), &targets, columns, None)?;
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {

@@ -339,6 +339,9 @@ impl Binder<'_, '_> {
                 if let Some(number) = target.named_column(name) {
                     self.need_columns(target.named(), Privileges::UPDATE, &[number], self.env.acting);
                 }
+                if let Some((below, acting)) = target.below() {
+                    self.need_columns(below, Privileges::UPDATE, &[column + 1], acting);
+                }
                 Ok(column)
             }
             // A qualifier would be a column with fields, which no column is.

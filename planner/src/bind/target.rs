@@ -53,6 +53,8 @@ struct ViewTarget {
     filters: Vec<(String, BoundExpr)>,
     /// What its check options demand of new rows, with the views' names.
     checks: Vec<(String, BoundExpr)>,
+    /// In whose name the table is changed; `None`: of whoever runs the statement.
+    acting: Option<Oid>,
 }
 
 impl ChangeTarget {
@@ -74,6 +76,11 @@ impl ChangeTarget {
     /// What was named: the view, or the table.
     pub fn named(&self) -> Oid {
         self.view.as_ref().map_or(self.table.oid, |view| view.view.oid)
+    }
+
+    /// The table below a view, and in whose name it is changed.
+    pub fn below(&self) -> Option<(Oid, Option<Oid>)> {
+        self.view.as_ref().map(|view| (self.table.oid, view.acting))
     }
 
     /// How many columns that has.
@@ -288,8 +295,8 @@ impl Binder<'_, '_> {
         let Some(source) = source_of(&query).and_then(|number| stored.references.get(number)) else {
             return Err(refused(NOT_ONE_TABLE));
         };
-        let owner = Some(self.env.catalog.owner(view.oid));
-        self.need_columns(source.relation, change.privilege(), &[], owner);
+        let mut acting = self.acting_in(view.oid, stored);
+        self.need_columns(source.relation, change.privilege(), &[], acting);
         let below = self.env.catalog.table_by_oid(source.relation).filter(|t| t.kind == TableKind::View);
         let (inherited, own) = match below {
             Some(below) => {
@@ -300,6 +307,7 @@ impl Binder<'_, '_> {
                     )));
                 }
                 let (_, below) = self.view_target(&below, change)?;
+                acting = below.acting;
                 let own = simple.filters.into_iter().skip(below.filters.len()).collect();
                 (Some(below), own)
             }
@@ -318,7 +326,7 @@ impl Binder<'_, '_> {
         if stored.check_option.is_some() {
             checks.extend(own);
         }
-        let target = ViewTarget { view: view.clone(), columns: simple.columns, filters, checks };
+        let target = ViewTarget { view: view.clone(), columns: simple.columns, filters, checks, acting };
         Ok((simple.table, target))
     }
 

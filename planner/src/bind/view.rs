@@ -1,8 +1,9 @@
 //! Views in FROM: a view's query, bound where its name stands.
 
 use archipel_sql::ast::RowLockClause;
-use archipel_sql::catalog::{REFERENCE_SCHEMA, TableRef, ViewReference};
+use archipel_sql::catalog::{REFERENCE_SCHEMA, TableRef, View, ViewReference};
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
 use sqlparser::ast::TableAlias;
 
 use super::from::Source;
@@ -34,7 +35,7 @@ impl Binder<'_, '_> {
         env.references = &view.references;
         env.params_fixed = true;
         env.late_literals = self.env.late_literals;
-        env.acting = Some(self.env.catalog.owner(table.oid));
+        env.acting = self.acting_in(table.oid, view);
         let mut binder = Binder::new(&mut env);
         binder.nesting = self.nesting;
         binder.cte_count = self.cte_count;
@@ -44,6 +45,12 @@ impl Binder<'_, '_> {
         let needed = std::mem::take(&mut env.required);
         self.env.need_of(needed);
         Ok(bound)
+    }
+
+    /// In whose name a view reads what it reads; `None`: of whoever runs the statement, also where
+    /// another view stands around it.
+    pub(super) fn acting_in(&self, view: Oid, stored: &View) -> Option<Oid> {
+        (!stored.is_of_invoker()).then(|| self.env.catalog.owner(view))
     }
 
     /// The relation a view's stored query means by a number.

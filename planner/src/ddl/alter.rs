@@ -101,7 +101,9 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 }
                 finish(changed, work);
             }
-            AlterTableAction::SetOptions(options) => create::check_storage_options(options)?,
+            AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
+                create::check_storage_options(options)?;
+            }
             // An index is its table's owner's.
             AlterTableAction::OwnerTo(role) => work.role(role).map(drop)?,
             other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
@@ -233,7 +235,9 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),
         AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
         AlterTableAction::OwnerTo(role) => owner::change(table.oid, Some(&table.schema), role, work),
-        AlterTableAction::SetOptions(options) => create::check_storage_options(options),
+        AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
+            create::check_storage_options(options)
+        }
         AlterTableAction::ReplicaIdentity => Err(SqlError::unsupported("ALTER TABLE … REPLICA IDENTITY")),
         AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
     }

@@ -7,8 +7,8 @@ use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
-    Catalog, Column, Distribution, ObjectKind, Persistence, Relation, Table, TableKind, TableRef, View,
-    ViewReference,
+    Catalog, CheckOption, Column, Distribution, ObjectKind, Persistence, Relation, Table, TableKind,
+    TableRef, View, ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse_query};
@@ -32,7 +32,9 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
             "views must not contain data-modifying statements in WITH",
         ));
     }
-    let view = View { check_option: create.check_option, ..stored_query(&create.query, &names, work) };
+    let mut view = stored_query(&create.query, &names, work);
+    set_options(&mut view, &create.options)?;
+    view.check_option = create.check_option.or(view.check_option);
     let temporary_inputs = view.references.iter().any(|reference| {
         work.catalog.table_by_oid(reference.relation).is_some_and(|table| is_temporary_schema(&table.schema))
     });
@@ -52,10 +54,7 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
     for (output, name) in outputs.iter_mut().zip(&create.columns) {
         output.name = name.clone();
     }
-    if view.check_option.is_some() {
-        let env = BindEnv::new(&work.catalog, &view.search_path, work.env.context);
-        check_updatable(&view, &env)?;
-    }
+    check_changes(&view, work)?;
     let columns: Vec<Column> = outputs
         .iter()
         .map(|output| Column {
@@ -107,6 +106,61 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
             format!("relation \"{}\" already exists", create.name.name),
         )),
     }
+}
+
+/// A check option is for a view that rows can be written through.
+fn check_changes(view: &View, work: &Work<'_>) -> Result<()> {
+    if view.check_option.is_none() {
+        return Ok(());
+    }
+    let env = BindEnv::new(&work.catalog, &view.search_path, work.env.context);
+    check_updatable(view, &env)
+}
+
+/// WITH (…) of CREATE VIEW, and SET (…) of ALTER VIEW.
+fn set_options(view: &mut View, options: &[(String, Option<String>)]) -> Result<()> {
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    for (name, value) in options {
+        let value = value.as_deref().unwrap_or("true");
+        match name.as_str() {
+            "check_option" => {
+                view.check_option = Some(match value.to_ascii_lowercase().as_str() {
+                    "local" => CheckOption::Local,
+                    "cascaded" => CheckOption::Cascaded,
+                    _ => {
+                        let message = format!("invalid value for enum option \"check_option\": {value}");
+                        return Err(
+                            invalid(message).with_detail("Valid values are \"local\" and \"cascaded\".")
+                        );
+                    }
+                });
+            }
+            "security_invoker" | "security_barrier" => {
+                if archipel_sql::io::parse_bool(value).is_none() {
+                    return Err(invalid(format!("invalid value for boolean option \"{name}\": {value}")));
+                }
+                view.options.retain(|(known, _)| known != name);
+                view.options.push((name.clone(), value.to_owned()));
+            }
+            unknown => return Err(invalid(format!("unrecognized parameter \"{unknown}\""))),
+        }
+    }
+    Ok(())
+}
+
+/// RESET (…) of ALTER VIEW.
+fn reset_options(view: &mut View, options: &[(String, Option<String>)]) -> Result<()> {
+    for (name, value) in options {
+        if value.is_some() {
+            let message = "RESET must not include values for parameters";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        match name.as_str() {
+            "check_option" => view.check_option = None,
+            _ => view.options.retain(|(known, _)| known != name),
+        }
+    }
+    Ok(())
 }
 
 /// The new query must show the old columns first, under their names and types.
@@ -223,7 +277,8 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
         copied = range.end;
     }
     query.push_str(&text[copied..]);
-    View { query, references, search_path: work.search_path().to_vec(), check_option: None }
+    let search_path = work.search_path().to_vec();
+    View { query, references, search_path, check_option: None, options: Vec::new() }
 }
 
 fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {
@@ -370,7 +425,17 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
         AlterTableAction::OwnerTo(role) => {
             return owner::change(view.oid, Some(&view.schema), role, work);
         }
-        AlterTableAction::SetOptions(_) => return Err(SqlError::unsupported("ALTER VIEW … SET (…)")),
+        AlterTableAction::SetOptions(options) => {
+            if let Some(stored) = &mut changed.view {
+                set_options(stored, options)?;
+                check_changes(stored, work)?;
+            }
+        }
+        AlterTableAction::ResetOptions(options) => {
+            if let Some(stored) = &mut changed.view {
+                reset_options(stored, options)?;
+            }
+        }
         other => {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,

@@ -95,6 +95,8 @@ pub struct CreateView {
     pub columns: Vec<String>,
     /// The text of the query.
     pub query: String,
+    /// WITH (name [= value], …).
+    pub options: Vec<(String, Option<String>)>,
     /// WITH [LOCAL | CASCADED] CHECK OPTION.
     pub check_option: Option<CheckOption>,
 }
@@ -359,6 +361,7 @@ pub enum AlterTableAction {
     OwnerTo(RoleName),
     /// SET (…), RESET (…): storage parameters.
     SetOptions(Vec<(String, Option<String>)>),
+    ResetOptions(Vec<(String, Option<String>)>),
     ReplicaIdentity,
     Identity {
         column: String,

@@ -126,6 +126,9 @@ pub struct View {
     /// Which conditions rows written through it must meet.
     #[serde(default)]
     pub check_option: Option<CheckOption>,
+    /// `security_invoker` and `security_barrier`, as far as somebody has said them, as written.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
 }
 
 /// WITH LOCAL or CASCADED CHECK OPTION: of the view alone, or of those below it too.

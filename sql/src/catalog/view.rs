@@ -16,6 +16,12 @@ pub fn reference(n: usize) -> String {
 const HIDDEN_COLUMN: &str = "\u{1}hidden";
 
 impl View {
+    /// Whether what it reads is read with the rights of whoever asks, not its owner's.
+    pub fn is_of_invoker(&self) -> bool {
+        let said = self.options.iter().find(|(name, _)| name == "security_invoker");
+        said.is_some_and(|(_, value)| crate::io::parse_bool(value) == Some(true))
+    }
+
     /// Whether the view reads this relation itself.
     pub fn reads(&self, relation: Oid) -> bool {
         self.references.iter().any(|reference| reference.relation == relation)

@@ -421,8 +421,14 @@ impl Cursor<'_> {
                 AlterTableAction::SetSchema(self.identifier()?)
             }
             "set" | "reset" if *self.peek_at(1) == Token::LParen => {
+                let resets = self.at("reset");
                 self.skip(1);
-                AlterTableAction::SetOptions(self.storage_options()?)
+                let options = self.storage_options()?;
+                if resets {
+                    AlterTableAction::ResetOptions(options)
+                } else {
+                    AlterTableAction::SetOptions(options)
+                }
             }
             "validate" if self.word_at(1) == "constraint" => {
                 self.skip(2);

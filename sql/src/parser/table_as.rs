@@ -184,25 +184,7 @@ impl Cursor<'_> {
         let name = self.name()?;
         let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
         let mut check_option = None;
-        if self.take("with") {
-            // Who is asked for privileges, and a hint against leaks: neither changes the rows.
-            for (option, value) in self.view_options()? {
-                if option == "check_option" {
-                    let value = value.unwrap_or_default();
-                    check_option = Some(match value.as_str() {
-                        "local" => CheckOption::Local,
-                        "cascaded" => CheckOption::Cascaded,
-                        _ => {
-                            return Err(crate::error::SqlError::new(
-                                crate::error::SqlState::INVALID_PARAMETER_VALUE,
-                                format!("invalid value for enum option \"check_option\": {value}"),
-                            )
-                            .with_detail("Valid values are \"local\" and \"cascaded\"."));
-                        }
-                    });
-                }
-            }
-        }
+        let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
         self.expect("as")?;
         let start = self.byte();
         self.query()?;
@@ -219,19 +201,8 @@ impl Cursor<'_> {
             temporary,
             columns,
             query,
+            options,
             check_option,
         })))
-    }
-
-    fn view_options(&mut self) -> Result<Vec<(String, Option<String>)>> {
-        let options = self.storage_options()?;
-        let known = |name: &str| matches!(name, "security_barrier" | "security_invoker" | "check_option");
-        if let Some((unknown, _)) = options.iter().find(|(name, _)| !known(name)) {
-            return Err(crate::error::SqlError::new(
-                crate::error::SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{unknown}\""),
-            ));
-        }
-        Ok(options)
     }
 }

@@ -128,11 +128,16 @@ pub(super) fn kind_of(table: &Table) -> u8 {
 
 /// pg_class.reloptions.
 fn view_options(table: &Table) -> Datum {
-    match table.view.as_ref().and_then(|view| view.check_option) {
-        None => Datum::Null,
-        Some(CheckOption::Local) => array(Oid::TEXT, vec![text("check_option=local")]),
-        Some(CheckOption::Cascaded) => array(Oid::TEXT, vec![text("check_option=cascaded")]),
-    }
+    let Some(view) = &table.view else { return Datum::Null };
+    let mut options: Vec<Datum> =
+        view.options.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect();
+    options.extend(view.check_option.map(|check| {
+        text(match check {
+            CheckOption::Local => "check_option=local",
+            CheckOption::Cascaded => "check_option=cascaded",
+        })
+    }));
+    if options.is_empty() { Datum::Null } else { array(Oid::TEXT, options) }
 }
 
 fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
