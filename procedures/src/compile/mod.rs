@@ -47,11 +47,11 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
-use archipel_sql::catalog::{ArgMode, Catalog, Language, Requirement, RoutineRef};
+use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession};
 use archipel_sql::system::type_as_written;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use crate::plpgsql::ast::*;
 use crate::plpgsql::parser::{self, Signature};
@@ -69,26 +69,52 @@ pub(crate) use trigger::{Condition, TriggerRows, compile_condition, compile_trig
 pub struct Environment {
     pub catalog: Catalog,
     pub tables: Arc<dyn TableSource + Send + Sync>,
+    /// Where names are looked up.
     pub search_path: Arc<[String]>,
+    /// As the settings have it, `$user` and what the role may not look into included.
+    pub written_path: Arc<[String]>,
+    /// In whose name they are looked up.
+    pub role: Oid,
     /// Structures of rows that runs have found.
     pub shapes: Arc<shape::Shapes>,
 }
 
 impl Environment {
+    /// What routines are compiled against where settings have this search path and names are
+    /// looked up for this role.
+    pub fn new(
+        catalog: Catalog,
+        tables: Arc<dyn TableSource + Send + Sync>,
+        written_path: Arc<[String]>,
+        role: Oid,
+    ) -> Environment {
+        let search_path = Authority { catalog: &catalog, role }.path(&written_path);
+        Environment { catalog, tables, search_path, written_path, role, shapes: Default::default() }
+    }
+
     /// A routine as it was declared: an instance of a polymorphic one is named by that.
     fn declared(&self, routine: &RoutineRef) -> RoutineRef {
         self.catalog.routine_by_oid(routine.oid).unwrap_or_else(|| routine.clone())
     }
 
-    /// What this routine is compiled against: its SET clauses may name a search path.
+    /// What this routine is compiled against: its SET clauses may name a search path, and a
+    /// SECURITY DEFINER routine looks where its owner may look.
     pub(crate) fn of(&self, routine: &RoutineRef) -> Environment {
+        let traits = &routine.traits;
+        let set = traits.settings.iter().find(|(name, _)| name == "search_path");
         let mut environment = self.clone();
-        for (name, value) in &routine.traits.settings {
-            if name == "search_path" {
-                environment.search_path =
-                    value.split(',').map(|name| name.trim().trim_matches('"').to_string()).collect();
-            }
+        if set.is_none() && !traits.security_definer {
+            return environment;
         }
+        if traits.security_definer {
+            environment.role = self.catalog.owner(routine.oid);
+        }
+        if let Some((_, value)) = set {
+            let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
+            environment.written_path = names.collect();
+        }
+        let authority = Authority { catalog: &environment.catalog, role: environment.role };
+        environment.search_path = authority.path(&environment.written_path);
         environment
     }
 }

@@ -13,7 +13,7 @@ use archipel_planner::ddl::{self, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{self, CompileEnv, StatementProgram, SystemRows, TableSource, stop_error};
 use archipel_procedures::{CallProgram, Classification, Environment, Program, Registry, classify};
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{Catalog, RoutineRef, Table};
+use archipel_sql::catalog::{Catalog, RoutineRef, SUPERUSER, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
@@ -108,12 +108,8 @@ impl Database {
     }
 
     pub fn environment(&self) -> Environment {
-        Environment {
-            catalog: self.catalog.clone(),
-            tables: Arc::new(Tables(self.engine.clone())),
-            search_path: self.search_path.clone(),
-            shapes: Default::default(),
-        }
+        let tables = Arc::new(Tables(self.engine.clone()));
+        Environment::new(self.catalog.clone(), tables, self.search_path.clone(), SUPERUSER)
     }
 
     /// Runs statements that must succeed; answers the last one's rows.

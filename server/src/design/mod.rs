@@ -32,7 +32,7 @@ use archipel_planner::ddl::{DdlEnv, DdlPlan, DistributionCall, EvidentPlace, pla
 use archipel_procedures::Environment;
 use archipel_procedures::advice::{self, Design, Sizes};
 use archipel_procedures::evidence::Evidence;
-use archipel_sql::catalog::{Catalog, Distribution, Table};
+use archipel_sql::catalog::{Catalog, Distribution, SUPERUSER, Table};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
@@ -259,12 +259,12 @@ fn fingerprint(catalog: &Catalog) -> u64 {
 }
 
 async fn step(server: &Arc<Server>, catalog: &Catalog, known: &mut Known) -> bool {
-    let environment = Environment {
-        catalog: catalog.clone(),
-        tables: Arc::new(server.engine.clone()),
-        search_path: default_search_path(&server.live.values()),
-        shapes: Default::default(),
-    };
+    let environment = Environment::new(
+        catalog.clone(),
+        Arc::new(server.engine.clone()),
+        default_search_path(&server.live.values()),
+        SUPERUSER,
+    );
     let evidence = known.evidence(server, &environment);
     let sizes = Counted::of(server);
     let design = advice::design(catalog, &evidence, &sizes);

@@ -1,7 +1,6 @@
 //! `archipel.design_advice`: what deployed routines show of where tables belong, what follows
 //! from it, and whether it was done.
 
-use archipel_procedures::Environment;
 use archipel_procedures::advice::{Advice, Kind};
 use archipel_procedures::evidence::Evidence;
 use archipel_sql::catalog::{Catalog, Distribution};
@@ -28,12 +27,7 @@ pub const COLUMNS: &[(&str, Type)] = &[
 
 /// A row for what one routine shows of some tables.
 pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
-    let environment = Environment {
-        catalog: host.catalog.catalog.clone(),
-        tables: std::sync::Arc::new(host.server.engine.clone()),
-        search_path: host.settings.search_path.clone(),
-        shapes: Default::default(),
-    };
+    let environment = host.environment();
     let (evidence, design) = design_of(&host.server, &environment);
     design.advice.iter().map(|advice| row(host, &evidence[advice.evidence], advice)).collect()
 }

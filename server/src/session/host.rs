@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
+use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -80,7 +81,8 @@ impl Host {
         catalog: Arc<CatalogState>,
         memory: Arc<Memory>,
     ) -> Host {
-        let search_path = role::visible_path(&catalog.catalog, settings.roles.current, &settings.search_path);
+        let authority = Authority { catalog: &catalog.catalog, role: settings.roles.current };
+        let search_path = authority.path(&settings.written_path);
         Host {
             server,
             entry,
@@ -100,6 +102,16 @@ impl Host {
     /// What the role in force may do.
     pub fn rights(&self) -> Authority<'_> {
         Authority { catalog: &self.catalog.catalog, role: self.settings.roles.current }
+    }
+
+    /// What routines are compiled against.
+    pub fn environment(&self) -> Environment {
+        Environment::new(
+            self.catalog.catalog.clone(),
+            Arc::new(self.server.engine.clone()),
+            self.settings.written_path.clone(),
+            self.settings.roles.current,
+        )
     }
 
     /// This host with other settings, in the name of another role if one is given.

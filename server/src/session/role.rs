@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::authority::undefined_role;
-use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Authority, Catalog, DATABASE, ObjectClass, Privileges, Role, SessionRoles};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -19,19 +18,6 @@ pub(crate) const SESSION_AUTHORIZATION: &str = "session_authorization";
 /// A role as settings keep it.
 pub(crate) fn role_value(role: &Role) -> RoleValue {
     RoleValue { oid: role.oid, name: role.name.clone(), superuser: role.superuser }
-}
-
-/// The path that names without a schema are looked up along: schemas that the role may not look into
-/// are passed over.
-pub(crate) fn visible_path(catalog: &Catalog, role: Oid, path: &Arc<[String]>) -> Arc<[String]> {
-    let authority = Authority { catalog, role };
-    if authority.is_superuser() || path.iter().all(|schema| authority.sees_schema(schema)) {
-        return path.clone();
-    }
-    path.iter()
-        .filter(|schema| is_temporary_schema(schema) || authority.sees_schema(schema))
-        .cloned()
-        .collect()
 }
 
 /// Whoever connects must be a role that may log in, and may use the database.

@@ -29,6 +29,8 @@ pub struct Effective {
     pub transaction_read_only: bool,
     pub deadlock_timeout_ms: u64,
     pub search_path: Arc<[String]>,
+    /// The same with `$user` as it stands there: whose name that is depends on who runs.
+    pub written_path: Arc<[String]>,
     /// The schema of the session's temporary relations, once it has any: first in the path.
     temporary_schema: Option<String>,
     pub synchronous_commit: bool,
@@ -124,9 +126,9 @@ pub fn split_identifiers(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The search path of a session that has set nothing, for the superuser.
+/// The search path of a session that has set nothing, as it is written.
 pub fn default_search_path(values: &[Value]) -> Arc<[String]> {
-    Effective::new(values.to_vec(), BTreeMap::new(), None).search_path
+    Effective::new(values.to_vec(), BTreeMap::new(), None).written_path
 }
 
 impl Effective {
@@ -142,6 +144,7 @@ impl Effective {
             transaction_read_only: false,
             deadlock_timeout_ms: 1_000,
             search_path: Arc::from(Vec::new()),
+            written_path: Arc::from(Vec::new()),
             temporary_schema,
             synchronous_commit: true,
             require_route: false,
@@ -192,6 +195,8 @@ impl Effective {
             self.values[id.0] = Value::Bool(current.as_ref().is_none_or(|role| role.superuser));
         }
         let user = current.map_or_else(|| "archipel".to_owned(), |role| role.name);
+        let written = path.iter().filter(|name| *name != "pg_temp");
+        self.written_path = self.temporary_schema.iter().chain(written).cloned().collect();
         // The superuser's name is the name of the system's own schema, which "$user" never means.
         let named = path.into_iter().filter_map(|name| match name.as_str() {
             "$user" => (user != "archipel").then(|| user.clone()),

@@ -16,7 +16,7 @@ use archipel_sql::types::{Oid, Type};
 use super::cache::Key;
 use super::{Body, Code, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
-use crate::session::{Session, role};
+use crate::session::Session;
 
 /// See [`Session::bind_rows`].
 type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
@@ -24,17 +24,12 @@ type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
 impl Session {
     /// What routines are compiled against.
     pub(crate) fn environment(&self) -> Environment {
-        let catalog = self.catalog_state();
-        Environment {
-            catalog: catalog.catalog.clone(),
-            tables: Arc::new(self.server.engine.clone()),
-            search_path: role::visible_path(
-                &catalog.catalog,
-                self.roles().current,
-                &self.settings.effective().search_path,
-            ),
-            shapes: Default::default(),
-        }
+        Environment::new(
+            self.catalog_state().catalog.clone(),
+            Arc::new(self.server.engine.clone()),
+            self.settings.effective().written_path.clone(),
+            self.roles().current,
+        )
     }
 
     /// A statement of the extended protocol: at most one in the text.

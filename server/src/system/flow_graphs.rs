@@ -1,6 +1,6 @@
 //! `archipel.flow_graphs`: what deployed routines do to which rows, and in what order.
 
-use archipel_procedures::{Environment, flow};
+use archipel_procedures::flow;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::types::{Oid, Type};
 
@@ -24,12 +24,7 @@ pub(super) const COLUMNS: &[(&str, Type)] = &[
 
 /// A row for each action. What does not compile has none; `archipel.routines` says why.
 pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
-    let environment = Environment {
-        catalog: host.catalog.catalog.clone(),
-        tables: std::sync::Arc::new(host.server.engine.clone()),
-        search_path: host.search_path.clone(),
-        shapes: Default::default(),
-    };
+    let environment = host.environment();
     let mut rows = Vec::new();
     for routine in host.catalog.catalog.routines_all() {
         let Ok(program) = host.server.routines.program(routine, &environment) else { continue };

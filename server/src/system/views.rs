@@ -1,7 +1,6 @@
 //! System views over the running server.
 
 use archipel_engine::id::TreeId;
-use archipel_procedures::Environment;
 use archipel_sql::catalog::{Column, Distribution, Table, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -180,12 +179,7 @@ fn routing(host: &Host) -> Vec<Vec<Datum>> {
 
 fn routines(host: &Host) -> Vec<Vec<Datum>> {
     use archipel_sql::catalog::{Language, RoutineKind};
-    let environment = Environment {
-        catalog: host.catalog.catalog.clone(),
-        tables: std::sync::Arc::new(host.server.engine.clone()),
-        search_path: host.search_path.clone(),
-        shapes: Default::default(),
-    };
+    let environment = host.environment();
     host.catalog
         .catalog
         .routines_all()

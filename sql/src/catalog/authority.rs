@@ -3,12 +3,14 @@
 //! Binding a statement notes what it needs ([`Requirement`]); whoever runs it asks once for each
 //! role and version of the catalog. Definitions ask directly.
 
+use std::sync::Arc;
+
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Oid;
 
 use super::access::EVERYBODY;
 use super::role::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
-use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, RoutineKind, TableKind};
+use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, RoutineKind, SUPERUSER_NAME, TableKind};
 
 /// A role in a catalog.
 #[derive(Clone, Copy, Debug)]
@@ -213,6 +215,20 @@ impl Authority<'_> {
     /// Whether names without a schema are looked up there.
     pub fn sees_schema(&self, name: &str) -> bool {
         super::names::is_temporary_schema(name) || self.require_schema(name, Privileges::USAGE).is_ok()
+    }
+
+    /// A search path as the role goes along it: `$user` is its own name, and schemas that it may not
+    /// look into are passed over.
+    pub fn path(&self, written: &[String]) -> Arc<[String]> {
+        let superuser = self.is_superuser();
+        // The superuser's name is the name of the system's own schema, which "$user" never means.
+        let own =
+            || Some(self.catalog.role_by_oid(self.role)?.name.clone()).filter(|own| own != SUPERUSER_NAME);
+        written
+            .iter()
+            .filter_map(|schema| if schema == "$user" { own() } else { Some(schema.clone()) })
+            .filter(|schema| superuser || self.sees_schema(schema))
+            .collect()
     }
 
     /// 42501 for the first of these that it has not.
