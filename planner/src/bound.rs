@@ -506,6 +506,8 @@ pub struct BoundInsert {
     pub table: TableRef,
     /// One column per table column, in order; defaults and assignment casts applied.
     pub source: Rel,
+    /// The columns that it gives values, the others having their defaults.
+    pub given: Vec<u16>,
     pub checks: BoundChecks,
     pub on_conflict: Option<OnConflict>,
     /// Over the row as inserted (or updated by ON CONFLICT).

@@ -151,7 +151,14 @@ impl Binder<'_, '_> {
         checks.extend(target.checks());
         self.need_computed(&table, None)?;
         let returning = self.returning(returning.as_deref(), vec![relation])?;
-        Ok(BoundInsert { table, source, checks, on_conflict, returning })
+        let values = insert.source.as_ref().map(|query| query.body.as_ref());
+        let width = match values {
+            None => columns.len(),
+            Some(SetExpr::Values(values)) => values.rows.first().map_or(0, |row| row.content.len()),
+            Some(_) => targets.len(),
+        };
+        let given = targets.iter().take(width).map(|column| *column as u16).collect();
+        Ok(BoundInsert { table, source, given, checks, on_conflict, returning })
     }
 
     /// The columns an INSERT names, or all of them.

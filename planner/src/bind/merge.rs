@@ -226,6 +226,7 @@ impl Binder<'_, '_> {
         Ok(BoundInsert {
             table: table.clone(),
             source: Rel::Project { input: Box::new(input), exprs },
+            given: targets.iter().take(row.content.len()).map(|column| *column as u16).collect(),
             checks,
             on_conflict: None,
             returning: None,

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_sql::ast::ReferentialAction;
 use archipel_sql::cast::{self, CastPath};
-use archipel_sql::catalog::{ForeignKey, Index, IndexColumn, Table, TableRef};
+use archipel_sql::catalog::{
+    ForeignKey, Index, IndexColumn, Privileges, Required, Requirement, Table, TableRef,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, lookup_operators};
@@ -32,6 +34,8 @@ pub(crate) struct RowChecks {
     table: TableRef,
     not_null: Vec<(u16, u32)>,
     checks: Vec<RowCheck>,
+    /// The columns that the statement says the values of: nothing new to whoever runs it.
+    given: Vec<u16>,
 }
 
 struct RowCheck {
@@ -55,11 +59,45 @@ fn shown(value: &Datum, ty: Type, functions: &FunctionContext<'_>) -> String {
     text
 }
 
-/// `Failing row contains (…).`
-fn failing_row(table: &Table, row: &[Datum], functions: &FunctionContext<'_>) -> String {
-    let values: Vec<String> =
-        row.iter().zip(&table.columns).map(|(value, column)| shown(value, column.ty, functions)).collect();
-    format!("Failing row contains ({}).", values.join(", "))
+/// Whether whoever runs the statement may read these columns: errors tell nobody more than that.
+fn may_read(table: &Table, columns: impl Iterator<Item = u16>, functions: &FunctionContext<'_>) -> bool {
+    let what = Required::Table {
+        table: table.oid,
+        privileges: Privileges::SELECT,
+        selected: columns.map(|column| column + 1).collect(),
+        inserted: Vec::new(),
+        updated: Vec::new(),
+    };
+    functions.session.require(&[Requirement { acting: None, what }]).is_ok()
+}
+
+/// `Failing row contains (…).`, with the names of the columns where they are not all of them
+/// (ExecBuildSlotValueDescription).
+fn failing_row(
+    table: &Table,
+    row: &[Datum],
+    given: &[u16],
+    functions: &FunctionContext<'_>,
+) -> Option<String> {
+    let whole = may_read(table, 0..table.columns.len() as u16, functions);
+    let tells =
+        |place: u16| whole || given.contains(&place) || may_read(table, std::iter::once(place), functions);
+    let told = row.iter().zip(&table.columns).zip(0..).filter(|(_, place)| tells(*place));
+    let (names, values): (Vec<&str>, Vec<String>) =
+        told.map(|((value, column), _)| (column.name.as_str(), shown(value, column.ty, functions))).unzip();
+    match whole {
+        true => Some(format!("Failing row contains ({}).", values.join(", "))),
+        false if names.is_empty() => None,
+        false => Some(format!("Failing row contains ({}) = ({}).", names.join(", "), values.join(", "))),
+    }
+}
+
+/// An error with a detail, if there is one to tell.
+fn with_detail(error: SqlError, detail: Option<String>) -> SqlError {
+    match detail {
+        Some(detail) => error.with_detail(detail),
+        None => error,
+    }
 }
 
 /// `Key (a, b)=(1, 2)`.
@@ -115,8 +153,8 @@ impl RowChecks {
                     self.table.name
                 );
                 let row = row(ctx)?;
-                let mut error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
-                    .with_detail(failing_row(&self.table, &row, &ctx.functions));
+                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+                let mut error = with_detail(error, self.failing_row(&row, ctx));
                 error.fields_mut().column = Some(name.clone());
                 return Err(of_table(error, &self.table, None).into());
             }
@@ -128,12 +166,21 @@ impl RowChecks {
                     self.table.name
                 );
                 let row = row(ctx)?;
-                let detail = failing_row(&self.table, &row, &ctx.functions);
-                let error = SqlError::new(SqlState::CHECK_VIOLATION, message).with_detail(detail);
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                let error = with_detail(error, self.failing_row(&row, ctx));
                 return Err(of_table(error, &self.table, Some(name)).into());
             }
         }
         Ok(())
+    }
+
+    /// Columns whose values the statement says elsewhere.
+    pub fn also_given(&mut self, columns: &[u16]) {
+        self.given.extend(columns);
+    }
+
+    fn failing_row(&self, row: &[Datum], ctx: &ExecContext<'_, '_>) -> Option<String> {
+        failing_row(&self.table, row, &self.given, &ctx.functions)
     }
 
     /// What views demand of the new row in its slots.
@@ -146,8 +193,8 @@ impl RowChecks {
             if predicate(ctx)? == Some(false) {
                 let message = format!("new row violates check option for view \"{name}\"");
                 let row = row(ctx)?;
-                let detail = failing_row(&self.table, &row, &ctx.functions);
-                return Err(SqlError::new(SqlState(*b"44000"), message).with_detail(detail).into());
+                let error = SqlError::new(SqlState(*b"44000"), message);
+                return Err(with_detail(error, self.failing_row(&row, ctx)).into());
             }
         }
         Ok(())
@@ -177,8 +224,14 @@ pub(crate) fn duplicate_key(
         .collect();
     let (names, values): (Vec<String>, Vec<String>) = parts.into_iter().unzip();
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    let detail = format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
-    of_table(SqlError::new(SqlState::UNIQUE_VIOLATION, message).with_detail(detail), table, Some(name))
+    // Of a key that is computed, only whoever may read all there is may know.
+    let columns = table.columns.len();
+    let told = match places.iter().all(|place| *place < columns) {
+        true => may_read(table, places.iter().map(|place| *place as u16), functions),
+        false => may_read(table, 0..columns as u16, functions),
+    };
+    let detail = told.then(|| format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")));
+    of_table(with_detail(SqlError::new(SqlState::UNIQUE_VIOLATION, message), detail), table, Some(name))
 }
 
 /// Where the values of an index's key are in a row: its columns, then what it stores for indexes.
@@ -324,6 +377,11 @@ impl ReferenceCheck {
         let values: Vec<Datum> =
             self.slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
         let (child, parent, name) = (&self.child, &self.parent, &self.foreign_key.name);
+        let key =
+            |table: &Table, columns: &[u16]| match may_read(table, columns.iter().copied(), &ctx.functions) {
+                true => key_text(table, columns, &values, &ctx.functions),
+                false => "Key".to_owned(),
+            };
         let (message, detail) = match self.direction {
             Direction::ChildNeedsParent => (
                 format!(
@@ -332,7 +390,7 @@ impl ReferenceCheck {
                 ),
                 format!(
                     "{} is not present in table \"{}\".",
-                    key_text(child, &self.foreign_key.columns, &values, &ctx.functions),
+                    key(child, &self.foreign_key.columns),
                     parent.name
                 ),
             ),
@@ -343,7 +401,7 @@ impl ReferenceCheck {
                 ),
                 format!(
                     "{} is still referenced from table \"{}\".",
-                    key_text(parent, &self.foreign_key.referenced_columns, &values, &ctx.functions),
+                    key(parent, &self.foreign_key.referenced_columns),
                     child.name
                 ),
             ),
@@ -359,13 +417,14 @@ impl ReferenceCheck {
 impl Compiler<'_> {
     /// NOT NULL and CHECK over a new row with these slots; only what `changed` columns can
     /// break (all of them for `None`). A condition over no column is always asked, and so is
-    /// one that the row before the change need not have met.
+    /// one that the row before the change need not have met. `given` columns are told in errors.
     pub fn row_checks(
         &mut self,
         table: &TableRef,
         row: &[u32],
         checks: &BoundChecks,
         changed: Option<&[u16]>,
+        given: Vec<u16>,
     ) -> Result<RowChecks> {
         let touched = |column: u16| changed.is_none_or(|changed| changed.contains(&column));
         let not_null: Vec<(u16, u32)> = table
@@ -389,7 +448,7 @@ impl Compiler<'_> {
                 Ok(RowCheck { name: check.name.clone(), predicate, of_view: check.of_view })
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(RowChecks { table: table.clone(), not_null, checks })
+        Ok(RowChecks { table: table.clone(), not_null, checks, given })
     }
 
     /// The foreign keys of a table that a new row with these slots must satisfy; only those

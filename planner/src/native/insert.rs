@@ -157,7 +157,7 @@ impl Compiler<'_> {
                 self.note_index(table, &meta, *first, group, key);
             }
         }
-        let checks = self.row_checks(table, &slots, &insert.checks, None)?;
+        let checks = self.row_checks(table, &slots, &insert.checks, None, insert.given.clone())?;
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
         let mut shown = None;
@@ -180,8 +180,9 @@ impl Compiler<'_> {
                             .transpose()?;
                         let columns = self.updated_columns(table, set)?;
                         let set = self.set_with_triggers(table, &target.meta, set)?;
-                        let change =
+                        let mut change =
                             self.change(table, &target.meta, &existing, &scope, &set, &insert.checks)?;
+                        change.checks.also_given(&insert.given);
                         let triggers = self.triggers(
                             table,
                             TriggerEvent::Update,

@@ -13,7 +13,7 @@ use archipel_sql::error::{Result, SqlError};
 use smallvec::SmallVec;
 
 use crate::bind::reference::bind_generated;
-use crate::bound::{BoundChecks, BoundExpr};
+use crate::bound::{BoundChecks, BoundExpr, ExprKind};
 use crate::native::compile::{Compiler, Layout};
 use crate::native::constraint::{ReferenceCheck, RowChecks};
 use crate::native::context::{ExecContext, ExecResult};
@@ -37,7 +37,7 @@ pub(crate) struct Change {
     old: Vec<u32>,
     /// The new row: changed columns in their new slots, the others where they are.
     pub row: Vec<u32>,
-    checks: RowChecks,
+    pub checks: RowChecks,
     pub(super) parents: Vec<Arc<ReferenceCheck>>,
     /// Rows that reference the old values of changed columns.
     pub(super) children: Vec<Arc<ReferenceCheck>>,
@@ -59,6 +59,10 @@ impl Compiler<'_> {
         checks: &BoundChecks,
     ) -> Result<Change> {
         let mut columns: Vec<u16> = set.iter().map(|(column, _)| *column).collect();
+        // Columns that only triggers may change stand in the set as themselves.
+        let stays = |column: u16, value: &BoundExpr| matches!(value.kind, ExprKind::Column { depth: 0, index } if index == column);
+        let given = set.iter().filter(|(column, value)| !stays(*column, value));
+        let given = given.map(|(column, _)| *column).collect();
         let mut row = old.to_vec();
         let mut set = set
             .iter()
@@ -140,7 +144,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        let checks = self.row_checks(table, &row, checks, Some(&columns))?;
+        let checks = self.row_checks(table, &row, checks, Some(&columns), given)?;
         let parents = self.parent_checks(table, &row, Some(&columns))?;
         let children = self.child_checks(table, old, Some((&columns, &row)))?;
         for check in &parents {
