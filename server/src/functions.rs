@@ -9,8 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
+use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::SessionHost;
 use archipel_sql::types::Oid;
 
 use crate::session::host::{Host, PendingSetting};
@@ -150,6 +152,7 @@ fn current_schemas(host: &Host, implicit: bool) -> Vec<String> {
 
 fn current_value(host: &Host, args: &[Datum]) -> Result<Datum> {
     let Some(Datum::Oid(sequence)) = args.first() else { return Ok(Datum::Null) };
+    host.require_sequence(*sequence, Privileges::USAGE | Privileges::SELECT)?;
     match host.memory.sequence_values.lock().get(&sequence.0) {
         Some(value) => Ok(Datum::Int8(*value)),
         None => {
@@ -168,6 +171,9 @@ fn current_value(host: &Host, args: &[Datum]) -> Result<Datum> {
 
 fn last_value(host: &Host) -> Result<Datum> {
     let last = *host.memory.last_sequence.lock();
+    if let Some(sequence) = last {
+        host.require_sequence(Oid(sequence), Privileges::USAGE | Privileges::SELECT)?;
+    }
     let value = last.and_then(|sequence| host.memory.sequence_values.lock().get(&sequence).copied());
     value.map(Datum::Int8).ok_or_else(|| {
         SqlError::new(
@@ -186,6 +192,11 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         _ => String::new(),
     };
     if role::is_role_setting(name) {
+        if host.settings.is_acting() {
+            let message =
+                format!("cannot set parameter \"{}\" within security-definer function", name.to_lowercase());
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
         let roles = host.settings.roles;
         let client = host.catalog.catalog.role(&host.entry.user).map_or(roles.session, |role| role.oid);
         role::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;

@@ -368,6 +368,21 @@ impl Binder<'_, '_> {
         Ok(Rel::Project { input, exprs })
     }
 
+    /// Whoever names a key by its constraint reads its columns.
+    fn need_arbiter(&mut self, to: &ChangeTarget, arbiter: ConflictArbiter) {
+        let columns: Vec<u16> = match (arbiter, &to.table.primary_key) {
+            (ConflictArbiter::Primary, Some(key)) => key.columns.iter().map(|column| column + 1).collect(),
+            (ConflictArbiter::Primary, None) => Vec::new(),
+            (ConflictArbiter::Index(oid), _) => {
+                let index = to.table.indexes.iter().find(|index| index.oid == oid);
+                let parts = index.iter().flat_map(|index| &index.columns);
+                parts.map(|part| part.column + 1).collect()
+            }
+        };
+        let (table, acting) = to.below().unwrap_or((to.named(), self.env.acting));
+        self.need_columns(table, Privileges::SELECT, &columns, acting);
+    }
+
     fn on_conflict(
         &mut self,
         to: &ChangeTarget,
@@ -401,7 +416,9 @@ impl Binder<'_, '_> {
                 Some(inference) => Some(self.inferred_arbiter(table, relation, inference)?),
                 None => {
                     let parts = object_name_parts(name)?;
-                    Some(constraint_arbiter(table, &parts.join("."))?)
+                    let arbiter = constraint_arbiter(table, &parts.join("."))?;
+                    self.need_arbiter(to, arbiter);
+                    Some(arbiter)
                 }
             },
         };
@@ -418,8 +435,8 @@ impl Binder<'_, '_> {
                 excluded.schema = None;
                 excluded.name = Some("excluded".to_owned());
                 excluded.table = None;
-                excluded.named = None;
-                // These rows are the statement's own.
+                // Read like columns of what is named, though no table's.
+                excluded.named = Some(to.named());
                 excluded.columns.iter_mut().for_each(|column| column.source = None);
                 self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
                 // Bare names mean the existing row.

@@ -449,6 +449,7 @@ pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
         work.operation(DdlOp::Truncate(TreeId(table.tree)));
         if truncate.restart_identity {
             for owned in work.catalog.owned_sequences(table.oid) {
+                work.require_owner(owned.oid)?;
                 let restart = Some(owned.start);
                 work.operation(DdlOp::AlterSequence { def: sequence::definition(&owned), restart });
             }

@@ -64,6 +64,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         traits: Default::default(),
         version: 1,
     };
+    check_leakproof(&create.clauses, work)?;
     apply_clauses(&mut routine, &create.clauses)?;
     let inputs = routine.input_types();
     match work.catalog.routine_in(&routine.schema, &routine.name, &inputs) {
@@ -86,6 +87,15 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     work.plan.routines.push(routine.clone());
     work.put(Object::Routine(routine));
     Ok(())
+}
+
+/// That a function tells nothing of its arguments is for superusers to say.
+pub(super) fn check_leakproof(clauses: &RoutineClauses, work: &Work<'_>) -> Result<()> {
+    if clauses.leakproof != Some(true) || work.env.system || work.authority().is_superuser() {
+        return Ok(());
+    }
+    let message = "only superuser can define a leakproof function";
+    Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
 }
 
 /// What clauses of CREATE and ALTER say.

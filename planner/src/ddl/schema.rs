@@ -81,6 +81,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     return owner::change(found.oid, Some(&found.schema), role, work);
                 }
                 RenameAction::Clauses(clauses) => {
+                    routine::check_leakproof(clauses, work)?;
                     routine::apply_clauses(&mut changed, clauses)?;
                     changed.version += 1;
                     let changed = Arc::new(changed);
@@ -306,8 +307,8 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
             Err(must_be_owner("relation", &name.name))
         }
         CommentObject::Role(_) if work.authority().creates_roles() => Ok(()),
-        CommentObject::Role(name) => {
-            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("must be member of role \"{name}\"")))
+        CommentObject::Role(_) => {
+            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "must have CREATEROLE privilege"))
         }
         _ => work.require_owner(oid),
     }

@@ -186,6 +186,17 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
                 let place = table
                     .column_index(column)
                     .ok_or_else(|| archipel_sql::catalog::names::undefined_column(column, &table.name))?;
+                // A new sequence is not in the catalog yet.
+                let owner = match work.catalog.sequence_by_oid(sequence.oid) {
+                    Some(known) => work.catalog.owner(known.oid),
+                    None => work.env.roles.current,
+                };
+                if !work.env.system && work.catalog.owner(table.oid) != owner {
+                    return Err(SqlError::new(
+                        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                        "sequence must have same owner as table it is linked to",
+                    ));
+                }
                 if table.schema != sequence.schema {
                     return Err(SqlError::new(
                         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

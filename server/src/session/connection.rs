@@ -215,9 +215,13 @@ impl Session {
         for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" | "replication" => {}
-                "options" => startup_options(&mut settings, value)?,
+                "options" => {
+                    for (name, value) in startup_options(value)? {
+                        start_with(&mut settings, &role, &server, &name, &value)?;
+                    }
+                }
                 name if name.starts_with("_pq_.") => refused_options.push(name),
-                name => settings.set_at_startup(name, value)?,
+                name => start_with(&mut settings, &role, &server, name, value)?,
             }
         }
         let mut output = Output::new();
@@ -452,23 +456,34 @@ impl Session {
 /// ALTER ROLE … SET: what a role's sessions begin with. What cannot be set any more is told to the
 /// log, and the session begins all the same.
 fn set_as_role_says(settings: &mut SessionSettings, role: &Role, server: &Server) {
-    let state = server.catalog.current();
     for (name, value) in &role.settings {
-        let set = if role::is_role_setting(name) {
-            let roles = settings.effective().roles;
-            role::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)
-                .map(|value| settings.start_as(name, value))
-        } else {
-            settings.set_at_startup(name, value)
-        };
-        if let Err(error) = set {
+        if let Err(error) = start_with(settings, role, server, name, value) {
             tracing::warn!("setting \"{name}\" of role \"{}\" was not applied: {error}", role.name);
         }
     }
 }
 
+/// A setting that a session of `role` begins with.
+fn start_with(
+    settings: &mut SessionSettings,
+    role: &Role,
+    server: &Server,
+    name: &str,
+    value: &str,
+) -> Result<(), SqlError> {
+    if !role::is_role_setting(name) {
+        return settings.set_at_startup(name, value);
+    }
+    let state = server.catalog.current();
+    let roles = settings.effective().roles;
+    let chosen = role::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)?;
+    settings.start_as(name, chosen);
+    Ok(())
+}
+
 /// `options=-c name=value --name=value`, as libpq's PGOPTIONS sends it.
-fn startup_options(settings: &mut SessionSettings, text: &str) -> Result<(), SqlError> {
+fn startup_options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut options = Vec::new();
     let mut words: Vec<String> = vec![String::new()];
     let mut escaped = false;
     for character in text.chars() {
@@ -501,7 +516,7 @@ fn startup_options(settings: &mut SessionSettings, text: &str) -> Result<(), Sql
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
             SqlError::new(SqlState::SYNTAX_ERROR, format!("-c {assignment} requires a value"))
         })?;
-        settings.set_at_startup(&name.replace('-', "_"), value)?;
+        options.push((name.replace('-', "_"), value.to_owned()));
     }
-    Ok(())
+    Ok(options)
 }

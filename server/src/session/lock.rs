@@ -147,14 +147,13 @@ impl Session {
                 )
                 .with_detail("This operation is not supported for system catalogs."));
             }
-            // RangeVarCallbackForLockTable.
-            let mut enough = Privileges::UPDATE | Privileges::DELETE | Privileges::TRUNCATE;
-            if mode <= ObjectMode::RowExclusive {
-                enough |= Privileges::INSERT;
-            }
-            if mode == ObjectMode::AccessShare {
-                enough |= Privileges::SELECT;
-            }
+            // LockTableAclCheck.
+            let changes = Privileges::UPDATE | Privileges::DELETE | Privileges::TRUNCATE;
+            let enough = match mode {
+                ObjectMode::AccessShare => Privileges::SELECT,
+                ObjectMode::RowExclusive => changes | Privileges::INSERT,
+                _ => changes,
+            };
             self.require_one_of(table.oid, enough)?;
             tables.push((TreeId(table.tree), table.name.clone()));
         }

@@ -14,6 +14,11 @@ impl Effective {
         }
     }
 
+    /// Whether a SECURITY DEFINER routine runs.
+    pub fn is_acting(&self) -> bool {
+        self.acting.is_some()
+    }
+
     /// Who is in force: the owner of a routine, SET ROLE, or the session's user.
     pub fn current_role(&self) -> Option<RoleValue> {
         let chosen = self.acting.clone().or_else(|| self.role("role"));
