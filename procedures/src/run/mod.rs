@@ -46,8 +46,12 @@ use operation::*;
 use pause::{Paused, Resume};
 pub use rows::Row;
 
-/// How deep routines may call each other.
-const DEPTH_MAX: u32 = 128;
+/// How deep routines may call each other: further than PostgreSQL's default stack takes them.
+const DEPTH_MAX: u32 = 1_000;
+
+/// A call that finds less stack than this goes on on a piece of its own.
+const STACK_LEFT_BYTES: usize = 256 << 10;
+const STACK_MORE_BYTES: usize = 4 << 20;
 
 /// How a statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +171,7 @@ impl Program {
         if !invocation.resuming {
             ahead::fetch_rows(ctx, &self.ahead);
         }
-        let result = invocation.routine(ctx);
+        let result = stacker::maybe_grow(STACK_LEFT_BYTES, STACK_MORE_BYTES, || invocation.routine(ctx));
         ctx.depth -= 1;
         ctx.callers.truncate(told);
         ctx.functions = functions;
