@@ -507,6 +507,7 @@ impl Invocation<'_, '_> {
         let depth = ctx.depth;
         let cursors = ctx.cursors.mark();
         let deferred = ctx.deferred.len();
+        let settings = ctx.functions.session.changed_settings();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
         ctx.subtransactions -= 1;
@@ -522,6 +523,7 @@ impl Invocation<'_, '_> {
         ctx.txn.rollback_to(savepoint);
         ctx.cursors.rollback_to(cursors);
         ctx.deferred.truncate(deferred);
+        ctx.functions.session.undo_settings(settings);
         ctx.depth = depth;
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
         ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());

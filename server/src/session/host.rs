@@ -201,6 +201,14 @@ impl SessionHost for Host {
         if same && settings.is_empty() { Ok(None) } else { self.changed(settings, Some(owner)) }
     }
 
+    fn changed_settings(&self) -> usize {
+        self.pending.lock().len()
+    }
+
+    fn undo_settings(&self, kept: usize) {
+        self.pending.lock().truncate(kept);
+    }
+
     fn authority(&self) -> u64 {
         // The catalogs of transactions are numbered apart from the others.
         let version = self.catalog.version;

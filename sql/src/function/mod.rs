@@ -134,6 +134,12 @@ pub trait SessionHost: Sync {
     fn authority(&self) -> u64 {
         0
     }
+    /// How many settings functions of the statement have changed: for [`SessionHost::undo_settings`].
+    fn changed_settings(&self) -> usize {
+        0
+    }
+    /// Takes back what was changed beyond the first so many: a block that did has failed.
+    fn undo_settings(&self, _kept: usize) {}
     /// 42501 unless the role in force may do all this.
     fn require(&self, _needed: &[Requirement]) -> Result<()> {
         Ok(())
