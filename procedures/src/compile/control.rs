@@ -58,10 +58,10 @@ impl Compiler<'_> {
     pub(super) fn inner_block(&mut self, block: &Block) -> Result<Path> {
         let site = Self::site(block.line, "statement block");
         let number = self.open(block.label.clone(), false);
+        // Handlers are for what follows: an initial value that fails is the block's around it.
+        let mut before = self.initialise(&block.declared)?;
         let entry = self.path_end();
-        let mut body = self.initialise(&block.declared)?;
-        let (statements, mut through) = self.statements(&block.body)?;
-        body.extend(statements);
+        let (mut body, mut through) = self.statements(&block.body)?;
         let mut ends = Vec::new();
         if through {
             ends.push(self.path_end());
@@ -96,10 +96,17 @@ impl Compiler<'_> {
             self.forget_all(&assigned, "assigned in a block that may be left early");
             through = true;
         }
+        let operation = |kind| Operation { site, rights: None, kind };
         if handlers.is_none() && block.label.is_none() {
-            return Ok((Operation { site, rights: None, kind: OperationKind::Sequence(body) }, through));
+            before.append(&mut body);
+            return Ok((operation(OperationKind::Sequence(before)), through));
         }
-        Ok((Operation { site, rights: None, kind: OperationKind::Block { number, body, handlers } }, through))
+        let inner = operation(OperationKind::Block { number, body, handlers });
+        if before.is_empty() {
+            return Ok((inner, through));
+        }
+        before.push(inner);
+        Ok((operation(OperationKind::Sequence(before)), through))
     }
 
     /// Whether some EXIT names a label.

@@ -128,8 +128,18 @@ fn subscript_error(message: &str) -> SqlError {
 /// Largest number of elements an array may have (PostgreSQL's MaxArraySize).
 pub(super) const ELEMENTS_MAX: usize = 134_217_727;
 
+/// A dimension whose last index would be the largest integer is refused (ArrayCheckBounds).
+fn check_last(lower_bound: i32, length: i64) -> Result<(), SqlError> {
+    if i64::from(lower_bound) + length <= i64::from(i32::MAX) {
+        return Ok(());
+    }
+    let message = format!("array lower bound is too large: {lower_bound}");
+    Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
 fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
     if array.dimensions.is_empty() {
+        at.iter().try_for_each(|index| check_last(*index, 1))?;
         array.dimensions = at.iter().map(|index| Dimension { length: 1, lower_bound: *index }).collect();
         array.values = vec![value];
         return Ok(());
@@ -147,6 +157,7 @@ fn set_element(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlErr
                 format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
             ));
         }
+        check_last(dimension.lower_bound.min(*index), wanted)?;
         if offset < 0 {
             let missing = (-offset) as usize;
             array.values.splice(0..0, std::iter::repeat_n(Datum::Null, missing));

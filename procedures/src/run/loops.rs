@@ -263,7 +263,7 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<Flow> {
         let slice = slice as usize;
-        if slice > array.dimensions.len() && !array.dimensions.is_empty() {
+        if slice > array.dimensions.len() {
             let error = SqlError::new(
                 SqlState::ARRAY_SUBSCRIPT_ERROR,
                 format!("slice dimension ({slice}) is out of the valid range 0..{}", array.dimensions.len()),
