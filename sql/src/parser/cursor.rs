@@ -11,7 +11,7 @@ use crate::ast::{Expression, QualifiedName};
 use crate::error::{Result, SqlError, SqlState};
 
 use super::dialect::ArchipelDialect;
-use super::keywords::is_reserved;
+use super::keywords::{is_reserved, may_name_routine};
 use super::refuse::missing_construction;
 use super::tokens::{Positions, string_value, syntax_error, tokenize, too_deep};
 
@@ -186,7 +186,25 @@ impl<'t> Cursor<'t> {
     /// `[[catalog.]schema.]name`.
     pub(super) fn name(&mut self) -> Result<QualifiedName> {
         let position = self.position();
-        let mut parts = vec![self.identifier()?];
+        let first = self.identifier()?;
+        self.rest_of_name(first, position)
+    }
+
+    /// The same of a routine: a single name may be one of the words that are reserved but for that.
+    pub(super) fn routine_name(&mut self) -> Result<QualifiedName> {
+        let position = self.position();
+        let own = match (self.peek(), self.peek_at(1)) {
+            (Token::Word(word), Token::LParen) if word.quote_style.is_none() => {
+                may_name_routine(&word.value.to_lowercase())
+            }
+            _ => false,
+        };
+        let first = if own { self.label()? } else { self.identifier()? };
+        self.rest_of_name(first, position)
+    }
+
+    fn rest_of_name(&mut self, first: String, position: u32) -> Result<QualifiedName> {
+        let mut parts = vec![first];
         while self.take_token(&Token::Period) {
             parts.push(self.label()?);
         }

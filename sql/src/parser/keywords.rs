@@ -105,6 +105,38 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
+/// Reserved words that may name a function or a type. Sorted.
+const ROUTINE_NAMES: &[&str] = &[
+    "authorization",
+    "binary",
+    "collation",
+    "concurrently",
+    "cross",
+    "current_schema",
+    "freeze",
+    "full",
+    "ilike",
+    "inner",
+    "is",
+    "isnull",
+    "join",
+    "left",
+    "like",
+    "natural",
+    "notnull",
+    "outer",
+    "overlaps",
+    "right",
+    "similar",
+    "tablesample",
+    "verbose",
+];
+
+/// Whether a reserved word may be the name of a function.
+pub(super) fn may_name_routine(word: &str) -> bool {
+    ROUTINE_NAMES.binary_search(&word).is_ok()
+}
+
 /// Whether the (lower-case) word cannot name a column or table unquoted.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.binary_search(&word).is_ok()

@@ -23,7 +23,7 @@ impl Cursor<'_> {
         let mut routine = CreateRoutine {
             kind,
             or_replace,
-            name: self.name()?,
+            name: self.routine_name()?,
             args: self.argument_definitions()?,
             returns: None,
             language: None,
@@ -341,7 +341,7 @@ impl Cursor<'_> {
 
     /// `name` or `name(argument types)`.
     pub(super) fn routine_signature(&mut self) -> Result<RoutineSignature> {
-        let name = self.name()?;
+        let name = self.routine_name()?;
         let args = if *self.peek() == Token::LParen { Some(self.argument_definitions()?) } else { None };
         Ok(RoutineSignature { name, args })
     }

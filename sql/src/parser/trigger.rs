@@ -89,7 +89,7 @@ impl Cursor<'_> {
         if !self.take("function") {
             self.expect("procedure")?;
         }
-        let function = self.name()?;
+        let function = self.routine_name()?;
         self.expect_token(&Token::LParen)?;
         let arguments =
             if *self.peek() == Token::RParen { Vec::new() } else { self.list(Self::trigger_argument)? };
