@@ -139,6 +139,9 @@ pub struct ExecContext<'a, 'e> {
     /// Whether a procedure may end the transaction and go on in the next one: under a CALL or
     /// DO that the client sent outside of a transaction block.
     pub may_end: bool,
+    /// Whether a routine may stop and have the session run a statement in the same transaction:
+    /// under a call that the client sent.
+    pub may_command: bool,
     /// How many blocks with an EXCEPTION clause are around: none of them may lose its
     /// transaction.
     pub subtransactions: u32,
@@ -199,6 +202,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             budgeted: true,
             read_only: false,
             may_end: false,
+            may_command: false,
             subtransactions: 0,
         }
     }

@@ -21,9 +21,17 @@ impl Compiler<'_> {
                 operations.push(self.name_cursor(*id, site));
                 continue;
             }
-            let Some(default) = &variable.default else {
-                operations.extend(self.clear(*id, site));
-                continue;
+            let null;
+            let default = match &variable.default {
+                Some(default) => default,
+                None if self.refuses_null(*id) => {
+                    null = Fragment { text: "NULL".to_owned(), start: 0, line: variable.line, names: 0 };
+                    &null
+                }
+                None => {
+                    operations.extend(self.clear(*id, site));
+                    continue;
+                }
             };
             let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
             self.flow.get_mut().begin(variable.line, None);
@@ -34,6 +42,15 @@ impl Compiler<'_> {
             operations.push(self.or_fail(site, kind));
         }
         Ok(operations)
+    }
+
+    /// Whether a variable is of a domain without NULL, which it cannot be to begin with.
+    fn refuses_null(&self, id: VariableId) -> bool {
+        let Storage::Scalar { declared, .. } = &self.storage[id as usize] else { return false };
+        let domains = self.environment.catalog.domains_of(declared.oid);
+        domains
+            .iter()
+            .any(|ty| ty.domain.as_ref().is_some_and(|domain| domain.not_null) && ty.oid == declared.oid)
     }
 
     /// Sets a variable to NULL.

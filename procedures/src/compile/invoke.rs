@@ -27,9 +27,10 @@ use super::spoken::expression_line;
 use super::storage::Storage;
 use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
-use super::{Columns, Compiler, Environment, bind_env, no_session, shape, trace};
+use super::{Columns, Compiler, Environment, bind_env, command, no_session, shape, trace};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
+use crate::run::pause::Command;
 
 /// Statements of one EXECUTE kept by their text.
 const DYNAMIC_KEPT_MAX: usize = 64;
@@ -173,7 +174,11 @@ impl Compiler<'_> {
                     self.trace.forget(*register, "read by dynamic SQL");
                 }
                 wanted = Some(types);
-                Some(IntoPlan { strict: into.strict, modifies: false, targets })
+                let parameters = StrictParameters {
+                    told: self.body.print_strict,
+                    values: self.using_values(&query.using)?,
+                };
+                Some(IntoPlan { strict: into.strict, modifies: false, targets, parameters })
             }
         };
         let result = returns.then(|| self.columns.clone());
@@ -192,6 +197,20 @@ impl Compiler<'_> {
             cursors: Default::default(),
         });
         Ok(DynamicPlan { text, using, into, returns, binder })
+    }
+
+    /// USING as text, for what INTO STRICT tells.
+    fn using_values(&mut self, using: &[Fragment]) -> Result<Vec<(Box<str>, Compiled)>> {
+        let mut values = Vec::new();
+        for (index, value) in using.iter().enumerate() {
+            let value = self.bind(value, None)?;
+            let text = match value.ty.oid {
+                Oid::TEXT | Oid::UNKNOWN => value,
+                _ => BoundExpr { kind: ExprKind::ConvertIo(Box::new(value)), ty: Type::TEXT },
+            };
+            values.push((format!("${}", index + 1).into(), self.plan_expression(&text)?));
+        }
+        Ok(values)
     }
 
     /// Whether one of the targets is a variable that takes the structure of the rows.
@@ -240,7 +259,7 @@ fn parse_text(text: &str) -> Result<SqlAst> {
             Ok(statement)
         }
         SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
-        other => Err(SqlError::unsupported(format_args!("{} by EXECUTE", other.tag()))),
+        other => Err(command::refused_text(other)),
     }
 }
 
@@ -363,6 +382,10 @@ impl DynamicBinder for TextBinder {
         let compiled = Arc::new(native::compile_statement(&bound, &env)?);
         let kept = self.kept.keep(text, Bound { rights: Rights::of(needed), compiled });
         Ok(kept.checked(session)?)
+    }
+
+    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)> {
+        command::of_text(text, &self.types, params)
     }
 
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {

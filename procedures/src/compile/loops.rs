@@ -146,10 +146,9 @@ impl Compiler<'_> {
         let prepared = (|| {
             let mut bound = self.bind_sql(query)?;
             if super::into::output_columns(&bound).is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "cannot open a query that returns no columns as cursor",
-                ));
+                let what = query.text.split_whitespace().next().unwrap_or_default().to_uppercase();
+                let message = format!("cannot open {what} query as cursor");
+                return Err(SqlError::new(SqlState(*b"42P11"), message));
             }
             let places = self.row_targets(targets, &mut bound)?;
             let compiled = self.plan(&bound)?;
@@ -230,6 +229,14 @@ impl Compiler<'_> {
                 return Err(SqlError::unsupported("FOREACH into several variables"));
             };
             let (register, ty) = self.scalar_target(target)?;
+            let refused = match (slice, element_of(ty.oid)) {
+                (0, Some(_)) => Some("FOREACH loop variable must not be of an array type"),
+                (1.., None) => Some("FOREACH ... SLICE loop variable must be of an array type"),
+                _ => None,
+            };
+            if let Some(message) = refused {
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+            }
             let wanted = if slice == 0 { Type { oid: element, typmod: bound.ty.typmod } } else { bound.ty };
             let symbol = match self.trace.symbol(&bound) {
                 Symbol::Known(array) if slice == 0 => Symbol::ElementOf(array),

@@ -20,6 +20,7 @@
 
 mod ahead;
 mod append;
+mod command;
 mod control;
 mod cursor;
 pub(crate) mod flow;
@@ -438,6 +439,8 @@ pub(crate) fn bind_env<'b>(
     let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
     env.text = text;
     env.late_literals = true;
+    // Parameters are variables: whatever else `$n` says is not there.
+    env.params_fixed = true;
     env
 }
 

@@ -14,6 +14,7 @@ use super::into::output_columns;
 use super::spoken::expression_line;
 use super::storage::declared_columns;
 use crate::plpgsql::ast::*;
+use crate::run::context;
 use crate::run::operation::*;
 
 /// The columns of a routine's rows.
@@ -215,7 +216,8 @@ impl Compiler<'_> {
 
     pub(super) fn return_query(&mut self, query: &Fragment) -> Result<OperationKind> {
         let bound = self.bind_sql(query)?;
-        check_columns(&bound, &self.columns, "structure of query does not match function result type")?;
+        check_columns(&bound, &self.columns, "structure of query does not match function result type")
+            .map_err(|error| context::of_statement(error, &query.text))?;
         let compiled = self.plan(&bound)?;
         let text = Some(query.text.as_str().into());
         self.found_unknown();
@@ -254,10 +256,14 @@ fn mismatch_error(message: &str, detail: String) -> SqlError {
 pub(super) fn check_columns(bound: &BoundStatement, declared: &Columns, message: &str) -> Result<()> {
     let columns = output_columns(bound);
     if columns.is_empty() {
-        return Err(SqlError::new(
-            SqlState::SYNTAX_ERROR,
-            "query does not return a result: RETURN QUERY needs one that does",
-        ));
+        let tag = match bound {
+            BoundStatement::Insert(_) => "INSERT",
+            BoundStatement::Update(_) => "UPDATE",
+            BoundStatement::Delete(_) => "DELETE",
+            BoundStatement::Merge(_) => "MERGE",
+            _ => "SELECT",
+        };
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{tag} query does not return tuples")));
     }
     let wanted = declared.named();
     if *declared == Columns::Record {

@@ -11,10 +11,11 @@ use archipel_sql::parser;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
-use super::spoken::{about_fragment, expression_line};
+use super::spoken::{about_fragment, about_statement, expression_line};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, Environment, bind_env, no_session};
 use crate::plpgsql::ast::*;
+use crate::run::context;
 use crate::run::operation::{Compiled, Expression};
 
 /// The names visible at one fragment.
@@ -176,9 +177,14 @@ impl Compiler<'_> {
             self.needed.borrow_mut().append(&mut env.required);
             result
         };
-        let error = |error| scope.error.into_inner().unwrap_or(error);
         let plpgsql = self.routine.language == archipel_sql::catalog::Language::PlPgSql;
-        result.map_err(error).map_err(|e| if plpgsql { about_fragment(e, fragment) } else { e })
+        result.map_err(|error| match scope.error.into_inner() {
+            // Of a record variable: PostgreSQL finds that as it runs the query.
+            Some(error) if plpgsql => context::add_line(error, &expression_line(fragment)),
+            Some(error) => error,
+            None if plpgsql => about_fragment(error, fragment),
+            None => error,
+        })
     }
 
     /// Binds an expression; with a target, as PL/pgSQL assigns to it.
@@ -254,7 +260,9 @@ impl Compiler<'_> {
         if let SqlAst::Unsupported { what, .. } = statement {
             return Err(SqlAst::refusal(what));
         }
-        let mut bound = self.binding(fragment, |env| bind::bind_statement(statement, env))?;
+        let mut bound = self
+            .binding(fragment, |env| bind::bind_statement(statement, env))
+            .map_err(|error| about_statement(error, fragment))?;
         if let Some(rows) = &self.trigger {
             rows.blank_statement(&mut bound);
         }

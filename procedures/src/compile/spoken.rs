@@ -62,11 +62,28 @@ pub(super) fn expression_line(fragment: &Fragment) -> String {
 
 /// An error of binding says where in its query it is; the client's own query is another.
 pub(super) fn about_fragment(mut error: SqlError, fragment: &Fragment) -> SqlError {
+    // A literal is converted when its value is there, by no query.
+    let is_literal = is_one_literal(fragment.text.trim()) && error.state() != SqlState::SYNTAX_ERROR;
     let fields = error.fields_mut();
     if let Some(position) = fields.position.take()
         && fields.internal.is_none()
+        && !is_literal
     {
         fields.internal = Some((position, fragment.text.trim_end().to_string()));
+    }
+    error
+}
+
+fn is_one_literal(text: &str) -> bool {
+    let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    inner.is_some_and(|inner| !inner.replace("''", "").contains('\''))
+}
+
+/// What was said of an expression, said of a statement.
+pub(super) fn about_statement(mut error: SqlError, fragment: &Fragment) -> SqlError {
+    let context = &mut error.fields_mut().context;
+    if context.as_deref() == Some(expression_line(fragment).as_str()) {
+        *context = Some(context::statement_line(&fragment.text));
     }
     error
 }
@@ -75,6 +92,9 @@ pub(super) fn about_fragment(mut error: SqlError, fragment: &Fragment) -> SqlErr
 pub(super) fn about_assignment(mut error: SqlError, value: &Fragment, line: &str) -> SqlError {
     let written = line.split_once('"').and_then(|(_, rest)| rest.strip_suffix('"'));
     let fields = error.fields_mut();
+    if fields.context.as_deref() == Some(expression_line(value).as_str()) {
+        fields.context = Some(line.to_owned());
+    }
     if let (Some((position, query)), Some(written)) = (&mut fields.internal, written)
         && query == value.text.trim_end()
         && written.ends_with(query.as_str())
@@ -93,8 +113,31 @@ pub(super) fn about_value(mut error: SqlError) -> SqlError {
     error
 }
 
+/// The functions of casts.
+const CASTS: [&str; 11] =
+    ["int2", "int4", "int8", "float4", "float8", "numeric", "bool", "date", "time", "timestamp", "text"];
+
+/// A constant, perhaps with a sign, that is converted for what takes it.
+fn is_converted_constant(bound: &BoundExpr) -> bool {
+    match &bound.kind {
+        ExprKind::Const(_) => true,
+        ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => is_converted_constant(inner),
+        ExprKind::Domain { expr, .. } => is_converted_constant(expr),
+        // A cast is called like its type, one to a length has arguments for that.
+        ExprKind::Call { function, args } => {
+            let name = function.function.name;
+            let converts = CASTS.contains(&name) || name.ends_with("um") || bound.ty.typmod >= 0;
+            let rest_is_constant =
+                args.iter().skip(1).all(|length| matches!(length.kind, ExprKind::Const(_)));
+            converts && rest_is_constant && args.first().is_some_and(is_converted_constant)
+        }
+        _ => false,
+    }
+}
+
 pub(super) fn is_named(bound: &BoundExpr) -> bool {
-    if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
+    // PL/pgSQL converts a value itself, outside of the expression.
+    if matches!(bound.kind, ExprKind::Variable(_)) || is_converted_constant(bound) {
         return false;
     }
     let (mut query, mut varies) = (false, false);

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::rights::Rights;
+use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::CastContext;
 use archipel_sql::parser;
 use archipel_sql::type_table::format_type;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::into::{cast_columns, output_columns};
-use super::{Columns, Compiler, Environment, signature_text};
+use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
+
+const NO_FINAL_QUERY: &str = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
 
 /// Compiles a SQL function or procedure. PostgreSQL analyses these at CREATE, so every error
 /// is one here.
@@ -34,12 +38,34 @@ pub fn compile(
         compiler.flow.get_mut().begin(site.line, None);
         let text = source[statement.range.clone()].to_string();
         let fragment = Fragment { text, start: statement.range.start, line: 1, names: body.block.line };
+        let refused = |what: &str| {
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what.to_owned());
+            let site = Compiler::site(0, "during startup");
+            Operation { site, rights: None, kind: OperationKind::Fail { error: Box::new(error) } }
+        };
+        let tag = statement.statement.tag();
+        if matches!(statement.statement, SqlAst::Transaction(_)) {
+            operations.push(refused(&format!("{tag} is not allowed in an SQL function")));
+            compiler.flow.get_mut().end(&[]);
+            continue;
+        }
+        if command::is_command(&statement.statement) {
+            if index == last && compiler.columns != Columns::None {
+                return Err(mismatch(routine, NO_FINAL_QUERY));
+            }
+            let kind = compiler.command(&fragment, tag)?;
+            operations.push(Operation { site, rights: None, kind });
+            compiler.flow.get_mut().end(&[]);
+            continue;
+        }
         let mut bound = compiler.bind_ast(&fragment, &statement.statement).map_err(|error| {
-            let mut error = error;
-            error.fields_mut().context = Some(format!("SQL function \"{}\"", routine.name));
-            error
+            // Where it says what of the text it means, PostgreSQL says no more.
+            if error.fields().position.is_none() { in_function(routine, error) } else { error }
         })?;
         inlined = parsed.len() == 1 && dissolves(routine, &bound);
+        if routine.volatility != 'v' && super::into::modifies(&bound) {
+            operations.push(refused(&format!("{tag} is not allowed in a non-volatile function")));
+        }
         let is_result = index == last && compiler.columns != Columns::None;
         if is_result {
             fit_result(&compiler, &mut bound, environment)?;
@@ -56,10 +82,7 @@ pub fn compile(
         compiler.flow.get_mut().end(&[]);
     }
     if parsed.is_empty() && compiler.columns != Columns::None {
-        return Err(mismatch(
-            routine,
-            "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
-        ));
+        return Err(mismatch(routine, NO_FINAL_QUERY));
     }
     let width = match &compiler.columns {
         Columns::Record => 0,
@@ -71,6 +94,7 @@ pub fn compile(
     };
     let found = compiler.register_of(body.found);
     let arguments = compiler.argument_places();
+    let homes = compiler.homes();
     let site = Compiler::site(1, "statement");
     Ok(Program {
         routine: routine.clone(),
@@ -90,7 +114,7 @@ pub fn compile(
         reference_reads: compiler.reference_reads,
         failures: Vec::new(),
         flow: compiler.flow.into_inner().finish(),
-        homes: Vec::new(),
+        homes,
         language: if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql },
         asks: false,
         asked_below: linker.asked_below(),
@@ -165,18 +189,24 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
     // A name no SQL can spell.
     let found = add("\0found".to_string(), Type::BOOL, &mut head, &mut names);
     let block = Block { line: head, label: None, declared: Vec::new(), body: Vec::new(), exceptions: None };
-    Body { block, variables, names, parameters, found, conflict: Conflict::UseColumn }
+    Body { block, variables, names, parameters, found, print_strict: None, conflict: Conflict::UseColumn }
 }
 
 fn mismatch(routine: &RoutineRef, detail: impl ToString) -> SqlError {
-    SqlError::new(
+    let error = SqlError::new(
         SqlState::INVALID_FUNCTION_DEFINITION,
         format!(
             "return type mismatch in function declared to return {}",
             format_type(Type::of(routine.result.oid))
         ),
     )
-    .with_detail(detail.to_string())
+    .with_detail(detail.to_string());
+    in_function(routine, error)
+}
+
+fn in_function(routine: &RoutineRef, mut error: SqlError) -> SqlError {
+    error.fields_mut().context = Some(format!("SQL function \"{}\"", routine.name));
+    error
 }
 
 /// Casts the last statement's columns to the declared ones.
@@ -188,10 +218,7 @@ fn fit_result(
     let routine = compiler.routine;
     let columns = output_columns(bound);
     if columns.is_empty() {
-        return Err(mismatch(
-            routine,
-            "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
-        ));
+        return Err(mismatch(routine, NO_FINAL_QUERY));
     }
     let wanted: Vec<Type> = match &compiler.columns {
         Columns::Record => return Ok(()),
@@ -209,6 +236,47 @@ fn fit_result(
         return Err(mismatch(routine, detail));
     }
     let first = columns[0].ty;
+    let converts = |(column, wanted): (&archipel_planner::bound::OutputColumn, &Type)| {
+        let (plain, _) = environment.catalog.plain_type(*wanted);
+        // Of these alone all casts are known here.
+        let scalar = |ty: Type| {
+            let scalars = [
+                Oid::BOOL,
+                Oid::INT2,
+                Oid::INT4,
+                Oid::INT8,
+                Oid::FLOAT4,
+                Oid::FLOAT8,
+                Oid::NUMERIC,
+                Oid::TEXT,
+                Oid::VARCHAR,
+                Oid::DATE,
+                Oid::TIMESTAMP,
+                Oid::TIMESTAMPTZ,
+                Oid::JSONB,
+                Oid::UUID,
+            ];
+            scalars.contains(&ty.oid)
+        };
+        !scalar(column.ty)
+            || !scalar(plain)
+            || column.ty.oid == plain.oid
+            || archipel_sql::cast::find(column.ty.oid, plain.oid, CastContext::Assignment).is_some()
+    };
+    if let Some(at) = columns.iter().zip(&wanted).position(|pair| !converts(pair)) {
+        let actual = format_type(columns[at].ty);
+        return Err(mismatch(
+            routine,
+            match (&compiler.columns, routine.result == Type::RECORD) {
+                (Columns::Scalar { .. }, _) => format!("Actual return type is {actual}."),
+                _ => format!(
+                    "Final statement returns {actual} instead of {} at column {}.",
+                    format_type(wanted[at]),
+                    at + 1
+                ),
+            },
+        ));
+    }
     cast_columns(bound, &wanted, environment)
         .map_err(|_| mismatch(routine, format!("Actual return type is {}.", format_type(first))))
 }

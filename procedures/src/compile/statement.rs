@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
@@ -13,9 +14,10 @@ use archipel_sql::types::Type;
 
 use super::spoken::{about_assignment, expression_line};
 use super::storage::{RecordState, Storage};
-use super::{Compiler, flow, unsupported};
+use super::{Compiler, command, flow, unsupported};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::{current_of, whole_row};
+use crate::run::context;
 use crate::run::operation::*;
 
 /// Whether control can reach the statement after.
@@ -188,7 +190,7 @@ impl Compiler<'_> {
             (record, [Step::Field(name), path @ ..]) => {
                 let field = record.fields().and_then(|fields| fields.iter().find(|f| f.name == *name));
                 let Some(field) = field.cloned() else {
-                    return Err(self.no_field(target.variable, name));
+                    return Err(context::add_line(self.no_field(target.variable, name), line));
                 };
                 let whole;
                 let value = match path {
@@ -472,7 +474,8 @@ impl Compiler<'_> {
             | SqlAst::Delete(_)
             | SqlAst::Merge(_) => self.rows_statement(&statement, text, into),
             SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
-            other => Err(unsupported(&format!("{} in a routine", other.tag()))),
+            other if command::is_command(other) => self.command(text, other.tag()),
+            other => Err(command::refused(other)),
         });
         Ok((self.or_fail(site, kind), true))
     }
@@ -484,14 +487,20 @@ impl Compiler<'_> {
         into: Option<&Into>,
     ) -> Result<OperationKind> {
         let mut bound = self.bind_ast(text, statement)?;
+        if self.routine.volatility != 'v' && super::into::modifies(&bound) {
+            let message = format!("{} is not allowed in a non-volatile function", statement.tag());
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(context::of_statement(error, &text.text));
+        }
         let context = Some(text.text.as_str().into());
         let Some(into) = into else {
             if !super::into::output_columns(&bound).is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "query has no destination for result data",
-                )
-                .with_hint("If you want to discard the results of a SELECT, use PERFORM instead."));
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "query has no destination for result data");
+                return Err(match bound {
+                    BoundStatement::Query(_) => error
+                        .with_hint("If you want to discard the results of a SELECT, use PERFORM instead."),
+                    _ => error,
+                });
             }
             let compiled = self.plan(&bound)?;
             self.found_unknown();
@@ -508,6 +517,10 @@ impl Compiler<'_> {
         }
         let modifies = super::into::modifies(&bound);
         let targets = self.row_targets(&into.targets, &mut bound)?;
+        let parameters = match into.strict || modifies {
+            true => self.strict_parameters(&bound)?,
+            false => StrictParameters::default(),
+        };
         let compiled = self.plan(&bound)?;
         for register in &targets.registers {
             self.trace.forget(*register, "read from a table");
@@ -516,8 +529,30 @@ impl Compiler<'_> {
         self.found_unknown();
         Ok(OperationKind::Sql {
             statement: SqlStatement { compiled, text: context },
-            into: Some(IntoPlan { strict: into.strict, modifies, targets }),
+            into: Some(IntoPlan { strict: into.strict, modifies, targets, parameters }),
         })
+    }
+
+    /// The variables that a statement reads, in the order of their declarations.
+    fn strict_parameters(&mut self, bound: &BoundStatement) -> Result<StrictParameters> {
+        let mut read = Vec::new();
+        visit::visit_statement(bound, 0, &mut |part, _| {
+            if let ExprKind::Variable(register) = part.kind {
+                read.push(register);
+            }
+            true
+        });
+        let mut values = Vec::new();
+        for id in 0..self.storage.len() {
+            let Storage::Scalar { register, ty, .. } = self.storage[id] else { continue };
+            if !read.contains(&register) {
+                continue;
+            }
+            let value = BoundExpr { kind: ExprKind::Variable(register), ty };
+            let text = BoundExpr { kind: ExprKind::ConvertIo(Box::new(value)), ty: Type::TEXT };
+            values.push((self.body.variables[id].name.as_str().into(), self.plan_expression(&text)?));
+        }
+        Ok(StrictParameters { told: self.body.print_strict, values })
     }
 
     /// The fields of a record variable as names in SQL.

@@ -4,12 +4,13 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::catalog::TableRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::tagged::Tag;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
 use crate::plpgsql::lexer;
+use crate::run::context;
 use crate::run::renewed::Home;
 
 /// The name of a record's tag among its fields: none that SQL can spell.
@@ -229,21 +230,29 @@ impl Compiler<'_> {
                 let inside = error.fields().position.unwrap_or(1);
                 let start = lexer::position(&self.routine.source, fragment.start);
                 let mut error = error;
+                if error.message().starts_with("variable has pseudo-type") {
+                    let pseudo = fragment.text.trim();
+                    let message = format!("variable \"{}\" has pseudo-type {pseudo}", variable.name);
+                    return SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+                }
+                if error.state() == SqlState::SYNTAX_ERROR {
+                    error = context::add_line(error, &format!("invalid type name \"{}\"", fragment.text));
+                }
                 error.fields_mut().position = Some(start + inside - 1);
                 error
             }),
             TypeSpec::OfColumn(parts) => column_type(parts, self.environment),
-            TypeSpec::RowOf(parts) => {
-                let table = find_table(parts, self.environment)?;
-                Ok(row_of(&table))
-            }
+            TypeSpec::RowOf(parts) => find_table(parts, self.environment).map(|table| row_of(&table)),
         };
         resolved.map_err(|mut error| {
             if error.fields().position.is_none() {
-                error.fields_mut().context = Some(format!(
-                    "compilation of PL/pgSQL function \"{}\" near line {}",
-                    self.routine.name, variable.line
-                ));
+                let name = match self.routine.name.as_str() {
+                    "" => "inline_code_block",
+                    name => name,
+                };
+                let line = variable.line;
+                error.fields_mut().context =
+                    Some(format!("compilation of PL/pgSQL function \"{name}\" near line {line}"));
             }
             error
         })
@@ -288,11 +297,11 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
         if ty == Type::RECORD {
             return Ok(VariableType::Record);
         }
-        if ty == Type::VOID || ty == Type::TRIGGER || ty == Type::ANY {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("variable cannot have pseudo-type {text}"),
-            ));
+        let pseudo = [Type::VOID, Type::TRIGGER, Type::ANY].contains(&ty)
+            || [Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY].contains(&ty.oid);
+        if pseudo {
+            let message = format!("variable has pseudo-type {text}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         return Ok(VariableType::Scalar(ty));
     }

@@ -148,6 +148,8 @@ pub struct Body {
     /// The registers of the parameters, in argument order.
     pub parameters: Vec<VariableId>,
     pub found: VariableId,
+    /// What `#print_strict_params` asked for.
+    pub print_strict: Option<bool>,
     /// What `#variable_conflict` asked for.
     pub conflict: Conflict,
 }

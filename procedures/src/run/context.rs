@@ -30,6 +30,24 @@ pub(crate) fn add_line(mut error: SqlError, line: &str) -> SqlError {
     error
 }
 
+/// How CONTEXT lines name a statement.
+pub(crate) fn statement_line(text: &str) -> String {
+    format!("SQL statement \"{text}\"")
+}
+
+/// What an error in a statement of a routine says of it: where in it, or else its text.
+pub(crate) fn of_statement(mut error: SqlError, text: &str) -> SqlError {
+    let fields = error.fields_mut();
+    // A position in the statement means nothing to the client's own query.
+    match fields.position.take() {
+        Some(position) if fields.internal.is_none() => {
+            fields.internal = Some((position, text.to_string()));
+            error
+        }
+        _ => add_line(error, &statement_line(text)),
+    }
+}
+
 /// Whether notices wait for lines from the running routine.
 #[inline]
 pub(crate) fn notices_wait(ctx: &ExecContext<'_, '_>) -> bool {

@@ -43,7 +43,7 @@ use archipel_sql::function::FunctionContext;
 use crate::plpgsql::ast::Condition;
 use crate::plpgsql::conditions;
 use operation::*;
-use pause::{Paused, Resume};
+use pause::{Command, Paused, Resume};
 pub use rows::Row;
 
 /// How deep routines may call each other: further than PostgreSQL's default stack takes them.
@@ -83,8 +83,10 @@ pub(crate) struct Invocation<'p, 's> {
     pub places: Vec<Resume>,
     /// Whether it is on its way back to where it stopped.
     pub resuming: bool,
-    /// Where it has ended its transaction.
+    /// Where it has ended its transaction, or left a command.
     pub ended_at: Site,
+    /// What it has left to the session.
+    pub command: Option<Command>,
     /// Whether it tells where it is.
     pub telling: bool,
     /// What makes the result of the value that RETURN has left.
@@ -100,8 +102,9 @@ impl Program {
         sink: &mut dyn RowSink,
     ) -> ExecResult<()> {
         let may_end = std::mem::replace(&mut ctx.may_end, false);
+        let may_command = std::mem::replace(&mut ctx.may_command, false);
         let result = self.invoke_until_pause(ctx, args, sink, None);
-        ctx.may_end = may_end;
+        (ctx.may_end, ctx.may_command) = (may_end, may_command);
         result.map(drop)
     }
 
@@ -138,6 +141,7 @@ impl Program {
             places: Vec::new(),
             resuming: false,
             ended_at: self.body.site,
+            command: None,
             telling: self.tells(),
             returned: None,
         };
@@ -151,7 +155,7 @@ impl Program {
                 frame
             }
         };
-        let (functions, may_end) = (ctx.functions, ctx.may_end);
+        let (functions, may_end, may_command) = (ctx.functions, ctx.may_end, ctx.may_command);
         let traits = &self.routine.traits;
         let session = if traits.security_definer {
             functions.session.as_owner_of(self.routine.oid, &traits.settings)?
@@ -164,7 +168,11 @@ impl Program {
             ctx.functions = FunctionContext { session, ..functions };
         }
         // Settings of a call, and another's rights, hold for one transaction only.
-        ctx.may_end &= self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
+        let own = self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
+        // Nobody's transaction ends inside of a subtransaction of a caller's.
+        ctx.may_end &= own && ctx.subtransactions == 0;
+        // Rows that have been sent would be lost.
+        ctx.may_command &= own && !self.routine.returns_set;
         let outer = std::mem::replace(&mut ctx.variables, frame);
         let told = ctx.callers.len();
         ctx.depth += 1;
@@ -175,7 +183,7 @@ impl Program {
         ctx.depth -= 1;
         ctx.callers.truncate(told);
         ctx.functions = functions;
-        ctx.may_end = may_end;
+        (ctx.may_end, ctx.may_command) = (may_end, may_command);
         let frame = std::mem::replace(&mut ctx.variables, outer);
         Ok(result?.map(|commit| invocation.stop(commit, frame)))
     }
@@ -219,6 +227,8 @@ impl Invocation<'_, '_> {
             match program.at_end {
                 AtEnd::Nothing => {}
                 // Its text form is empty; it is not NULL.
+                // In the language sql it is.
+                AtEnd::Void if program.language != ContextLanguage::PlPgSql => self.send(&[Datum::Null])?,
                 AtEnd::Void => self.send(&[Datum::text("")])?,
                 AtEnd::Columns => self.send_columns(ctx)?,
                 AtEnd::Missing | AtEnd::MissingOfTrigger => {
@@ -410,7 +420,11 @@ impl Invocation<'_, '_> {
             OperationKind::Call { routine, args, targets, text } => {
                 return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
-            OperationKind::Dynamic(dynamic) => self.dynamic(ctx, dynamic, site)?,
+            OperationKind::Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
+            OperationKind::Command { text, tag } => {
+                let command = Command { text: text.clone(), params: Vec::new() };
+                return self.command(ctx, command, tag, site);
+            }
             OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
             OperationKind::Assert { condition, message } => {
                 self.assert(ctx, condition, message.as_ref(), site)?;

@@ -11,12 +11,14 @@ use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::catalog::RoutineRef;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::{ResolvedFunction, SessionHost};
 use archipel_sql::types::Oid;
 
 use super::context;
 use super::instruction::Machine;
+use super::pause::Command;
 use super::renewed::Home;
 use crate::compile::flow::Drafts;
 use crate::plpgsql::ast::{Condition, Diagnostic, Level, RaiseOption};
@@ -106,6 +108,9 @@ impl Program {
     pub fn context_line(&self, site: Option<Site>) -> Option<String> {
         let line = match (self.language, site) {
             (ContextLanguage::Inlined, _) => return None,
+            (ContextLanguage::Sql, Some(site)) if site.is_phase() => {
+                format!("SQL function \"{}\" {}", self.routine.name, site.what)
+            }
             (ContextLanguage::Sql, Some(site)) => {
                 format!("SQL function \"{}\" statement {}", self.routine.name, site.line)
             }
@@ -317,6 +322,11 @@ pub enum OperationKind {
     EndTransaction {
         commit: bool,
     },
+    /// A definition or another statement that the session runs.
+    Command {
+        text: Arc<str>,
+        tag: &'static str,
+    },
     Open(Box<OpenPlan>),
     /// FETCH and MOVE.
     Fetch(Box<FetchPlan>),
@@ -353,6 +363,16 @@ pub struct IntoPlan {
     /// INSERT, UPDATE or DELETE: a second row is an error even without STRICT.
     pub modifies: bool,
     pub targets: Targets,
+    pub parameters: StrictParameters,
+}
+
+/// What an error of INTO STRICT tells of the query's parameters.
+#[derive(Default)]
+pub struct StrictParameters {
+    /// What the routine itself says of it; else the session's setting does.
+    pub told: Option<bool>,
+    /// Names and values, as text.
+    pub values: Vec<(Box<str>, Compiled)>,
 }
 
 pub struct Handlers {
@@ -423,6 +443,9 @@ pub trait DynamicBinder: Send + Sync {
         text: &str,
         session: &dyn SessionHost,
     ) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
+
+    /// What the session has to run, if this text is such a statement, or several.
+    fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
 
     /// The same for OPEN.
     fn bind_cursor(

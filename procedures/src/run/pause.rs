@@ -9,6 +9,10 @@
 //! long as it can be one, and may be run again from its own beginning, since [`Paused`] is
 //! copied at each run.
 //!
+//! Definitions (CREATE, ALTER, SET, LOCK and the like) are the session's: a routine stops there
+//! in the same way, leaves the statement in [`Paused::command`], and goes on in the same transaction
+//! when the session has run it.
+//!
 //! A block with an EXCEPTION clause is one subtransaction, so its body cannot end the
 //! transaction; its handlers can. The rows a FOR loop is over were read before its first round
 //! and outlive the transaction, as PostgreSQL's loops over held cursors do.
@@ -19,16 +23,27 @@ use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::operation::{Handlers, Operation, Site};
-use super::{Flow, Invocation, context, rows};
+use super::{Flow, Invocation, context};
 use crate::Program;
+
+/// A statement that a routine leaves to the session.
+#[derive(Clone)]
+pub struct Command {
+    pub text: Arc<str>,
+    /// Its parameters, with their types.
+    pub params: Vec<(Oid, Datum)>,
+}
 
 /// A call that has ended its transaction and wants to go on.
 #[derive(Clone)]
 pub struct Paused {
-    /// COMMIT, or else ROLLBACK.
+    /// COMMIT, or else ROLLBACK. Set for a command.
     pub commit: bool,
+    /// The transaction does not end here: the session runs this in it.
+    pub command: Option<Command>,
     /// COMMIT, ROLLBACK, or the CALL of who has said that.
     site: Site,
     pub(super) frame: Vec<Datum>,
@@ -65,7 +80,15 @@ pub(crate) struct RowsLeft {
 }
 
 impl Paused {
-    /// The context of an error at the end of the transaction; `program` is what has run.
+    /// The same when the session has run what was left to it.
+    #[must_use]
+    pub fn after_command(mut self) -> Paused {
+        self.command = None;
+        self
+    }
+
+    /// The context of an error at the end of the transaction or in a command, or of a notice of
+    /// that; `program` is what has run.
     pub fn add_context(&self, program: &Program, error: SqlError) -> SqlError {
         let inner = self.places.iter().find_map(|place| match place {
             Resume::Call(program, paused, text) => Some((program, paused, text)),
@@ -74,9 +97,12 @@ impl Paused {
         let error = match inner {
             Some((inner, paused, text)) => {
                 let error = paused.add_context(inner, error);
-                context::add_line(error, &rows::statement_line(text))
+                context::add_line(error, &context::statement_line(text))
             }
-            None => error,
+            None => match &self.command {
+                Some(command) => context::of_statement(error, &command.text),
+                None => error,
+            },
         };
         program.add_context(error, Some(self.site))
     }
@@ -91,6 +117,7 @@ impl Invocation<'_, '_> {
     pub(super) fn stop(self, commit: bool, frame: Vec<Datum>) -> Paused {
         Paused {
             commit,
+            command: self.command,
             site: self.ended_at,
             frame,
             places: self.places,
@@ -132,6 +159,31 @@ impl Invocation<'_, '_> {
             "cannot roll back while a subtransaction is active"
         };
         Err(self.at(refused(problem).into(), site))
+    }
+
+    /// Leaves a statement to the session, or passes it when that is done.
+    #[cold]
+    pub(super) fn command(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        command: Command,
+        tag: &str,
+        site: Site,
+    ) -> ExecResult<Flow> {
+        if self.resuming {
+            self.resuming = false;
+            return Ok(Flow::Next);
+        }
+        let problem = if !ctx.may_command {
+            format!("{tag} in a routine that a query calls")
+        } else if ctx.subtransactions > 0 {
+            format!("{tag} in a block with an EXCEPTION clause")
+        } else {
+            self.ended_at = site;
+            self.command = Some(command);
+            return Ok(Flow::Pause(true));
+        };
+        Err(self.at(SqlError::unsupported(problem).into(), site))
     }
 
     /// The statement of a list, or the arm of an IF, to go on with.

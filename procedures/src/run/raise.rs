@@ -100,7 +100,10 @@ impl Invocation<'_, '_> {
         } else {
             SqlState::SUCCESSFUL_COMPLETION
         };
-        let code = condition.as_ref().map_or(default, |(_, code)| *code);
+        // Nothing fails successfully.
+        let success = |code: SqlState| code == SqlState::SUCCESSFUL_COMPLETION;
+        let code =
+            condition.as_ref().map_or(default, |(_, code)| if success(*code) { default } else { *code });
         let message = message.unwrap_or_else(|| match condition {
             Some((name, _)) => name,
             None => code.as_str().to_string(),
@@ -130,9 +133,12 @@ impl Invocation<'_, '_> {
         message: Option<&Compiled>,
         site: Site,
     ) -> ExecResult<()> {
-        if is_true(&condition(ctx).map_err(|e| self.at(e, site))?) {
+        let holds = condition(ctx).map(|value| is_true(&value));
+        let session = ctx.functions.session;
+        if matches!(holds, Ok(true)) || session.setting("plpgsql.check_asserts").as_deref() == Some("off") {
             return Ok(());
         }
+        holds.map_err(|e| self.at(e, site))?;
         let text = match message {
             Some(message) => text_of(message(ctx).map_err(|e| self.at(e, site))?),
             None => None,

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_planner::native::cursor::CursorRows;
-use archipel_planner::native::{CompiledRoutine, ExecContext, ExecError, ExecResult, RowSink};
+use archipel_planner::native::{
+    CompiledRoutine, CompiledStatement, ExecContext, ExecError, ExecResult, RowSink,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use smallvec::SmallVec;
@@ -120,8 +122,26 @@ pub(super) fn store_row(
     Ok(())
 }
 
-pub(super) fn statement_line(text: &str) -> String {
-    format!("SQL statement \"{text}\"")
+/// What INTO STRICT tells of the parameters, where that is asked for.
+#[cold]
+fn with_parameters(
+    ctx: &mut ExecContext<'_, '_>,
+    error: SqlError,
+    parameters: &StrictParameters,
+) -> ExecResult<SqlError> {
+    let session = ctx.functions.session;
+    let by_setting = || session.setting("plpgsql.print_strict_params").as_deref() == Some("on");
+    if parameters.values.is_empty() || !parameters.told.unwrap_or_else(by_setting) {
+        return Ok(error);
+    }
+    let mut told = Vec::new();
+    for (name, value) in &parameters.values {
+        told.push(match value(ctx)? {
+            Datum::Text(text) => format!("{name} = '{}'", text.replace('\'', "''")),
+            _ => format!("{name} = NULL"),
+        });
+    }
+    Ok(error.with_detail(format!("parameters: {}", told.join(", "))))
 }
 
 impl Invocation<'_, '_> {
@@ -146,7 +166,7 @@ impl Invocation<'_, '_> {
         run: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
     ) -> ExecResult<T> {
         let told = match text {
-            Some(text) if self.telling => context::enter(ctx, &statement_line(text)),
+            Some(text) if self.telling => context::enter(ctx, &context::statement_line(text)),
             _ => None,
         };
         let result = run(ctx);
@@ -165,7 +185,7 @@ impl Invocation<'_, '_> {
         context::leave(ctx, told);
         if context::notices_wait(ctx) {
             if let Some(text) = text {
-                context::notices_in(ctx, &statement_line(text));
+                context::notices_in(ctx, &context::statement_line(text));
             }
             self.settle(ctx, site);
         }
@@ -175,17 +195,7 @@ impl Invocation<'_, '_> {
     #[cold]
     pub(super) fn in_statement(&self, error: ExecError, text: Option<&str>, site: Site) -> ExecError {
         let error = match (error, text) {
-            (ExecError::Sql(mut error), Some(text)) => {
-                let fields = error.fields_mut();
-                // A position in the statement means nothing to the client's own query.
-                ExecError::Sql(match fields.position.take() {
-                    Some(position) if fields.internal.is_none() => {
-                        fields.internal = Some((position, text.to_string()));
-                        error
-                    }
-                    _ => context::add_line(error, &statement_line(text)),
-                })
-            }
+            (ExecError::Sql(error), Some(text)) => context::of_statement(error, text).into(),
             (error, _) => error,
         };
         self.at(error, site)
@@ -200,7 +210,7 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<u64> {
         let text = statement.text.as_deref();
         let told = match text {
-            Some(text) if self.telling => context::enter(ctx, &statement_line(text)),
+            Some(text) if self.telling => context::enter(ctx, &context::statement_line(text)),
             _ => None,
         };
         let mut through = Through { sink: self.sink, rows: 0 };
@@ -244,11 +254,13 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<()> {
         if first.count == 0 && into.strict {
             let error = SqlError::new(SqlState::NO_DATA_FOUND, "query returned no rows");
+            let error = with_parameters(ctx, error, &into.parameters)?;
             return Err(self.at(error.into(), site));
         }
         if first.count > 1 && (into.strict || into.modifies) {
             let error = SqlError::new(SqlState::TOO_MANY_ROWS, "query returned more than one row")
                 .with_hint("Make sure the query returns a single row, or use LIMIT 1.");
+            let error = with_parameters(ctx, error, &into.parameters)?;
             return Err(self.at(error.into(), site));
         }
         let rows = first.count.min(1);
@@ -290,6 +302,7 @@ impl Invocation<'_, '_> {
         })?;
         if let Some(paused) = paused {
             let commit = paused.commit;
+            self.command = paused.command.clone();
             self.ended_at = site;
             self.places.push(Resume::Call(program, Box::new(paused), text.into()));
             return Ok(Flow::Pause(commit));
@@ -306,13 +319,25 @@ impl Invocation<'_, '_> {
         ctx: &mut ExecContext<'_, '_>,
         plan: &DynamicPlan,
         site: Site,
-    ) -> ExecResult<()> {
+    ) -> ExecResult<Flow> {
+        // Only a command can have stopped here.
+        if std::mem::take(&mut self.resuming) {
+            return Ok(Flow::Next);
+        }
         match (&plan.into, plan.returns) {
             (Some(into), _) => {
                 let mut first = FirstRow::new(if into.strict { 2 } else { 1 }, Vec::new());
                 self.run_dynamic(ctx, plan, &mut first, site)?;
                 let found = ctx.variables[self.program.found as usize].clone();
-                self.store_first(ctx, into, first, site)?;
+                // Here PostgreSQL gives no hint.
+                let stored = self.store_first(ctx, into, first, site);
+                stored.map_err(|error| match error {
+                    ExecError::Sql(mut error) if error.state() == SqlState::TOO_MANY_ROWS => {
+                        error.fields_mut().hint = None;
+                        ExecError::Sql(error)
+                    }
+                    error => error,
+                })?;
                 // EXECUTE leaves FOUND as it was.
                 ctx.variables[self.program.found as usize] = found;
             }
@@ -325,11 +350,23 @@ impl Invocation<'_, '_> {
                 self.set_found(ctx, rows.rows as u64);
             }
             (None, false) => {
-                let (rows, _) = self.run_dynamic(ctx, plan, &mut Counted::default(), site)?;
-                self.row_count = rows;
+                let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
+                let bound = plan.binder.bind(&text, ctx.functions.session);
+                if bound.is_err()
+                    && let Some((command, tag)) = plan.binder.command(&text, &params)
+                {
+                    self.row_count = 0;
+                    // A text without a statement has nothing to run.
+                    return match tag {
+                        "" => Ok(Flow::Next),
+                        tag => self.command(ctx, command, tag, site),
+                    };
+                }
+                let inputs = (text, params);
+                self.row_count = self.run_text(ctx, bound, inputs, &mut Counted::default(), site)?.0;
             }
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// The text of EXECUTE and its parameters.
@@ -364,11 +401,20 @@ impl Invocation<'_, '_> {
         sink: &mut dyn RowSink,
         site: Site,
     ) -> ExecResult<(u64, usize)> {
-        let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
-        let statement = plan
-            .binder
-            .bind(&text, ctx.functions.session)
-            .map_err(|e| self.in_statement(e, Some(&text), site))?;
+        let inputs = self.dynamic_inputs(ctx, plan, site)?;
+        let bound = plan.binder.bind(&inputs.0, ctx.functions.session);
+        self.run_text(ctx, bound, inputs, sink, site)
+    }
+
+    fn run_text(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        bound: ExecResult<Arc<CompiledStatement>>,
+        (text, params): (Arc<str>, Vec<Datum>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<(u64, usize)> {
+        let statement = bound.map_err(|error| self.in_statement(error, Some(&text), site))?;
         self.tell_from_now_on(ctx, site);
         let outer = std::mem::replace(&mut ctx.params, params);
         let result = self.query(ctx, Some(&text), site, |ctx| statement.run(ctx, sink));

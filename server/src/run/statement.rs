@@ -56,6 +56,12 @@ pub struct StatementRun {
     pub one_shot: bool,
     /// Whether a procedure may end the transaction.
     pub may_end: bool,
+    /// Whether a routine may leave statements to the session.
+    pub may_command: bool,
+    /// Whether it runs inside of a block, where the session can run statements for a routine.
+    pub in_block: bool,
+    /// Whether it has found that it needs one: it is to be run again there.
+    pub needs_block: bool,
     /// Where the procedure goes on after it ended its last transaction.
     pub resume: Option<Paused>,
     /// Where it ends this one: the run is to be committed or undone, and to go on from there.
@@ -87,6 +93,7 @@ impl StatementRun {
         context.read_only = self.read_only;
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
+        context.may_command = self.may_command;
         context.cursors = self.cursors.clone();
         let mut sink = Sink {
             rows_to: &self.rows_to,
@@ -102,6 +109,10 @@ impl StatementRun {
                 call.run(&mut context, &mut sink, self.resume.clone()).and_then(|paused| {
                     self.paused = paused;
                     match &self.paused {
+                        Some(Paused { command: Some(_), .. }) if !self.in_block => {
+                            self.needs_block = true;
+                            Err(Stop::Abort.into())
+                        }
                         // The engine undoes what aborts: ROLLBACK.
                         Some(Paused { commit: false, .. }) => Err(Stop::Abort.into()),
                         _ => Ok(sink.rows),
@@ -165,6 +176,7 @@ impl Program for StatementRun {
         self.sequences.clear();
         self.deferred.clear();
         self.paused = None;
+        self.needs_block = false;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

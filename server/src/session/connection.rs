@@ -259,6 +259,7 @@ impl Session {
             timer: None,
             told: Arc::default(),
             took: None,
+            overheard: None,
         })
     }
 

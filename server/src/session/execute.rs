@@ -238,10 +238,13 @@ impl Session {
         completed.program.result.map_err(crate::system::repartition::refusal)
     }
 
-    async fn run_until_done(
+    /// Runs a program until it is over; `own` says whether it runs in a block that was begun for
+    /// it.
+    pub(super) async fn run_pieces(
         &mut self,
         prepared: &Arc<Prepared>,
         mut run: StatementRun,
+        own: &mut bool,
     ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
         let mut prepared = prepared.clone();
         let mut recompiles = 0;
@@ -249,28 +252,32 @@ impl Session {
             let (finished, outcome) = self.submit(run).await;
             run = finished;
             match outcome.result {
+                Ok(()) | Err(Stop::Abort) if run.needs_block && run.error.is_none() => {
+                    *own = true;
+                    self.begin_for(&mut run)?;
+                }
+                Ok(()) if run.has_command() => {
+                    self.run_command(&mut run, outcome.depends_on).await?;
+                    recompiles = 0;
+                    match self.renewed(&prepared, &mut run)? {
+                        Some(renewed) => prepared = renewed,
+                        None => break,
+                    }
+                }
                 Ok(()) | Err(Stop::Abort) if run.paused.is_some() && run.error.is_none() => {
+                    if std::mem::take(own) {
+                        self.end_for(&mut run).await?;
+                    }
                     self.next_transaction(&mut run, outcome.depends_on).await?;
                     recompiles = 0;
                 }
                 Err(Stop::Recompile) => {
                     recompiles += 1;
                     self.await_definitions().await;
-                    let renewed = self.renew(&prepared);
-                    prepared = match renewed.and_then(|renewed| renewed.allowed().map(|()| renewed)) {
-                        Ok(renewed) => renewed,
-                        Err(error) => {
-                            run.out.truncate(run.mark);
-                            self.output = Output::from_messages(run.out);
-                            return Err(error);
-                        }
-                    };
-                    if let Body::Rows(plan) = &prepared.body
-                        && !run.go_on_with(plan.clone())
-                    {
-                        break;
+                    match self.renewed(&prepared, &mut run)? {
+                        Some(renewed) => prepared = renewed,
+                        None => break,
                     }
-                    run.host = self.host();
                 }
                 _ => {
                     let host = run.host.clone();
@@ -281,6 +288,22 @@ impl Session {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(run.out);
         Err(outdated())
+    }
+
+    /// Compiles a program anew, for a run to go on with; `None` if that cannot.
+    fn renewed(&mut self, prepared: &Arc<Prepared>, run: &mut StatementRun) -> Result<Option<Arc<Prepared>>> {
+        let renewed = self.renew(prepared).and_then(|renewed| renewed.allowed().map(|()| renewed));
+        let renewed = renewed.inspect_err(|_| {
+            run.out.truncate(run.mark);
+            self.output = Output::from_messages(std::mem::take(&mut run.out));
+        })?;
+        if let Body::Rows(plan) = &renewed.body
+            && !run.go_on_with(plan.clone())
+        {
+            return Ok(None);
+        }
+        run.host = self.host();
+        Ok(Some(renewed))
     }
 
     /// Waits until whoever has changed definitions in the engine has published the catalog that
@@ -354,6 +377,9 @@ impl Session {
             cursors_changed: None,
             one_shot: false,
             may_end: false,
+            may_command: true,
+            in_block: self.transaction.is_block(),
+            needs_block: false,
             resume: None,
             paused: None,
         }
@@ -568,7 +594,7 @@ impl Session {
     }
 
     /// Settings that functions of a statement changed.
-    fn apply_settings(&mut self, host: &Host) -> Result<()> {
+    pub(super) fn apply_settings(&mut self, host: &Host) -> Result<()> {
         let pending = std::mem::take(&mut *host.pending.lock());
         for change in pending {
             if role::is_role_setting(&change.name) {

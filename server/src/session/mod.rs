@@ -10,6 +10,7 @@
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`analytic`]    queries for DataFusion
 //! - [`block`]       DO
+//! - [`command`]     statements that a routine leaves to the session
 //! - [`constraints`], [`deferred`] deferred constraints
 //! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
 //! - [`create_as`]   CREATE TABLE AS
@@ -28,6 +29,7 @@
 mod analytic;
 mod backup;
 mod block;
+mod command;
 pub mod connection;
 mod constraints;
 mod copy_file;
@@ -108,6 +110,8 @@ pub struct Session {
     told: Arc<str>,
     /// How long the last statement ran, where that was measured.
     took: Option<Duration>,
+    /// What is said while a statement runs that a routine has left, to be told with its context.
+    overheard: Option<Vec<(Severity, SqlError)>>,
 }
 
 /// A task of the front thread that ends when dropped.
@@ -145,6 +149,10 @@ impl Session {
 
     /// Tells the client something that is no error, if it wants to hear it.
     pub(crate) fn notice(&mut self, severity: Severity, notice: &SqlError) {
+        if let Some(overheard) = &mut self.overheard {
+            overheard.push((severity, notice.clone()));
+            return;
+        }
         let least = self.settings.effective().client_min_messages;
         // INFO reaches the client whatever the setting says.
         if severity >= least || severity == Severity::Info {

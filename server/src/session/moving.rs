@@ -126,6 +126,7 @@ impl Session {
             timer: None,
             told: Arc::default(),
             took: None,
+            overheard: None,
         }
     }
 }

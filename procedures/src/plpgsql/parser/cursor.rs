@@ -16,11 +16,9 @@ impl Parser<'_> {
             }
             self.at += 1;
             for next in 0.. {
-                // `name := value` and `name => value`.
-                let given = self.token().word().filter(|_| {
-                    self.ahead(1).kind == TokenKind::ColonEquals
-                        || self.ahead(1).kind == TokenKind::Operator("=>".into())
-                });
+                // `name := value`.
+                let start = self.token().start;
+                let given = self.token().word().filter(|_| self.ahead(1).kind == TokenKind::ColonEquals);
                 let place = match given.map(str::to_string) {
                     None => next,
                     Some(given) => {
@@ -34,13 +32,17 @@ impl Parser<'_> {
                     }
                 };
                 let Some(slot) = args.get(place) else {
-                    return Err(self.error_here(format!("too many arguments for cursor \"{name}\"")));
+                    // It is the comma before that shows it.
+                    let comma = self.tokens[self.at.saturating_sub(1)].start;
+                    let message = format!("too many arguments for cursor \"{name}\"");
+                    return Err(self.error_at(SqlState::SYNTAX_ERROR, message, comma));
                 };
                 if slot.is_some() {
                     let given = self.variables[declared[place] as usize].name.clone();
-                    return Err(self.error_here(format!(
+                    let message = format!(
                         "value for parameter \"{given}\" of cursor \"{name}\" specified more than once"
-                    )));
+                    );
+                    return Err(self.error_at(SqlState::SYNTAX_ERROR, message, start));
                 }
                 args[place] =
                     Some(self.sql_until(&|t| t.is_symbol(',') || t.is_symbol(')'), ",\" or \")", true)?);
@@ -54,7 +56,9 @@ impl Parser<'_> {
         }
         let given: Vec<Fragment> = args.into_iter().flatten().collect();
         if given.len() < wanted {
-            return Err(self.error_here(format!("not enough arguments for cursor \"{name}\"")));
+            let end = self.tokens[self.at.saturating_sub(1)].start;
+            let message = format!("not enough arguments for cursor \"{name}\"");
+            return Err(self.error_at(SqlState::SYNTAX_ERROR, message, end));
         }
         Ok(given)
     }
@@ -108,6 +112,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn fetch_statement(&mut self) -> Result<StatementKind> {
+        let start = self.token().start;
         let fetches = self.advance().is_word("fetch");
         let direction = self.fetch_direction()?;
         let cursor = self.cursor_variable()?;
@@ -121,7 +126,7 @@ impl Parser<'_> {
             return Err(self.error_at(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "FETCH statement cannot return multiple rows",
-                self.token().start,
+                start,
             ));
         }
         self.expect_symbol(';')?;
@@ -168,9 +173,15 @@ impl Parser<'_> {
                     self.at += 1;
                     return Ok(Direction::Count { forward, count });
                 }
+                // A name is the cursor's; anything else counts rows.
                 _ => {
-                    self.skip_from();
-                    return Ok(Direction::Next);
+                    if self.skip_from() || !word.is_empty() {
+                        return Ok(Direction::Next);
+                    }
+                    let count =
+                        self.expression_before(&|t| t.is_word("from") || t.is_word("in"), "FROM or IN")?;
+                    self.at += 1;
+                    return Ok(Direction::Count { forward: true, count });
                 }
             }
         };

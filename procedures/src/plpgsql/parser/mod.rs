@@ -79,6 +79,7 @@ pub fn parse(source: &str, signature: &Signature) -> Result<Body> {
         names: Names::default(),
         head: 0,
         conflict: Conflict::Error,
+        print_strict: None,
         depth: 0,
     };
     parser.function()
@@ -93,6 +94,7 @@ struct Parser<'s> {
     names: Names,
     head: NamesId,
     conflict: Conflict,
+    print_strict: Option<bool>,
     /// How deep statements are nested here.
     depth: u32,
 }
@@ -255,6 +257,7 @@ impl Parser<'_> {
             names: std::mem::take(&mut self.names),
             parameters,
             found,
+            print_strict: self.print_strict,
             conflict: self.conflict,
         })
     }
@@ -265,7 +268,8 @@ impl Parser<'_> {
             let option = self.advance();
             let value = self.token().word().unwrap_or_default().to_string();
             match (option.word(), value.as_str()) {
-                (Some("option"), "dump") | (Some("print_strict_params"), "on" | "off") => {}
+                (Some("option"), "dump") => {}
+                (Some("print_strict_params"), "on" | "off") => self.print_strict = Some(value == "on"),
                 (Some("variable_conflict"), "error") => self.conflict = Conflict::Error,
                 (Some("variable_conflict"), "use_variable") => self.conflict = Conflict::UseVariable,
                 (Some("variable_conflict"), "use_column") => self.conflict = Conflict::UseColumn,

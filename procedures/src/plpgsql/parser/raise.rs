@@ -37,6 +37,9 @@ impl Parser<'_> {
                 let code = self.sqlstate_literal()?;
                 raise.condition = Some((code.as_str().to_string(), code));
             }
+            TokenKind::Word { text, .. } if self.find_variable(&[text.as_str()]).is_some() => {
+                return Err(self.syntax_error());
+            }
             TokenKind::Word { .. } => {
                 let line = self.token().line;
                 let name = self.identifier()?;

@@ -340,6 +340,8 @@ impl Parser<'_> {
                     let error = mismatch(self, message);
                     return Err(if self.signature.returns_set {
                         error.with_hint("Use RETURN NEXT or RETURN QUERY.")
+                    } else if self.signature.procedure {
+                        self.error_here(message)
                     } else {
                         error
                     });
