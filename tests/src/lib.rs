@@ -8,6 +8,7 @@
 //! - [`differential`] statements made up at random
 //! - [`dialogue`] several sessions in turn, against either
 //! - [`regression`] PostgreSQL's regression files, statement by statement
+//! - [`language`] routines with their calls, case by case, against either
 //! - [`port`]     free loopback ports
 //! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
@@ -22,6 +23,7 @@ pub mod dialogue;
 pub mod differential;
 pub mod history;
 pub mod isolation;
+pub mod language;
 pub mod port;
 pub mod postgres;
 pub mod power;

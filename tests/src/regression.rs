@@ -108,7 +108,7 @@ impl Suite {
 }
 
 /// Cuts a file into statements, where psql would.
-fn statements(text: &str) -> Vec<Statement> {
+pub fn statements(text: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let (mut scanner, mut first, mut copied) = (Scanner::default(), 0, false);
     let lines: Vec<&str> = text.lines().collect();
@@ -140,7 +140,7 @@ fn copies(line: &str) -> bool {
 
 /// What psql's own scanner knows at the end of a line.
 #[derive(Default)]
-struct Scanner {
+pub(crate) struct Scanner {
     /// What ends the quotation that is open.
     quote: Option<String>,
     /// In an escape string a backslash takes the next character along.
@@ -153,7 +153,7 @@ struct Scanner {
 
 impl Scanner {
     /// Reads a line; whether a statement or a command of psql's ends with it.
-    fn line(&mut self, line: &str) -> bool {
+    pub(crate) fn line(&mut self, line: &str) -> bool {
         let mut ended = false;
         let mut rest = line;
         let mut before = ' ';
