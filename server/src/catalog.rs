@@ -133,7 +133,7 @@ pub fn read(engine: &Engine) -> Result<Catalog, CatalogError> {
         return Err(CatalogError::Damaged(error_of(scan.program.error, stop)));
     }
     let changes: Vec<CatalogChange> = scan.program.objects.into_iter().map(CatalogChange::Put).collect();
-    Ok(Catalog::new(crate::system::tables()).apply(&changes))
+    Ok(Catalog::new(crate::system::tables()).apply(&changes).with_row_types_renumbered())
 }
 
 /// Reads the catalog of an engine just opened, and runs the migration steps it still needs; a

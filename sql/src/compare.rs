@@ -39,6 +39,18 @@ fn compare_arrays(a: &Array, b: &Array) -> Ordering {
         })
 }
 
+/// Fields that a type got after a value was made are NULL.
+fn compare_records(a: &[Datum], b: &[Datum]) -> Ordering {
+    let field = |of: &[Datum], place: usize| compare(of.get(place).unwrap_or(&Datum::Null), &Datum::Null);
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| compare(x, y))
+        .chain((b.len()..a.len()).map(|place| field(a, place)))
+        .chain((a.len()..b.len()).map(|place| field(b, place).reverse()))
+        .find(|order| *order != Ordering::Equal)
+        .unwrap_or(Ordering::Equal)
+}
+
 /// The order of two values of one type.
 pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     use Datum::*;
@@ -61,12 +73,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (Uuid(a), Uuid(b)) => a.cmp(b),
         (Oid(a), Oid(b)) => a.cmp(b),
         (Array(a), Array(b)) => compare_arrays(a, b),
-        (Record(a), Record(b)) => a
-            .iter()
-            .zip(b.iter())
-            .map(|(x, y)| compare(x, y))
-            .find(|order| *order != Ordering::Equal)
-            .unwrap_or_else(|| a.len().cmp(&b.len())),
+        (Record(a), Record(b)) => compare_records(a, b),
         _ => compare_mixed(a, b),
     }
 }
@@ -141,7 +148,10 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
             array.dimensions.len().hash(state);
             array.values.iter().for_each(|v| hash(v, state));
         }
-        Datum::Record(fields) => fields.iter().for_each(|v| hash(v, state)),
+        Datum::Record(fields) => {
+            let known = fields.iter().rposition(|field| !field.is_null()).map_or(0, |last| last + 1);
+            fields[..known].iter().for_each(|v| hash(v, state));
+        }
     }
 }
 

@@ -3,10 +3,12 @@
 //!
 //! The rows are recorded from PostgreSQL 15 (`sql/data/record.sh`).
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::catalog::Catalog;
 use crate::types::{Oid, Type};
 
 /// One built-in type: a row of pg_type.
@@ -132,7 +134,7 @@ pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
 
 /// The array type over `element`.
 pub fn array_of(element: Oid) -> Option<Oid> {
-    if element.is_enum() {
+    if element.is_enum() || element.is_composite() {
         return Some(Oid(element.0 + 1));
     }
     type_info(element).map(|info| info.array).filter(|oid| oid.0 != 0)
@@ -140,8 +142,12 @@ pub fn array_of(element: Oid) -> Option<Oid> {
 
 /// The element type of an array type; `None` if it is no array.
 pub fn element_of(array: Oid) -> Option<Oid> {
-    if array.is_enum_array() {
+    if array.is_enum_array() || array.is_composite_array() {
         return Some(Oid(array.0 - 1));
+    }
+    // A pseudo-type, and an array all the same.
+    if array == Oid::RECORD_ARRAY {
+        return Some(Oid::RECORD);
     }
     type_info(array).filter(|info| info.is_array() && info.element.0 != 0).map(|info| info.element)
 }
@@ -166,11 +172,49 @@ fn sql_name(info: &TypeInfo) -> &'static str {
     }
 }
 
+thread_local! {
+    /// The catalog that knows the types of users, while this thread speaks of them.
+    static USER_TYPES: RefCell<Option<Catalog>> = const { RefCell::new(None) };
+}
+
+/// While it lives, [`format_type`] on this thread knows the types of users: what makes messages has
+/// no catalog at hand.
+#[derive(Debug)]
+pub struct Naming {
+    before: Option<Catalog>,
+}
+
+impl Naming {
+    /// Names the types of this catalog from now on.
+    pub fn of(catalog: &Catalog) -> Naming {
+        let before = USER_TYPES.with(|current| current.replace(Some(catalog.clone())));
+        Naming { before }
+    }
+}
+
+impl Drop for Naming {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        USER_TYPES.with(|current| current.replace(before));
+    }
+}
+
+/// The name of a user's type where [`Naming`] knows it.
+pub(crate) fn user_type_name(ty: Type) -> Option<String> {
+    USER_TYPES.with(|current| {
+        let current = current.borrow();
+        current.as_ref().map(|catalog| crate::system::type_as_written(catalog, ty))
+    })
+}
+
 /// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
 pub fn format_type(ty: Type) -> String {
-    let Some(info) = type_info(ty.oid) else { return "???".to_owned() };
+    let Some(info) = type_info(ty.oid) else {
+        return user_type_name(ty).unwrap_or_else(|| "???".to_owned());
+    };
     // Vectors keep their own names; every other array is its element with brackets.
-    if info.is_array() && info.element.0 != 0 && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
+    let array = info.is_array() || info.oid == Oid::RECORD_ARRAY;
+    if array && info.element.0 != 0 && !matches!(info.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
         return format!("{}[]", format_type(Type { oid: info.element, typmod: ty.typmod }));
     }
     let name = sql_name(info);

@@ -32,6 +32,11 @@ impl Oid {
     pub const ENUMS: u32 = 0x4000_0000;
     /// Where the oids of their labels begin.
     pub const ENUM_LABELS: u32 = 0x5000_0000;
+    /// Where the oids of composite types and their arrays begin: even ones are composites, the next
+    /// is the array. Half of what is left is the oid of the relation whose rows they are.
+    pub const COMPOSITES: u32 = 0x6000_0000;
+    /// Relations are numbered below this, so that their row types have room.
+    const RELATIONS_END: u32 = 0x0800_0000;
 
     /// Whether the type is an enum.
     #[inline]
@@ -43,6 +48,28 @@ impl Oid {
     #[inline]
     pub const fn is_enum_array(self) -> bool {
         self.0 & 0xF000_0001 == Self::ENUMS + 1
+    }
+
+    /// Whether the type is a composite type, a table's row type included; `record` is none.
+    #[inline]
+    pub const fn is_composite(self) -> bool {
+        self.0 & 0xF000_0001 == Self::COMPOSITES
+    }
+
+    /// Whether the type is an array of composites.
+    #[inline]
+    pub const fn is_composite_array(self) -> bool {
+        self.0 & 0xF000_0001 == Self::COMPOSITES + 1
+    }
+
+    /// The composite type of the rows of a relation; 0 for what is the oid of none.
+    pub const fn row_type_of(relation: Oid) -> Oid {
+        if relation.0 < Self::RELATIONS_END { Oid(Self::COMPOSITES + 2 * relation.0) } else { Oid(0) }
+    }
+
+    /// The relation (pg_type.typrelid) of a composite type.
+    pub const fn relation_of_row_type(self) -> Option<Oid> {
+        if self.is_composite() { Some(Oid((self.0 - Self::COMPOSITES) / 2)) } else { None }
     }
 
     /// Whether it is the oid of an enum's label.

@@ -141,8 +141,8 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             boolean((!unknown).then_some(false))
         }
         ExprKind::Not(inner) => boolean(truth(&eval(inner)?).map(|value| !value)),
-        ExprKind::IsNull(inner) => Datum::Bool(eval(inner)?.is_null()),
-        ExprKind::IsNotNull(inner) => Datum::Bool(!eval(inner)?.is_null()),
+        ExprKind::IsNull(inner) => Datum::Bool(all_null(&eval(inner)?, true)),
+        ExprKind::IsNotNull(inner) => Datum::Bool(all_null(&eval(inner)?, false)),
         ExprKind::IsBool { expr, value, negated } => {
             Datum::Bool((truth(&eval(expr)?) == Some(*value)) != *negated)
         }
@@ -277,4 +277,12 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             return Err(SqlError::internal("an expression that the row evaluator does not know"));
         }
     })
+}
+
+/// `IS [NOT] NULL`: a row is NULL when all its fields are, NOT NULL when none of them is.
+fn all_null(value: &Datum, wanted: bool) -> bool {
+    match value {
+        Datum::Record(fields) => fields.iter().all(|field| field.is_null() == wanted),
+        value => value.is_null() == wanted,
+    }
 }

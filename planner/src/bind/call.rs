@@ -6,6 +6,7 @@ use archipel_sql::catalog::{ArgMode, Routine};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
+use archipel_sql::parser::starred;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
@@ -83,7 +84,7 @@ impl Binder<'_, '_> {
                 "row" => {
                     let mut items = Vec::new();
                     for arg in &list.args {
-                        items.extend(self.argument_values(arg)?);
+                        items.extend(self.row_items(arg)?);
                     }
                     return self.row(items);
                 }
@@ -195,7 +196,12 @@ impl Binder<'_, '_> {
     }
 
     /// A call without any clause, by parts.
-    fn plain_call(&mut self, parts: &[String], args: Vec<Argument>, span: Span) -> Result<BoundExpr> {
+    pub(crate) fn plain_call(
+        &mut self,
+        parts: &[String],
+        args: Vec<Argument>,
+        span: Span,
+    ) -> Result<BoundExpr> {
         let position = self.position(span);
         let references: Vec<usize> = self.levels.iter().map(|level| level.references.len()).collect();
         let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
@@ -309,6 +315,28 @@ impl Binder<'_, '_> {
     }
 
     /// An unnamed argument's values: `t.*` is the whole row.
+    /// An item of ROW: a value, or all fields of one.
+    fn row_items(&mut self, arg: &FunctionArg) -> Result<Vec<BoundExpr>> {
+        let row = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => match starred(expr) {
+                Some(row) => self.expr(&row)?,
+                None => return self.argument_values(arg),
+            },
+            FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)) => {
+                match self.argument_values(arg)?.pop() {
+                    Some(row) => row,
+                    None => return Ok(Vec::new()),
+                }
+            }
+            _ => return self.argument_values(arg),
+        };
+        if self.record_fields(&row).is_none() {
+            return Ok(vec![row]);
+        }
+        let fields = self.all_fields(row, Span::empty())?;
+        Ok(fields.into_iter().map(|(_, field)| field).collect())
+    }
+
     fn argument_values(&mut self, arg: &FunctionArg) -> Result<Vec<BoundExpr>> {
         match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(vec![self.expr(expr)?]),

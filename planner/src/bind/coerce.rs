@@ -28,8 +28,11 @@ pub fn category(oid: Oid) -> u8 {
     if oid.is_enum() {
         return b'E';
     }
-    if oid.is_enum_array() {
+    if oid.is_enum_array() || oid.is_composite_array() {
         return b'A';
+    }
+    if oid.is_composite() {
+        return b'C';
     }
     type_info(oid).map_or(b'U', |info| info.category)
 }
@@ -107,17 +110,14 @@ pub fn can_coerce(from: Oid, to: Oid, context: Coercion) -> bool {
         return true;
     }
     if from == Oid::RECORD && is_composite(to) {
-        return context != CastContext::Implicit || type_info(to).is_none();
+        return true;
     }
     pathway(from, to, context).is_some()
 }
 
 /// Whether the type is a table's row type or another named composite.
 pub fn is_composite(oid: Oid) -> bool {
-    match type_info(oid) {
-        Some(info) => info.kind == b'c',
-        None => oid.0 >= 10_000 && oid.0 < Oid::ENUMS,
-    }
+    oid.is_composite()
 }
 
 impl Binder<'_, '_> {
@@ -158,8 +158,8 @@ impl Binder<'_, '_> {
         if to == Oid::ANY || (to == Oid::RECORD && is_composite(from)) {
             return Ok(Some(expr));
         }
-        if (from == Oid::RECORD || is_composite(from)) && is_composite(to) {
-            return self.coerce_record(expr, target, context);
+        if from == Oid::RECORD && is_composite(to) {
+            return self.coerce_record(expr, target, context).map(Some);
         }
         // A literal's conversions fold: `1` for a bigint column is the constant 1::bigint.
         if let ExprKind::Const(value) = &expr.kind
@@ -192,6 +192,10 @@ impl Binder<'_, '_> {
                 let typmod = if args.len() > 1 { target.typmod } else { -1 };
                 let result = Type { oid: to, typmod };
                 return Ok(Some(self.folded(function, args, result)));
+            }
+            Pathway::ThroughText if is_composite(to) => {
+                let row = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), ty);
+                return self.guarded_row(row).map(Some);
             }
             Pathway::ThroughText => ExprKind::ConvertIo(Box::new(expr)),
             Pathway::Array(from_element, to_element) => {
@@ -249,10 +253,16 @@ impl Binder<'_, '_> {
             let label = label.map_err(|error| error.at(self.literal_position(text)))?;
             return Ok(BoundExpr::constant(Datum::Oid(label), ty));
         }
-        // The labels in an array's text are looked up where there is a session.
-        if target.oid.is_enum_array() && self.env.late_literals {
-            let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
-            return Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
+        // The labels in an array's text are looked up where there is a session, and so is what the
+        // fields of a row are.
+        let row = target.oid.is_composite() || target.oid.is_composite_array();
+        if row || target.oid.is_enum_array() {
+            if self.env.late_literals {
+                let text = BoundExpr::constant(Datum::text(text), Type::TEXT);
+                return self.guarded_row(BoundExpr::new(ExprKind::ConvertIo(Box::new(text)), ty));
+            }
+            // Fields may be read as the session says.
+            self.env.session_dependent |= row;
         }
         // The other names are looked up when the statement runs, by the session it runs in.
         if matches!(
@@ -275,7 +285,7 @@ impl Binder<'_, '_> {
         }
         let value =
             io::text_in(text, ty, self.env.context).map_err(|error| error.at(self.literal_position(text)))?;
-        Ok(BoundExpr::constant(value, ty))
+        self.guarded_row(BoundExpr::constant(value, ty))
     }
 
     /// A cast's call; of a constant, its value. A cast that fails is left to fail when it runs.
@@ -340,31 +350,40 @@ impl Binder<'_, '_> {
         Ok(self.folded(function, args, target))
     }
 
-    /// A row value becomes a named composite field by field.
-    fn coerce_record(
-        &mut self,
-        expr: BoundExpr,
-        target: Type,
-        context: Coercion,
-    ) -> Result<Option<BoundExpr>> {
-        let wanted = self.composite_fields(target.oid);
-        match (expr.kind, wanted) {
-            (ExprKind::Row(items), Some(fields)) if items.len() == fields.len() => {
-                let mut converted = Vec::with_capacity(items.len());
-                for (item, (_, ty)) in items.into_iter().zip(fields) {
-                    match self.coerce(item, ty, context)? {
-                        Some(item) => converted.push(item),
-                        None => return Ok(None),
-                    }
-                }
-                Ok(Some(BoundExpr::new(ExprKind::Row(converted), target)))
+    /// A row becomes a named composite field by field (coerce_record_to_complex). A record whose fields
+    /// are not known is taken for what it has to be.
+    fn coerce_record(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
+        let from = expr.ty;
+        let items = match expr.kind {
+            ExprKind::Row(items) => items,
+            kind => {
+                let expr = BoundExpr::new(kind, from);
+                return Ok(BoundExpr::new(ExprKind::Relabel(Box::new(expr)), target));
             }
-            (ExprKind::Row(_), Some(_)) => Ok(None),
-            (kind, _) => {
-                let expr = BoundExpr::new(kind, expr.ty);
-                Ok(Some(BoundExpr::new(ExprKind::Relabel(Box::new(expr)), target)))
-            }
+        };
+        let fields = self.env.catalog.table_of_row_type(target.oid);
+        let columns = fields.as_ref().map_or(&[][..], |relation| &relation.columns[..]);
+        let wrong = |detail: String| Err(cannot_cast(from, target).with_detail(detail));
+        if items.len() < columns.len() {
+            return wrong("Input has too few columns.".to_owned());
         }
+        if items.len() > columns.len() {
+            return wrong("Input has too many columns.".to_owned());
+        }
+        let mut converted = Vec::with_capacity(items.len());
+        for (place, (item, column)) in items.into_iter().zip(columns).enumerate() {
+            let ty = item.ty;
+            let Some(item) = self.coerce(item, column.ty, context)? else {
+                return wrong(format!(
+                    "Cannot cast type {} to {} in column {}.",
+                    format_type(Type::of(ty.oid)),
+                    format_type(Type::of(column.ty.oid)),
+                    place + 1
+                ));
+            };
+            converted.push(self.coerce_domain(item, column.domain)?);
+        }
+        Ok(BoundExpr::new(ExprKind::Row(converted), target))
     }
 
     /// As the free function of this name.

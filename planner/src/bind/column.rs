@@ -118,7 +118,14 @@ impl Binder<'_, '_> {
                 };
                 match self.find_in_relation(place, name, span)? {
                     Some(found) => Ok(Some(found)),
-                    None => Err(self.undefined_column(names, span)),
+                    None if !self.names_function(name) => Err(self.undefined_column(names, span)),
+                    None => {
+                        let row = self.whole_row(place, span)?.expr;
+                        match self.function_as_field(row, name, span)? {
+                            Some(expr) => Ok(Some(FoundColumn { expr, source: None })),
+                            None => Err(self.undefined_column(names, span)),
+                        }
+                    }
                 }
             }
             [schema, relation, name] | [_, schema, relation, name] => {

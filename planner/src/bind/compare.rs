@@ -8,7 +8,8 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
 use super::Binder;
-use super::expr::{operator_name, record_field, unnest};
+use super::expr::{operator_name, unnest};
+use super::record::record_field;
 use super::span::query_span;
 use super::visit::is_correlated;
 use crate::bound::*;
@@ -16,6 +17,12 @@ use crate::bound::*;
 /// Whether the operator orders or equates values, so that it applies to rows.
 pub(crate) fn is_comparison(name: &str) -> bool {
     matches!(name, "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=")
+}
+
+/// Whether it is a row constructor: two of them compare field by field. A row that has become a value
+/// of a named type, or is a table's, is compared as a whole.
+pub(crate) fn is_row(expr: &BoundExpr) -> bool {
+    matches!(expr.kind, ExprKind::Row(_)) && expr.ty.oid == Oid::RECORD
 }
 
 fn all_of(mut list: Vec<BoundExpr>) -> BoundExpr {
@@ -44,33 +51,24 @@ impl Binder<'_, '_> {
         name: &str,
         right: BoundExpr,
     ) -> Result<BoundExpr> {
-        let (ExprKind::Row(_), true) = (&right.kind, is_comparison(name)) else {
+        if !(is_row(&left) && is_row(&right) && is_comparison(name)) {
             return self.binary_operator(name, left, right);
-        };
-        let ExprKind::Row(right) = right.kind else {
+        }
+        let (ExprKind::Row(left), ExprKind::Row(right)) = (left.kind, right.kind) else {
             return Err(SqlError::internal("a row that is none"));
-        };
-        let left = match left.kind {
-            ExprKind::Row(items) => items,
-            kind => {
-                let left = BoundExpr::new(kind, left.ty);
-                let fields = self
-                    .record_fields(&left)
-                    .ok_or_else(|| SqlError::unsupported("comparing a record of unknown shape"))?;
-                fields.iter().enumerate().map(|(i, (_, ty))| record_field(left.clone(), i, *ty)).collect()
-            }
         };
         self.compare_rows(left, name, right)
     }
 
     /// `(a, b) op right`, where the right side is a row or a subquery of as many columns.
     pub(crate) fn row_comparison(&mut self, left: BoundExpr, name: &str, right: &Expr) -> Result<BoundExpr> {
+        let left_type = left.ty;
         let ExprKind::Row(items) = left.kind else {
             return Err(SqlError::internal("a row comparison without a row"));
         };
         if !is_comparison(name) {
             let right = self.expr(right)?;
-            return self.binary_operator(name, BoundExpr::new(ExprKind::Row(items), left.ty), right);
+            return self.binary_operator(name, BoundExpr::new(ExprKind::Row(items), left_type), right);
         }
         let right = match unnest(right) {
             Expr::Subquery(query) => {
@@ -91,24 +89,13 @@ impl Binder<'_, '_> {
             }
             other => {
                 let right = self.expr(other)?;
+                let is_row = is_row(&right);
                 match right.kind {
-                    ExprKind::Row(items) => items,
+                    ExprKind::Row(items) if is_row => items,
+                    // Records compare as wholes, by record_eq and the like.
                     kind => {
-                        let right = BoundExpr::new(kind, right.ty);
-                        match self.record_fields(&right) {
-                            Some(fields) => fields
-                                .iter()
-                                .enumerate()
-                                .map(|(i, (_, ty))| record_field(right.clone(), i, *ty))
-                                .collect(),
-                            None => {
-                                return Err(SqlError::new(
-                                    SqlState::UNDEFINED_FUNCTION,
-                                    format!("operator does not exist: record {name} {}", format_type(Type::of(right.ty.oid))),
-                                )
-                                .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts."));
-                            }
-                        }
+                        let left = BoundExpr::new(ExprKind::Row(items), left_type);
+                        return self.binary_operator(name, left, BoundExpr::new(kind, right.ty));
                     }
                 }
             }
@@ -196,8 +183,9 @@ impl Binder<'_, '_> {
     }
 
     fn distinct_values(&mut self, left: BoundExpr, right: BoundExpr) -> Result<BoundExpr> {
+        let rows = is_row(&left) && is_row(&right);
         let (left, right) = match (left.kind, right.kind) {
-            (ExprKind::Row(left), ExprKind::Row(right)) => {
+            (ExprKind::Row(left), ExprKind::Row(right)) if rows => {
                 if left.len() != right.len() {
                     return Err(SqlError::new(
                         SqlState::SYNTAX_ERROR,
@@ -236,8 +224,7 @@ impl Binder<'_, '_> {
     }
 
     fn in_values(&mut self, left: BoundExpr, items: Vec<BoundExpr>, negated: bool) -> Result<BoundExpr> {
-        let rows = matches!(left.kind, ExprKind::Row(_))
-            || items.iter().any(|item| matches!(item.kind, ExprKind::Row(_)));
+        let rows = is_row(&left) || items.iter().any(is_row);
         let mut types = vec![left.ty];
         types.extend(items.iter().map(|item| item.ty));
         let common = if rows { None } else { self.common_type(&types, "IN").ok() };
@@ -341,8 +328,9 @@ impl Binder<'_, '_> {
         all: bool,
     ) -> Result<BoundExpr> {
         let left = self.expr(left)?;
+        let of_fields = is_row(&left);
         let left = match left.kind {
-            ExprKind::Row(items) => items,
+            ExprKind::Row(items) if of_fields => items,
             kind => vec![BoundExpr::new(kind, left.ty)],
         };
         let (mut rel, columns) = self.subquery(query)?;

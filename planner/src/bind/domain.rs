@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Column, UserTypeRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::kept::About;
+use super::record::record_field;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, DomainConditions, ExprKind};
 
@@ -31,6 +33,44 @@ impl Binder<'_, '_> {
         let ty = value.ty;
         let kind = ExprKind::ArrayConvert { array: Box::new(value), element: Box::new(element) };
         Ok(BoundExpr::new(kind, ty))
+    }
+
+    /// A row that was read from text, which knows nothing of domains: with the conditions that its
+    /// fields have to meet.
+    pub(crate) fn guarded_row(&mut self, row: BoundExpr) -> Result<BoundExpr> {
+        let is_null = matches!(row.kind, ExprKind::Const(Datum::Null));
+        if is_null || !self.has_guarded_fields(row.ty.oid) {
+            return Ok(row);
+        }
+        let Some(relation) = self.env.catalog.table_of_row_type(row.ty.oid) else { return Ok(row) };
+        let mut fields = Vec::with_capacity(relation.columns.len());
+        for (place, column) in relation.columns.iter().enumerate() {
+            let field = self.guarded_row(record_field(row.clone(), place, column.ty))?;
+            fields.push(self.coerce_domain(field, column.domain)?);
+        }
+        let ty = row.ty;
+        let guarded = BoundExpr::new(ExprKind::Row(fields), ty);
+        if matches!(row.kind, ExprKind::Const(_)) {
+            return Ok(guarded);
+        }
+        let there = ExprKind::IsDistinctFrom {
+            left: Box::new(row),
+            right: Box::new(BoundExpr::constant(Datum::Null, ty)),
+            equality: self.operator_of("=", Oid::RECORD, Oid::RECORD)?,
+            negated: false,
+        };
+        let arms = vec![(BoundExpr::new(there, Type::BOOL), guarded)];
+        let otherwise = Some(Box::new(BoundExpr::constant(Datum::Null, ty)));
+        Ok(BoundExpr::new(ExprKind::Case { arms, otherwise }, ty))
+    }
+
+    /// Whether some field of a row, at any depth, is of a domain.
+    fn has_guarded_fields(&self, row: Oid) -> bool {
+        let relation = self.env.catalog.table_of_row_type(row);
+        relation.is_some_and(|relation| {
+            let mut columns = relation.columns.iter();
+            columns.any(|column| column.domain.is_some() || self.has_guarded_fields(column.ty.oid))
+        })
     }
 
     /// The plain type of a declared one, and the domain that it may be.

@@ -6,7 +6,6 @@ use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{array_of, element_of, format_type};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
-use sqlparser::tokenizer::Span;
 
 use super::Binder;
 use super::coerce::cannot_cast;
@@ -244,72 +243,6 @@ impl Binder<'_, '_> {
         Ok(BoundExpr::new(ExprKind::Subscript { array: Box::new(array), subscripts }, ty))
     }
 
-    /// Names and types of a record expression's fields, if they are known.
-    pub(crate) fn record_fields(&self, expr: &BoundExpr) -> Option<Vec<(String, Type)>> {
-        if let Some(fields) = self.composite_fields(expr.ty.oid) {
-            return Some(fields);
-        }
-        match &expr.kind {
-            ExprKind::Row(items) => {
-                let known = self.whole_rows.iter().find(|(row, _)| super::visit::same_expr(row, expr));
-                let name = |i: usize| match known {
-                    Some((_, names)) => names[i].clone(),
-                    None => format!("f{}", i + 1),
-                };
-                Some(items.iter().enumerate().map(|(i, item)| (name(i), item.ty)).collect())
-            }
-            ExprKind::Routine { routine, .. } => {
-                let columns = super::call::output_arguments(routine);
-                (!columns.is_empty()).then_some(columns)
-            }
-            ExprKind::Relabel(inner) => self.record_fields(inner),
-            _ => None,
-        }
-    }
-
-    /// `(record).field`.
-    fn field(&mut self, record: BoundExpr, name: &str, span: Span) -> Result<BoundExpr> {
-        let position = self.position(span);
-        let Some(fields) = self.record_fields(&record) else {
-            if record.ty.oid == Oid::RECORD {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("could not identify column \"{name}\" in record data type"),
-                )
-                .at(position));
-            }
-            return Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!(
-                    "column notation .{name} applied to type {}, which is not a composite type",
-                    format_type(Type::of(record.ty.oid))
-                ),
-            )
-            .at(position));
-        };
-        let Some(index) = fields.iter().position(|(field, _)| field == name) else {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" not found in data type {}", format_type(Type::of(record.ty.oid))),
-            )
-            .at(position));
-        };
-        Ok(record_field(record, index, fields[index].1))
-    }
-
-    /// All fields of a record, for `(record).*`.
-    pub(crate) fn all_fields(&mut self, record: BoundExpr, span: Span) -> Result<Vec<(String, BoundExpr)>> {
-        let Some(fields) = self.record_fields(&record) else {
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
-                .at(self.position(span)));
-        };
-        Ok(fields
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, ty))| (name, record_field(record.clone(), i, ty)))
-            .collect())
-    }
-
     /// A left-leaning chain of binary operators, walked without recursion: long AND and OR
     /// lists are common in generated SQL.
     fn operator_chain(&mut self, expr: &Expr) -> Result<BoundExpr> {
@@ -372,17 +305,16 @@ impl Binder<'_, '_> {
 
     fn binary(&mut self, left: BoundExpr, op: &BinaryOperator, right: &Expr) -> Result<BoundExpr> {
         let name = operator_name(op)?;
-        if let ExprKind::Row(items) = left.kind {
-            if matches!(op, BinaryOperator::Overlaps) {
+        if super::compare::is_row(&left) {
+            if !matches!(op, BinaryOperator::Overlaps) {
+                return self.row_comparison(left, &name, right);
+            }
+            if let ExprKind::Row(items) = left.kind {
                 return self.overlaps(items, right);
             }
-            let left = BoundExpr::new(ExprKind::Row(items), left.ty);
-            return self.row_comparison(left, &name, right);
+            return Err(SqlError::internal("a row that is none"));
         }
         let right = self.expr(right)?;
-        if let (ExprKind::Row(_), true) = (&right.kind, super::compare::is_comparison(&name)) {
-            return self.compare_values(left, &name, right);
-        }
         self.binary_operator(&name, left, right)
     }
 
@@ -504,40 +436,7 @@ impl Binder<'_, '_> {
 
     fn null_test(&mut self, operand: &Expr, negated: bool) -> Result<BoundExpr> {
         let operand = self.expr(operand)?;
-        Ok(self.null_test_of(operand, negated))
-    }
-
-    /// `IS [NOT] NULL`: of a row, whether all its fields are (not) NULL.
-    fn null_test_of(&mut self, operand: BoundExpr, negated: bool) -> BoundExpr {
-        let fields = match operand.kind {
-            ExprKind::Row(items) => items,
-            kind => {
-                let operand = BoundExpr::new(kind, operand.ty);
-                let composite = operand.ty.oid == Oid::RECORD || super::coerce::is_composite(operand.ty.oid);
-                match composite.then(|| self.record_fields(&operand)).flatten() {
-                    Some(fields) if !fields.is_empty() => fields
-                        .iter()
-                        .enumerate()
-                        .map(|(i, (_, ty))| record_field(operand.clone(), i, *ty))
-                        .collect(),
-                    _ => {
-                        let operand = Box::new(operand);
-                        let kind =
-                            if negated { ExprKind::IsNotNull(operand) } else { ExprKind::IsNull(operand) };
-                        return BoundExpr::new(kind, Type::BOOL);
-                    }
-                }
-            }
-        };
-        let tests = fields
-            .into_iter()
-            .map(|field| {
-                let field = Box::new(field);
-                let kind = if negated { ExprKind::IsNotNull(field) } else { ExprKind::IsNull(field) };
-                BoundExpr::new(kind, Type::BOOL)
-            })
-            .collect();
-        BoundExpr::new(ExprKind::And(tests), Type::BOOL)
+        self.null_test_of(operand, negated)
     }
 
     fn boolean_test(&mut self, operand: &Expr, value: Option<bool>, negated: bool) -> Result<BoundExpr> {
@@ -624,17 +523,6 @@ fn undefined_collation(name: &str) -> SqlError {
         SqlState::UNDEFINED_OBJECT,
         format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
     )
-}
-
-/// A field of a record; of a row constructor, the very item.
-pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
-    match record.kind {
-        ExprKind::Row(mut items) if index < items.len() => items.swap_remove(index),
-        kind => {
-            let record = Box::new(BoundExpr::new(kind, record.ty));
-            BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)
-        }
-    }
 }
 
 /// Takes parentheses away.

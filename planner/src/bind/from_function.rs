@@ -94,7 +94,7 @@ impl Binder<'_, '_> {
                 let mut expr = BoundExpr::new(call, Type::RECORD);
                 // A record of one field would pass for its field.
                 if let [(_, ty)] = &columns[..] {
-                    expr = super::expr::record_field(expr, 0, *ty);
+                    expr = super::record::record_field(expr, 0, *ty);
                 }
                 (SetCall::Scalar(Box::new(expr)), columns)
             }

@@ -88,10 +88,7 @@ impl Binder<'_, '_> {
                 fields.iter().map(|(name, ty)| (name.as_str(), self.type_shape(*ty, depth + 1))),
             );
         }
-        let row = Oid(ty.oid.0.wrapping_sub(1));
-        if element_of(ty.oid).is_none()
-            && self.env.catalog.table_of_row_type(row).is_some_and(|table| table.row_array_type() == ty.oid)
-        {
+        if let Some(row) = element_of(ty.oid).filter(|element| element.is_composite()) {
             return format!("a{}", self.type_shape(Type::of(row), depth + 1));
         }
         shape::of_type(ty.oid)

@@ -15,6 +15,7 @@
 //! - `target`      what those change: tables, and views that are simple enough
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
+//! - `record`      rows as values
 //! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
 //! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
@@ -57,6 +58,7 @@ pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;
 pub mod query;
+mod record;
 mod recursion;
 pub(crate) mod reference;
 pub mod resolve;
@@ -76,7 +78,7 @@ use archipel_sql::ast::{self, RowLockClause};
 use archipel_sql::catalog::{Catalog, Requirement, ViewReference};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{Naming, format_type};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -317,10 +319,13 @@ pub(crate) struct Binder<'e, 'a> {
     /// Whole rows of subqueries met so far, with the names of their fields.
     pub(crate) whole_rows: Vec<(BoundExpr, Vec<String>)>,
     nesting: u32,
+    /// Messages name the types of the catalog.
+    _naming: Naming,
 }
 
 impl<'e, 'a> Binder<'e, 'a> {
     fn new(env: &'e mut BindEnv<'a>) -> Self {
+        let naming = Naming::of(env.catalog);
         Binder {
             env,
             levels: Vec::new(),
@@ -330,6 +335,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             literals: Vec::new(),
             whole_rows: Vec::new(),
             nesting: 0,
+            _naming: naming,
         }
     }
 

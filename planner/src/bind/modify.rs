@@ -11,11 +11,12 @@ use sqlparser::ast::{
 };
 
 use super::call::output_arguments;
-use super::expr::{record_field, unnest};
+use super::expr::unnest;
 use super::from::combine;
 use super::kept::About;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
+use super::record::record_field;
 use super::reference::bind_definition;
 use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
@@ -146,7 +147,11 @@ fn is_of_time(oid: Oid) -> bool {
 /// Arrays, records, enums and names of catalog objects.
 fn looks_further(oid: Oid) -> bool {
     let named = matches!(oid, Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE);
-    named || oid == Oid::RECORD || oid.is_enum() || archipel_sql::type_table::element_of(oid).is_some()
+    named
+        || oid == Oid::RECORD
+        || oid.is_composite()
+        || oid.is_enum()
+        || archipel_sql::type_table::element_of(oid).is_some()
 }
 
 impl Binder<'_, '_> {

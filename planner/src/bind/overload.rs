@@ -16,6 +16,7 @@ use archipel_sql::function::{
 };
 use archipel_sql::type_table::{array_of, element_of, format_type, type_by_name};
 use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
 
 /// An argument of a call.
 pub(crate) struct Argument {
@@ -312,11 +313,24 @@ impl Binder<'_, '_> {
                 )))
             }
             Choice::None => {
+                // A field of a row may be written as a function of it.
+                if let [Argument { name: None, value, variadic: false }] = &args[..]
+                    && !procedure_call
+                    && schema.is_none()
+                    && let Some(fields) = self.record_fields(value)
+                    && let Some(place) = fields.iter().position(|(field, _)| field == name)
+                {
+                    let field = super::record::record_field(value.clone(), place, fields[place].1);
+                    return Ok(Resolved::Cast(field));
+                }
                 if let [arg] = &args[..]
                     && arg.name.is_none()
                     && !procedure_call
                     && schema.is_none_or(|schema| schema == "pg_catalog")
                     && let Some(info) = type_by_name(name)
+                    // Rows become text by casts that are written as such.
+                    && arg.value.ty.oid != Oid::RECORD
+                    && !arg.value.ty.oid.is_composite()
                     && (arg.value.ty.oid == Oid::UNKNOWN
                         || function::cast(arg.value.ty.oid, info.oid).is_some()
                         || info.category == b'S')
@@ -362,6 +376,29 @@ impl Binder<'_, '_> {
                     .with_hint(hint))
             }
         }
+    }
+
+    /// A function of a row that is written as a field of it; `None` if there is no such function.
+    pub(crate) fn function_as_field(
+        &mut self,
+        row: BoundExpr,
+        name: &str,
+        span: Span,
+    ) -> Result<Option<BoundExpr>> {
+        if !self.names_function(name) {
+            return Ok(None);
+        }
+        match self.plain_call(&[name.to_owned()], vec![Argument::positional(row)], span) {
+            Ok(call) => Ok(Some(call)),
+            Err(error) if error.state() == SqlState::UNDEFINED_FUNCTION => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a name may be that of a function of one row. What has the name of a type would be a
+    /// cast, which is not written as a field.
+    pub(crate) fn names_function(&self, name: &str) -> bool {
+        type_by_name(name).is_none() && !self.callees(None, name).is_empty()
     }
 
     fn callees(&self, schema: Option<&str>, name: &str) -> Vec<Callee> {

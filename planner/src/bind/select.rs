@@ -8,6 +8,7 @@
 
 use archipel_sql::ast::RowLockClause;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::starred;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Distinct, Expr, Ident, ObjectName, OrderByExpr, Select, SelectFlavor, SelectItem,
@@ -199,7 +200,19 @@ impl Binder<'_, '_> {
         let mut targets = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                SelectItem::UnnamedExpr(expr) => targets.push(self.target(expr, None, clause)?),
+                SelectItem::UnnamedExpr(expr) => match starred(expr) {
+                    None => targets.push(self.target(expr, None, clause)?),
+                    Some(row) => {
+                        let record = self.clause_expr(&row, clause)?;
+                        let fields = self.all_fields(record, first_span(expr))?;
+                        targets.extend(fields.into_iter().map(|(name, expr)| Target {
+                            expr,
+                            name,
+                            source: None,
+                            junk: false,
+                        }));
+                    }
+                },
                 SelectItem::ExprWithAlias { expr, alias } => {
                     targets.push(self.target(expr, Some(alias), clause)?)
                 }
@@ -211,16 +224,8 @@ impl Binder<'_, '_> {
                     refuse_wildcard_options(options)?;
                     targets.extend(self.expand_relation(name)?);
                 }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), options) => {
-                    refuse_wildcard_options(options)?;
-                    let record = self.clause_expr(expr, clause)?;
-                    let fields = self.all_fields(record, first_span(expr))?;
-                    targets.extend(fields.into_iter().map(|(name, expr)| Target {
-                        expr,
-                        name,
-                        source: None,
-                        junk: false,
-                    }));
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(_), _) => {
+                    return Err(SqlError::unsupported("a star behind an expression"));
                 }
                 SelectItem::ExprWithAliases { .. } => {
                     return Err(SqlError::unsupported("several aliases for one expression"));

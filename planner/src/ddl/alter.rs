@@ -17,8 +17,8 @@ use archipel_sql::types::Oid;
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, distribution, expression, index, kept, owner, schema, stored, table as create, trigger,
-    validation, view,
+    alter_column, composite, distribution, expression, index, kept, owner, schema, stored, table as create,
+    trigger, validation, view,
 };
 use crate::row::table_def;
 
@@ -510,6 +510,7 @@ fn drop_column(
         }
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
+    composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     let rights = work.catalog.access(table.oid).filter(|access| !access.columns.is_empty());
     let rights = rights.map(|access| Access::clone(access));
     let in_key = table.storage_key().contains(&place);

@@ -3,7 +3,7 @@
 use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
 use archipel_sql::ast::{ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TypeName};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{DistributedBy, Distribution, Identity, ObjectKind, Table};
+use archipel_sql::catalog::{Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::type_table::format_type;
@@ -14,7 +14,7 @@ use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
 use super::validation::{self, Conversion};
 use super::work::Work;
-use super::{distribution, expression, kept, sequence, stored, table as create, view};
+use super::{composite, distribution, expression, kept, sequence, stored, table as create, view};
 use crate::bind::kept::About;
 use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
@@ -37,6 +37,12 @@ pub(super) fn add_column(
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
     }
     let made = create::make_column(definition, &before, work)?;
+    composite::check_column(&made.column, &before, work)?;
+    // Rows in other tables' columns would lack the value.
+    let default = made.column.default.as_deref().filter(|text| !text.eq_ignore_ascii_case("null"));
+    if default.is_some() || made.column.not_null || made.column.generated.is_some() {
+        composite::check_not_stored(before.row_type(), &before.name, "table", "its row type", work)?;
+    }
     let place = before.columns.len() as u16;
     let mut table = before.clone();
     let (ty, not_null) = (made.column.ty, made.column.not_null);
@@ -168,6 +174,8 @@ pub(super) fn set_type(
     if old == new && using.is_none() && domain == old_domain {
         return Ok(());
     }
+    composite::check_column(&Column { ty: new, ..table.columns[at].clone() }, &table, work)?;
+    composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     if let Some(user) = view::users_of_column(&table, place, work).first() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,

@@ -4,6 +4,7 @@ use archipel_engine::table::SequenceDef;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, Table};
 use archipel_sql::error::SqlError;
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::kept::definition_path;
@@ -54,7 +55,15 @@ impl ComputedValue {
                 quote_identifier(&user.name),
                 if ty.oid == user.array_type() { "[]" } else { "" }
             ),
-            None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
+            None => match catalog.table_of_row_type(element_of(ty.oid).unwrap_or(ty.oid)) {
+                Some(rows) => format!(
+                    "{}.{}{}",
+                    quote_identifier(&rows.schema),
+                    quote_identifier(&rows.name),
+                    if ty.oid == rows.row_array_type() { "[]" } else { "" }
+                ),
+                None => archipel_sql::type_table::format_type(Type::of(ty.oid)),
+            },
         };
         let cast = if ty.oid == Oid::BPCHAR { "text".to_owned() } else { written };
         let text = format!("SELECT CAST(({expression}) AS {cast}){from}");

@@ -9,7 +9,7 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{alter, domain, expression, index, kept, routine, user_type, view};
+use super::{alter, composite, domain, expression, index, kept, routine, user_type, view};
 
 /// What is what it is by a routine, a type or a sequence.
 pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependent> {
@@ -170,6 +170,16 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
                     user_type::drop_type(&ty, true, work)?;
                 }
             }
+            Dependent::Column(table, place) => {
+                let name = &table.columns[usize::from(*place)].name;
+                let Some(table) = work.catalog.table_by_oid(table.oid) else { continue };
+                let Some(place) = table.column_index(name) else { continue };
+                for view in view::users_of_column(&table, place, work) {
+                    work.drop(ObjectKind::Table, view.oid);
+                }
+                alter::drop_column_of(&table, name, work)?;
+            }
+            Dependent::Attribute(ty, place) => composite::drop_attribute(ty, *place, work)?,
             Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
                 work.drop(ObjectKind::Table, view.oid);
             }

@@ -76,7 +76,14 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
     }
     domain.checks.sort_by(|a, b| a.name.cmp(&b.name));
     let oid = work.oids(2);
-    let ty = UserType { oid, schema, name: name.clone(), labels: Vec::new(), domain: Some(domain) };
+    let ty = UserType {
+        oid,
+        schema,
+        name: name.clone(),
+        labels: Vec::new(),
+        domain: Some(domain),
+        attributes: None,
+    };
     work.put(Object::Type(UserTypeRef::new(ty)));
     Ok(())
 }

@@ -109,7 +109,8 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .filter(|dependent| {
                 !matches!(
                     dependent,
-                    Dependent::ForeignKey(other, _) | Dependent::View(other) if dropped.contains(&other.oid)
+                    Dependent::ForeignKey(other, _) | Dependent::View(other) | Dependent::Column(other, _)
+                        if dropped.contains(&other.oid)
                 )
             })
             .filter(|dependent| !dependents.iter().any(|known| same_view(known, dependent)))
@@ -201,6 +202,7 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent]) -> String {
         .map(|dependent| {
             let on = match dependent {
                 Dependent::View(view) => below(view),
+                Dependent::Column(..) | Dependent::Attribute(..) => format!("type {}", table.name),
                 _ => format!("{} {}", word_of(table), table.name),
             };
             format!("{} depends on {on}", dependent.describe())

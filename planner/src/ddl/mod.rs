@@ -10,7 +10,7 @@
 //! - [`table`]        CREATE TABLE
 //! - [`table_like`]   LIKE
 //! - [`view`]         views
-//! - [`user_type`]    types; [`domain`] domains
+//! - [`user_type`]    types; [`domain`] domains; [`composite`] types of several fields
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`kept`]         the names in texts that the catalog keeps; [`literal`] their dates and times
@@ -29,6 +29,7 @@
 
 mod alter;
 mod alter_column;
+mod composite;
 pub mod computed;
 mod constraint;
 mod default_access;

@@ -8,7 +8,7 @@ use archipel_sql::ast::{
 };
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::dependency::sequence_default;
-use archipel_sql::catalog::names::{undefined_column, undefined_schema};
+use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
     Privileges, Relation, SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
@@ -303,6 +303,14 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
             work.require_relation_owner(&index)
         }
         // PostgreSQL names the kind of a column's or a constraint's relation no closer.
+        CommentObject::Column(..)
+            if work.catalog.table_of_row_type(Oid::row_type_of(oid)).is_some_and(|of| {
+                let owned = if of.kind == TableKind::Composite { of.row_type() } else { of.oid };
+                work.authority().owns(owned)
+            }) =>
+        {
+            Ok(())
+        }
         CommentObject::Column(name, _) if !work.env.system && !work.authority().owns(oid) => {
             Err(must_be_owner("relation", &name.name))
         }
@@ -339,6 +347,18 @@ fn comment_target(object: &CommentObject, work: &Work<'_>) -> Result<(Oid, u16)>
         },
         CommentObject::Type(name) => {
             work.catalog.require_user_type(name, work.search_path()).map(|ty| (ty.oid, 0))
+        }
+        CommentObject::Column(name, column)
+            if work.catalog.relation(name.schema.as_deref(), &name.name, work.search_path()).is_none()
+                && work
+                    .catalog
+                    .user_type(name.schema.as_deref(), &name.name, work.search_path())
+                    .is_some() =>
+        {
+            let ty = work.catalog.require_user_type(name, work.search_path())?;
+            let Some(relation) = ty.relation() else { return Err(undefined_relation(name)) };
+            let place = relation.column_index(column).ok_or_else(|| undefined_column(column, &ty.name))?;
+            Ok((relation.oid, place + 1))
         }
         CommentObject::Column(name, column) => {
             let table = work.catalog.require_table(name, work.search_path())?;

@@ -298,8 +298,8 @@ pub(super) fn make_owned_sequence(
     Ok(owned)
 }
 
-/// The type a column is given by name, and the domain that it is; pseudo-types, sets and composites
-/// cannot be stored.
+/// The type a column is given by name, and the domain that it is; pseudo-types and sets cannot be
+/// stored.
 pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Result<(Type, Option<Oid>)> {
     let at = written.name.at();
     let invalid = |message: String| SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message).at(at);
@@ -325,14 +325,10 @@ pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     if pseudo {
         return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
     }
-    let composite = ty.oid.0 >= archipel_sql::catalog::FIRST_OID && ty.oid.0 < Oid::ENUMS;
-    if composite {
-        return Err(SqlError::unsupported(format_args!("a column of composite type {written}")));
-    }
     Ok((ty, domain))
 }
 
-fn check_collation(definition: &ColumnDefinition) -> Result<()> {
+pub(super) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
     let Some(collation) = &definition.collation else {
         return Ok(());
     };

@@ -1,22 +1,44 @@
 //! CREATE, ALTER and DROP TYPE.
 
-use archipel_sql::ast::{AlterType, CreateType, Drop, ObjectWord, TypeAction};
+use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, TypeAction};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{Object, ObjectKind, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
+use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{definition, drop, kept, owner, routine, schema, view};
+use super::{composite, definition, drop, kept, owner, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
     let name = &create.name.name;
     check_free(&schema, name, work)?;
-    let mut labels: Vec<EnumLabel> = Vec::with_capacity(create.labels.len());
-    for label in &create.labels {
+    let (oid, labels, attributes) = match &create.kind {
+        CreatedType::Enum(labels) => {
+            let labels = new_labels(labels, work)?;
+            (enum_oid(work.oids(1)), labels, None)
+        }
+        CreatedType::Composite(definitions) => {
+            // The relation that stands for it shares a namespace with tables and indexes.
+            if work.catalog.relation_in(&schema, name).is_some() {
+                let message = format!("relation \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+            }
+            let attributes = composite::attributes(definitions, work)?;
+            (Oid::row_type_of(work.oids(1)), Vec::new(), Some(attributes))
+        }
+    };
+    let ty = UserType { oid, schema, name: name.clone(), labels, domain: None, attributes };
+    work.put(Object::Type(UserTypeRef::new(ty)));
+    Ok(())
+}
+
+fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>> {
+    let mut labels: Vec<EnumLabel> = Vec::with_capacity(written.len());
+    for label in written {
         check_label(label)?;
         if labels.iter().any(|known| known.name == *label) {
             return Err(SqlError::new(
@@ -26,15 +48,7 @@ pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()
         }
         labels.push(EnumLabel { oid: label_oid(work.oids(1)), name: label.clone() });
     }
-    let oid = enum_oid(work.oids(1));
-    work.put(Object::Type(UserTypeRef::new(UserType {
-        oid,
-        schema,
-        name: name.clone(),
-        labels,
-        domain: None,
-    })));
-    Ok(())
+    Ok(labels)
 }
 
 pub(super) fn check_free(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
@@ -97,7 +111,7 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     let known = work.catalog.require_user_type(&alter.name, work.search_path())?;
     work.require_owner(known.oid)?;
     let mut changed = (*known).clone();
-    if known.domain.is_some()
+    if (known.domain.is_some() || known.attributes.is_some())
         && matches!(alter.action, TypeAction::AddValue { .. } | TypeAction::RenameValue { .. })
     {
         let message = format!("{} is not an enum", known.name);
@@ -161,6 +175,21 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         TypeAction::OwnerTo(role) => {
             return owner::change(known.oid, Some(&known.schema), role, work);
         }
+        TypeAction::Attributes(actions) => {
+            let changed = composite::alter(&known, actions, work)?;
+            composite::finish(changed, work);
+            return Ok(());
+        }
+        TypeAction::RenameAttribute { from, to } => {
+            let changed = composite::rename(&known, from, to)?;
+            check_unwritten(Written::Name(from), "an attribute that is named", work)?;
+            composite::finish(changed, work);
+            return Ok(());
+        }
+    }
+    if changed.attributes.is_some() {
+        composite::finish(changed, work);
+        return Ok(());
     }
     work.put(Object::Type(UserTypeRef::new(changed)));
     Ok(())
@@ -174,6 +203,15 @@ pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
                 && !statement.if_exists
             {
                 return Err(undefined_schema(schema));
+            }
+            if let Some(table) = work.catalog.table(name.schema.as_deref(), &name.name, work.search_path()) {
+                let (word, name) =
+                    (if table.kind == TableKind::View { "view" } else { "table" }, &table.name);
+                return Err(SqlError::new(
+                    SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                    format!("cannot drop type {name} because {word} {name} requires it"),
+                )
+                .with_hint(format!("You can drop {word} {name} instead.")));
             }
             let message = format!("type \"{name}\" does not exist");
             if statement.if_exists {
@@ -228,6 +266,8 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .cloned()
         .collect();
     dependents.extend(domains.iter().cloned().map(Dependent::Domain));
+    let attributes = composite::attributes_of_type(&uses, known.oid, work);
+    dependents.extend(attributes.iter().cloned());
     // Definitions over the columns go with those.
     let mut definitions = definition::users(ObjectKind::Type, known.oid, work);
     definitions.retain(|user| match user {
@@ -252,6 +292,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         super::alter::drop_column_of(&table, &column, work)?;
     }
     definition::drop_users(&definitions, work)?;
+    definition::drop_users(&attributes, work)?;
     let views: Vec<_> = work
         .catalog
         .tables()
@@ -267,6 +308,11 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         if work.catalog.user_type_by_oid(domain.oid).is_some() {
             drop_type(&domain, true, work)?;
         }
+    }
+    // Comments on attributes are on the relation that stands for a composite type.
+    let relation = known.oid.relation_of_row_type();
+    if let Some(relation) = relation.filter(|relation| work.catalog.comments(*relation).is_some()) {
+        work.drop(ObjectKind::Comments, relation);
     }
     work.drop(ObjectKind::Type, known.oid);
     Ok(())

@@ -12,6 +12,7 @@ use archipel_sql::catalog::{
     Schema, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::Naming;
 use archipel_sql::types::Oid;
 
 use crate::bind::BindEnv;
@@ -31,6 +32,8 @@ pub(super) struct Work<'a> {
     /// The columns whose types change.
     pub conversions: Vec<Conversion>,
     pub plan: DdlPlan,
+    /// Messages name the types of the catalog.
+    _naming: Naming,
 }
 
 impl<'a> Work<'a> {
@@ -42,6 +45,7 @@ impl<'a> Work<'a> {
             computed: Vec::new(),
             conversions: Vec::new(),
             plan: DdlPlan { tag, ..DdlPlan::default() },
+            _naming: Naming::of(env.catalog),
         };
         env.copies.iter().for_each(|&tree| work.copy_table(tree));
         work

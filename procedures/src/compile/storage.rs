@@ -308,14 +308,12 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
     let catalog = &environment.catalog;
     let (schema, path) = (name.name.schema.as_deref(), &environment.search_path);
     if let Some(ty) = catalog.user_type(schema, &name.name.name, path) {
-        return Ok(VariableType::Scalar(Type::of(if name.dimensions > 0 {
-            ty.array_type()
-        } else {
-            ty.oid
-        })));
+        let oid = if name.dimensions > 0 { ty.array_type() } else { ty.oid };
+        return Ok(of_type(Type::of(oid), environment));
     }
     match catalog.table(schema, &name.name.name, path) {
         Some(table) if name.dimensions == 0 => Ok(row_of(&table)),
+        Some(table) => Ok(VariableType::Scalar(Type::of(table.row_array_type()))),
         _ => Err(archipel_sql::ast::undefined_type(&name.to_string(), None)),
     }
 }

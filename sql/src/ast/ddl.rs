@@ -101,20 +101,29 @@ pub struct CreateView {
     pub check_option: Option<CheckOption>,
 }
 
-/// CREATE TYPE name AS ENUM (…).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// CREATE TYPE name AS ….
+#[derive(Clone, Debug, PartialEq)]
 pub struct CreateType {
     pub name: QualifiedName,
-    pub labels: Vec<String>,
+    pub kind: CreatedType,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a new type is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CreatedType {
+    /// ENUM (labels).
+    Enum(Vec<String>),
+    /// (name type [COLLATE collation], …).
+    Composite(Vec<ColumnDefinition>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct AlterType {
     pub name: QualifiedName,
     pub action: TypeAction,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TypeAction {
     AddValue {
         label: String,
@@ -129,6 +138,20 @@ pub enum TypeAction {
     RenameTo(String),
     SetSchema(String),
     OwnerTo(RoleName),
+    /// Of a composite type's attributes, in order.
+    Attributes(Vec<AttributeAction>),
+    RenameAttribute {
+        from: String,
+        to: String,
+    },
+}
+
+/// What ALTER TYPE does with one attribute of a composite type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttributeAction {
+    Add(ColumnDefinition),
+    Drop { name: String, if_exists: bool },
+    SetType(ColumnDefinition),
 }
 
 /// CREATE DOMAIN.

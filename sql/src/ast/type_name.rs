@@ -264,6 +264,6 @@ pub fn type_display_name(oid: Oid) -> String {
     }
     match BUILTIN.iter().find(|&&(_, own, _)| own == oid.0) {
         Some(&(name, ..)) => name.to_string(),
-        None => oid.to_string(),
+        None => crate::type_table::user_type_name(Type::of(oid)).unwrap_or_else(|| oid.to_string()),
     }
 }

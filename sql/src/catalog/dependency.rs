@@ -22,6 +22,8 @@ pub enum Dependent {
     Generated(TableRef, u16),
     /// A column of this table (by place) of the type.
     Column(TableRef, u16),
+    /// An attribute of this composite type (by place) of the type.
+    Attribute(UserTypeRef, u16),
     /// An index of this table (by place) whose expressions or condition name it.
     Index(TableRef, usize),
     /// A CHECK of this table (by place) that names it.
@@ -67,6 +69,11 @@ impl Dependent {
                 format!("constraint {}", check.map_or("", |check| &check.name))
             }
             Dependent::Domain(ty) => format!("type {}", ty.name),
+            Dependent::Attribute(ty, place) => {
+                let attribute = ty.attributes.iter().flatten().nth(usize::from(*place));
+                let name = attribute.map_or("", |column| &column.name);
+                format!("column {name} of composite type {}", ty.name)
+            }
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
@@ -118,6 +125,16 @@ impl Catalog {
             if uses(routine.result.oid) || routine.args.iter().any(|arg| uses(arg.ty.oid)) {
                 dependents.push(Dependent::Routine(routine.clone()));
             }
+        }
+        let uses = |ty: Oid| ty == row || ty == array;
+        for other in self.tables().filter(|other| other.kind == TableKind::Table && other.oid != table.oid) {
+            let columns = other.columns.iter().enumerate().filter(|(_, column)| uses(column.declared().oid));
+            dependents.extend(columns.map(|(place, _)| Dependent::Column(other.clone(), place as u16)));
+        }
+        for ty in self.user_types() {
+            let attributes = ty.attributes.iter().flatten().enumerate();
+            let of_rows = attributes.filter(|(_, column)| uses(column.declared().oid));
+            dependents.extend(of_rows.map(|(place, _)| Dependent::Attribute(ty.clone(), place as u16)));
         }
         dependents
     }

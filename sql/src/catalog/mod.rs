@@ -7,20 +7,22 @@
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
-//! - [`user_type`] enums and domains
+//! - `renumber`    row types as data directories of before numbered them
+//! - [`user_type`] enums, domains and composite types
 //! - [`role`]     roles, and who belongs to whom
 //! - [`access`]   owners and access control lists
 //! - [`authority`] what a role may do
 //!
-//! Numbers. Objects draw oids from one counter. A table takes three in a row: its own, its row
-//! type's and the array of that ([`Table::row_type`]). A primary key and an index take two: the
-//! index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
+//! Numbers. Objects draw oids from one counter. A table's row type and the array of that are numbered
+//! after the table, in a range of their own ([`Table::row_type`]). A primary key and an index take
+//! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
 pub mod authority;
 pub mod dependency;
 pub mod names;
 pub mod object;
+mod renumber;
 pub mod role;
 pub mod snapshot;
 pub mod trigger;
@@ -82,6 +84,8 @@ pub enum TableKind {
     View,
     /// Rows computed from server or catalog state: pg_catalog, information_schema, archipel.
     System,
+    /// No relation that statements name: what the fields of a composite type are looked up in.
+    Composite,
 }
 
 /// Whether a table outlives its session. Unlogged tables are as durable as any: the word is kept
@@ -152,7 +156,7 @@ pub struct ViewReference {
 /// and nothing but a view's query is bound with references.
 pub const REFERENCE_SCHEMA: &str = "\u{1}relation";
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     pub name: String,
     pub ty: Type,
@@ -201,12 +205,12 @@ pub enum Identity {
 impl Table {
     /// The composite type of the table's rows.
     pub fn row_type(&self) -> Oid {
-        Oid(self.oid.0 + 1)
+        Oid::row_type_of(self.oid)
     }
 
     /// The array type of [`Table::row_type`].
     pub fn row_array_type(&self) -> Oid {
-        Oid(self.oid.0 + 2)
+        Oid(self.row_type().0 + 1)
     }
 
     /// Position of a column by its folded name.

@@ -75,6 +75,8 @@ struct State {
     types: Arc<BTreeMap<Oid, UserTypeRef>>,
     /// Names of enums' labels.
     labels: Arc<FxHashMap<Oid, Arc<str>>>,
+    /// The relations of composite types, by their oids.
+    composites: Arc<BTreeMap<Oid, TableRef>>,
     /// Schema, then name: oids of relations.
     relation_names: Arc<Names<RelationOid>>,
     routine_names: Arc<Names<Vec<Oid>>>,
@@ -108,6 +110,7 @@ impl Catalog {
             comments: Arc::default(),
             types: Arc::default(),
             labels: Arc::default(),
+            composites: Arc::default(),
             relation_names: Arc::default(),
             routine_names: Arc::default(),
             index_tables: Arc::default(),
@@ -207,12 +210,16 @@ impl Catalog {
         self.0.roles.get(&oid).cloned()
     }
 
-    /// The stored table whose rows have this composite type.
+    /// The relation whose rows have this composite type: a table, a view, or what stands for a type
+    /// that was made by CREATE TYPE.
     pub fn table_of_row_type(&self, row_type: Oid) -> Option<TableRef> {
-        if row_type.0 <= FIRST_OID || row_type.0 >= Oid::ENUMS {
-            return None;
-        }
-        self.table_by_oid(Oid(row_type.0 - 1))
+        let relation = row_type.relation_of_row_type()?;
+        self.0.tables.get(&relation).or_else(|| self.0.composites.get(&relation)).cloned()
+    }
+
+    /// What stands for composite types that were made by CREATE TYPE.
+    pub fn composites(&self) -> impl Iterator<Item = &TableRef> {
+        self.0.composites.values()
     }
 
     /// Any relation by oid: table, sequence or index.
@@ -360,6 +367,9 @@ impl State {
                 Arc::make_mut(&mut self.types).insert(ty.oid, ty.clone());
                 let labels = Arc::make_mut(&mut self.labels);
                 labels.extend(ty.labels.iter().map(|label| (label.oid, Arc::from(label.name.as_str()))));
+                if let Some(relation) = ty.relation() {
+                    Arc::make_mut(&mut self.composites).insert(relation.oid, Arc::new(relation));
+                }
             }
             Object::Routine(routine) => {
                 Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
@@ -420,6 +430,9 @@ impl State {
                     let labels = Arc::make_mut(&mut self.labels);
                     for label in &ty.labels {
                         labels.remove(&label.oid);
+                    }
+                    if let Some(relation) = oid.relation_of_row_type() {
+                        Arc::make_mut(&mut self.composites).remove(&relation);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Types that users make: enums and domains.
+//! Types that users make: enums, domains and composite types.
 //!
 //! A domain is no type of its own for values: a column, a parameter or a variable of a domain has
 //! the type the domain is over, and remembers whose conditions its values must meet
@@ -8,7 +8,9 @@
 //! stored and compared where no catalog is at hand. Numbers of enums, of their arrays and of their
 //! labels are drawn from the counter of all oids and moved into ranges of their own
 //! ([`Oid::is_enum`], [`Oid::is_enum_label`]). A value of an enum is the oid of its label; labels
-//! draw rising oids, so that they sort as they were declared.
+//! draw rising oids, so that they sort as they were declared. Composite types have a range of their
+//! own, too ([`Oid::is_composite`]), which they share with tables' row types; the number drawn is
+//! that of the relation that stands for the type in pg_class.
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
 
-use super::{Catalog, Check};
+use super::{Catalog, Check, Column, Distribution, Persistence, Table, TableKind};
 
 /// A type with a name of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct UserType {
     /// What makes it a domain.
     #[serde(default)]
     pub domain: Option<Domain>,
+    /// What makes it a composite type: its fields in order.
+    #[serde(default)]
+    pub attributes: Option<Vec<Column>>,
 }
 
 /// What a domain says of its values.
@@ -62,6 +67,30 @@ impl UserType {
     /// The array type over it.
     pub fn array_type(&self) -> Oid {
         Oid(self.oid.0 + 1)
+    }
+
+    /// The relation that has a composite type's fields as its columns (pg_type.typrelid).
+    pub fn relation(&self) -> Option<Table> {
+        let columns = self.attributes.clone()?;
+        Some(Table {
+            oid: self.oid.relation_of_row_type()?,
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            kind: TableKind::Composite,
+            columns,
+            primary_key: None,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            triggers: Vec::new(),
+            distribution: Distribution::None,
+            distributed_by: Default::default(),
+            persistence: Persistence::Permanent,
+            on_commit: Default::default(),
+            view: None,
+            tree: 0,
+            version: 0,
+        })
     }
 
     pub fn label(&self, name: &str) -> Option<&EnumLabel> {

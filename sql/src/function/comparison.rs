@@ -7,7 +7,7 @@ use super::{Eval, FunctionContext};
 use crate::compare::{compare, compare_floats};
 use crate::datetime::{MICROS_PER_DAY, zone};
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 /// Six operators from one order. The order sees the context and both arguments.
 macro_rules! comparisons {
@@ -56,6 +56,36 @@ fn by_float(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
         _ => float8(v, i),
     };
     Ok(compare_floats(wide(0)?, wide(1)?))
+}
+
+/// Rows, field by field; the first fields that differ decide, and must be of one type.
+fn by_record(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
+    let (Datum::Record(left), Datum::Record(right)) = (any(v, 0)?, any(v, 1)?) else {
+        return Ok(compare(any(v, 0)?, any(v, 1)?));
+    };
+    for place in 0..left.len().max(right.len()) {
+        // Fields that a type got after a value was made are NULL.
+        let field = |of: &'_ [Datum]| of.get(place).cloned().unwrap_or(Datum::Null);
+        let (left, right) = (field(left), field(right));
+        let alike = std::mem::discriminant(&left) == std::mem::discriminant(&right);
+        if !alike && !left.is_null() && !right.is_null() {
+            let name = |value| crate::type_table::format_type(crate::io::natural_type(value));
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "cannot compare dissimilar column types {} and {} at record column {}",
+                    name(&left),
+                    name(&right),
+                    place + 1
+                ),
+            ));
+        }
+        let order = compare(&left, &right);
+        if order != Ordering::Equal {
+            return Ok(order);
+        }
+    }
+    Ok(Ordering::Equal)
 }
 
 /// A date, timestamp or timestamptz as an instant-like number: dates and timestamps without a
@@ -113,7 +143,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "oideq" "oidne" "oidlt" "oidle" "oidgt" "oidge" = generic;
     "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge" = generic;
     "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge" = generic;
-    "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge" = generic;
+    "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge" = by_record;
     "date_eq_timestamp" "date_ne_timestamp" "date_lt_timestamp" "date_le_timestamp" "date_gt_timestamp" "date_ge_timestamp" = by_moment;
     "timestamp_eq_date" "timestamp_ne_date" "timestamp_lt_date" "timestamp_le_date" "timestamp_gt_date" "timestamp_ge_date" = by_moment;
     "date_eq_timestamptz" "date_ne_timestamptz" "date_lt_timestamptz" "date_le_timestamptz" "date_gt_timestamptz" "date_ge_timestamptz" = by_moment;

@@ -96,9 +96,10 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             super::text_in(utf8(rest)?, ty, ctx)?
         }
         Oid::VOID => Datum::text(""),
-        Oid::RECORD => return Err(SqlError::unsupported("input of anonymous composite types")),
+        Oid::RECORD => return Err(super::record::anonymous_input()),
         _ => match element_of(ty.oid) {
             Some(element) => array_recv(bytes, ty, element, ctx)?,
+            None if ty.oid.is_composite() => record_recv(bytes, ty, ctx)?,
             // Strings of every kind: their text.
             None => super::text_in(utf8(bytes)?, ty, ctx)?,
         },
@@ -158,6 +159,50 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     Ok(Datum::Array(Arc::new(Array { element, dimensions, values })))
 }
 
+/// As PostgreSQL's record_recv: the number of fields, then each one's type, length and bytes.
+fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
+    let types = super::record::field_types(ty.oid, ctx).ok_or_else(|| invalid(ty))?;
+    let mut at = 0;
+    let word = |at: &mut usize| -> Result<i32> {
+        let chunk = bytes.get(*at..*at + 4).ok_or_else(|| invalid(ty))?;
+        *at += 4;
+        Ok(i32::from_be_bytes(fixed(chunk, ty)?))
+    };
+    let sent = word(&mut at)?;
+    if usize::try_from(sent) != Ok(types.len()) {
+        let message = format!("wrong number of columns: {sent}, expected {}", types.len());
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+    }
+    let mut values = Vec::with_capacity(types.len());
+    for (place, field) in types.iter().enumerate() {
+        let oid = Oid(word(&mut at)? as u32);
+        if oid != field.oid {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "binary data has type {oid} ({}) instead of expected {} ({}) in record column {}",
+                    crate::type_table::format_type(Type::of(oid)),
+                    field.oid,
+                    crate::type_table::format_type(Type::of(field.oid)),
+                    place + 1
+                ),
+            ));
+        }
+        let length = word(&mut at)?;
+        let Ok(length) = usize::try_from(length) else {
+            values.push(Datum::Null);
+            continue;
+        };
+        let chunk = bytes.get(at..at + length).ok_or_else(|| invalid(ty))?;
+        values.push(binary_in(chunk, *field, ctx)?);
+        at += length;
+    }
+    if at != bytes.len() {
+        return Err(invalid(ty));
+    }
+    Ok(Datum::Record(values.into()))
+}
+
 /// Appends a value's binary form (without its length). NULL appends nothing.
 pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
     match value {
@@ -196,9 +241,13 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
         Datum::Array(array) => array_send(array, ty, ctx, out),
         Datum::Record(fields) => {
-            out.extend_from_slice(&(fields.len() as i32).to_be_bytes());
-            for field in fields.iter() {
-                let ty = super::natural_type(field);
+            let types = super::record::field_types(ty.oid, ctx);
+            let width = types.as_ref().map_or(fields.len(), Vec::len);
+            out.extend_from_slice(&(width as i32).to_be_bytes());
+            for place in 0..width {
+                let field = fields.get(place).unwrap_or(&Datum::Null);
+                let known = types.as_ref().and_then(|types| types.get(place).copied());
+                let ty = known.unwrap_or_else(|| super::natural_type(field));
                 out.extend_from_slice(&ty.oid.0.to_be_bytes());
                 with_length(field, ty, ctx, out);
             }

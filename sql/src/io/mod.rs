@@ -8,7 +8,7 @@ mod array;
 mod binary;
 mod float;
 mod json;
-mod record;
+pub mod record;
 
 pub use array::{array_in, array_out};
 pub use binary::{binary_in, binary_out};
@@ -163,6 +163,12 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             }
             if element_of(ty.oid).is_some() {
                 return array_in(text, ty, ctx);
+            }
+            if let Some(fields) = record::field_types(ty.oid, ctx) {
+                return record_in(text, &fields, ctx);
+            }
+            if ty.oid == Oid::RECORD {
+                return Err(record::anonymous_input());
             }
             return Err(SqlError::unsupported(format_args!("input of type {}", format_type(ty))));
         }
@@ -364,7 +370,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => array_out(array, ty, ctx, out),
-        Datum::Record(fields) => record_out(fields, ctx, out),
+        Datum::Record(fields) => record_out(fields, ty.oid, ctx, out),
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`domain`]      CREATE and ALTER DOMAIN
 //! - [`frame`]       EXCLUDE in window frames
 //! - [`inference`]   ON CONFLICT over expressions
+//! - [`star`]        stars behind values
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
@@ -40,6 +41,7 @@ mod refuse;
 mod role;
 mod routine;
 mod session;
+mod star;
 mod table;
 mod table_as;
 mod tokens;
@@ -58,6 +60,7 @@ use cursor::Cursor;
 pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
+pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.

@@ -12,7 +12,6 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["collation", "for"], "COLLATION FOR"),
     (&["search", "breadth"], "SEARCH"),
     (&["search", "depth"], "SEARCH"),
-    (&[")", ".", "*"], "(…).*"),
     (&[".", "*", "::"], "a cast of a whole row"),
     (&["xmlelement"], "XML"),
     (&["xmlparse"], "XML"),

@@ -14,6 +14,7 @@ use crate::error::{Result, SqlError, SqlState};
 use super::frame::rewrite_exclusions;
 use super::inference::rewrite_inference;
 use super::keywords::is_foreign_keyword;
+use super::star::rewrite_stars;
 
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
@@ -117,7 +118,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
     let tokens = rewrite_exclusions(rewrite_inference(rewrite_table(tokens), positions));
-    Ok(rewrite_locks(rewrite_words(drop_only(tokens))))
+    Ok(rewrite_stars(rewrite_locks(rewrite_words(drop_only(tokens)))))
 }
 
 /// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.

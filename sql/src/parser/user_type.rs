@@ -2,7 +2,9 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{AlterType, CreateType, Statement, TypeAction};
+use crate::ast::{
+    AlterType, AttributeAction, ColumnDefinition, CreateType, CreatedType, Statement, TypeAction,
+};
 use crate::error::Result;
 
 use super::cursor::Cursor;
@@ -15,7 +17,18 @@ impl Cursor<'_> {
         if !self.at_words(&["as", "enum"]) {
             let what = match (self.word_at(0).as_str(), self.word_at(1).as_str()) {
                 ("as", "range") => "CREATE TYPE … AS RANGE",
-                ("as", _) => "CREATE TYPE of a composite type",
+                ("as", _) => {
+                    self.skip(1);
+                    self.expect_token(&Token::LParen)?;
+                    let empty = *self.peek() == Token::RParen;
+                    let attributes =
+                        if empty { Vec::new() } else { self.list(|cursor| cursor.attribute(false))? };
+                    self.expect_token(&Token::RParen)?;
+                    return Ok(Statement::CreateType(CreateType {
+                        name,
+                        kind: CreatedType::Composite(attributes),
+                    }));
+                }
                 _ => "CREATE TYPE of a base type",
             };
             return Ok(self.refuse(what));
@@ -24,7 +37,7 @@ impl Cursor<'_> {
         self.expect_token(&Token::LParen)?;
         let labels = if *self.peek() == Token::RParen { Vec::new() } else { self.list(Self::string)? };
         self.expect_token(&Token::RParen)?;
-        Ok(Statement::CreateType(CreateType { name, labels }))
+        Ok(Statement::CreateType(CreateType { name, kind: CreatedType::Enum(labels) }))
     }
 
     /// At TYPE, after ALTER.
@@ -52,11 +65,46 @@ impl Cursor<'_> {
             TypeAction::SetSchema(self.identifier()?)
         } else if self.take_words(&["owner", "to"]) {
             TypeAction::OwnerTo(self.role()?)
-        } else if matches!(self.word_at(0).as_str(), "add" | "drop" | "alter" | "rename" | "set") {
-            return Ok(self.refuse("ALTER TYPE of a composite type"));
+        } else if self.take_words(&["rename", "attribute"]) {
+            let from = self.identifier()?;
+            self.expect("to")?;
+            let to = self.identifier()?;
+            self.take_behavior();
+            TypeAction::RenameAttribute { from, to }
+        } else if self.at("set") {
+            return Ok(self.refuse("ALTER TYPE … SET"));
+        } else {
+            TypeAction::Attributes(self.list(Self::attribute_action)?)
+        };
+        Ok(Statement::AlterType(AlterType { name, action }))
+    }
+
+    /// What is done with one attribute. Whatever CASCADE is about, tables made of a type, is not there.
+    fn attribute_action(&mut self) -> Result<AttributeAction> {
+        let action = if self.take_words(&["add", "attribute"]) {
+            AttributeAction::Add(self.attribute(false)?)
+        } else if self.take_words(&["drop", "attribute"]) {
+            let if_exists = self.take_if_exists();
+            AttributeAction::Drop { name: self.identifier()?, if_exists }
+        } else if self.take_words(&["alter", "attribute"]) {
+            AttributeAction::SetType(self.attribute(true)?)
         } else {
             return Err(self.unexpected());
         };
-        Ok(Statement::AlterType(AlterType { name, action }))
+        self.take_behavior();
+        Ok(action)
+    }
+
+    /// `name [[SET DATA] TYPE] type [COLLATE collation]`.
+    fn attribute(&mut self, altered: bool) -> Result<ColumnDefinition> {
+        let position = self.position();
+        let name = self.identifier()?;
+        if altered {
+            self.take_words(&["set", "data"]);
+            self.expect("type")?;
+        }
+        let ty = self.type_name()?;
+        let collation = if self.take("collate") { Some(self.name()?) } else { None };
+        Ok(ColumnDefinition { name, position, ty, collation, constraints: Vec::new() })
     }
 }

@@ -11,7 +11,13 @@ use crate::types::{Oid, Type};
 
 /// The name of a relation, qualified if the search path does not find it.
 pub(super) fn relation_name(source: &dyn SystemSource, oid: Oid) -> Option<String> {
-    let relation = source.catalog().relation_by_oid(oid)?;
+    let Some(relation) = source.catalog().relation_by_oid(oid) else {
+        let composite = source.catalog().table_of_row_type(Oid::row_type_of(oid))?;
+        return Some(match type_is_found(source, &composite) {
+            true => quote_identifier(&composite.name),
+            false => quote_qualified(&composite.schema, &composite.name),
+        });
+    };
     Some(if source.catalog().is_visible(&relation, source.search_path()) {
         quote_identifier(relation.name())
     } else {
@@ -102,6 +108,9 @@ pub(super) fn type_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
     if let Some(info) = crate::type_table::type_by_name(bare) {
         return Ok(info.oid);
     }
+    if let Some(element) = text.trim().strip_suffix("[]") {
+        return crate::type_table::array_of(type_oid(source, element)?).ok_or_else(undefined);
+    }
     let name = parse_name_text(text.trim()).map_err(|_| undefined())?;
     if let Some(known) = source.catalog().user_type(name.schema.as_deref(), &name.name, source.search_path())
     {
@@ -155,10 +164,19 @@ pub(super) fn operator_oid(text: &str) -> Result<Oid> {
 }
 
 /// pg_table_is_visible: NULL for an oid that is no relation.
+/// Whether a plain name finds this composite type.
+fn type_is_found(source: &dyn SystemSource, composite: &crate::catalog::Table) -> bool {
+    let found = source.catalog().user_type(None, &composite.name, source.search_path());
+    found.is_some_and(|ty| ty.oid == composite.row_type())
+}
+
 pub(super) fn relation_is_visible(source: &dyn SystemSource, oid: Oid) -> Datum {
     match source.catalog().relation_by_oid(oid) {
         Some(relation) => Datum::Bool(source.catalog().is_visible(&relation, source.search_path())),
-        None => Datum::Null,
+        None => match source.catalog().table_of_row_type(Oid::row_type_of(oid)) {
+            Some(composite) => Datum::Bool(type_is_found(source, &composite)),
+            None => Datum::Null,
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use crate::catalog::{
 };
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod, Volatility};
-use crate::type_table::{all_types, type_info};
+use crate::type_table::{TypeInfo, all_types, type_info};
 use crate::types::Oid;
 
 /// Languages: internal, c, sql, and plpgsql under a number of our own.
@@ -102,7 +102,7 @@ fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none()) {
+    for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none() && ty.attributes.is_none()) {
         let namespace = schema_oid(source, &ty.schema);
         let mut add = |oid: Oid, name: String, kind: &str, category: &str, more: (&'static str, Oid)| {
             sheet.add(&[
@@ -206,14 +206,28 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typcollation", Datum::Oid(info.collation)),
         ]);
     }
-    for table in source.catalog().tables().filter(|t| t.kind != TableKind::System) {
+    // What reads and writes any row reads and writes these.
+    let functions = |like: Oid| {
+        let info = type_info(like);
+        let of = |function: fn(&TypeInfo) -> Oid| Datum::Oid(info.map_or(Oid(0), function));
+        [
+            ("typinput", of(|info| info.input)),
+            ("typoutput", of(|info| info.output)),
+            ("typreceive", of(|info| info.receive)),
+            ("typsend", of(|info| info.send)),
+        ]
+    };
+    let tables = source.catalog().tables().filter(|table| table.kind != TableKind::System);
+    for table in tables.chain(source.catalog().composites()) {
         let namespace = schema_oid(source, &table.schema);
+        // A type that was made by CREATE TYPE has an owner of its own, a row type its table's.
+        let owned = if table.kind == TableKind::Composite { table.row_type() } else { table.oid };
         let common = |oid: Oid, name: String, kind: &str, category: &str| {
             vec![
                 ("oid", Datum::Oid(oid)),
                 ("typname", text(name)),
                 ("typnamespace", namespace.clone()),
-                ("typowner", owner(source, table.oid)),
+                ("typowner", owner(source, owned)),
                 ("typlen", Datum::Int2(-1)),
                 ("typtype", text(kind)),
                 ("typcategory", text(category)),
@@ -227,9 +241,14 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         let mut row = common(table.row_type(), table.name.clone(), "c", "C");
         row.push(("typrelid", Datum::Oid(table.oid)));
         row.push(("typarray", Datum::Oid(table.row_array_type())));
+        row.extend(functions(Oid::RECORD));
+        if table.kind == TableKind::Composite {
+            row.push(("typacl", acl_of(source, owned)));
+        }
         sheet.add(&row);
         let mut array = common(table.row_array_type(), format!("_{}", table.name), "b", "A");
         array.push(("typelem", Datum::Oid(table.row_type())));
+        array.extend(functions(Oid::RECORD_ARRAY));
         sheet.add(&array);
     }
 }

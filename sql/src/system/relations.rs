@@ -13,6 +13,7 @@ use crate::types::{Oid, Type};
 pub(super) const PG_CLASS: Oid = Oid(1259);
 pub(super) const PG_CONSTRAINT: Oid = Oid(2606);
 pub(super) const PG_PROC: Oid = Oid(1255);
+const PG_TYPE: Oid = Oid(1247);
 pub(super) const PG_NAMESPACE: Oid = Oid(2615);
 const BTREE: Oid = Oid(403);
 const HEAP: Oid = Oid(2);
@@ -123,6 +124,7 @@ pub(super) fn kind_of(table: &Table) -> u8 {
         TableKind::Table => b'r',
         TableKind::View => b'v',
         TableKind::System => relation_kind(&table.schema, &table.name),
+        TableKind::Composite => b'c',
     }
 }
 
@@ -148,8 +150,10 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
         .tables()
         .flat_map(|table| table.foreign_keys.iter().flat_map(|key| [table.oid, key.references]))
         .collect();
-    for table in source.catalog().tables() {
+    for table in source.catalog().tables().chain(source.catalog().composites()) {
         let kind = kind_of(table);
+        let composite = table.kind == TableKind::Composite;
+        let owned = if composite { table.row_type() } else { table.oid };
         let namespace = schema_oid(source, &table.schema);
         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
         let row_type = if table.kind == TableKind::System { Oid(0) } else { table.row_type() };
@@ -158,11 +162,14 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relname", text(&table.name)),
             ("relnamespace", namespace.clone()),
             ("reltype", Datum::Oid(row_type)),
-            ("relowner", owner(source, table.oid)),
-            ("relacl", acl_of(source, table.oid)),
+            ("relowner", owner(source, owned)),
+            ("relacl", if composite { Datum::Null } else { acl_of(source, table.oid) }),
             ("relam", Datum::Oid(if kind == b'r' { HEAP } else { Oid(0) })),
             ("relfilenode", Datum::Oid(if kind == b'r' { table.oid } else { Oid(0) })),
-            ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
+            (
+                "reltuples",
+                Datum::Float4(if composite { 0.0 } else { source.row_count(table).unwrap_or(-1.0) }),
+            ),
             ("reloptions", view_options(table)),
             ("relhasindex", Datum::Bool(has_index)),
             ("relpersistence", text(table.persistence.letter())),
@@ -231,7 +238,7 @@ fn attribute(relation: Oid, name: &str, ty: Type, number: usize) -> Vec<(&'stati
 }
 
 fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+    for table in source.catalog().tables().chain(source.catalog().composites()) {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = attribute(table.oid, &column.name, column.ty, i + 1);
             if let Some(domain) = column.domain {
@@ -546,12 +553,15 @@ fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
 /// The catalog an object's comment is filed under.
 fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
     let catalog = source.catalog();
-    if catalog.relation_by_oid(object).is_some() {
+    let of_composite = catalog.table_of_row_type(Oid::row_type_of(object)).is_some();
+    if of_composite || catalog.relation_by_oid(object).is_some() {
         PG_CLASS
     } else if catalog.routine_by_oid(object).is_some() {
         PG_PROC
     } else if catalog.schema_by_oid(object).is_some() {
         PG_NAMESPACE
+    } else if catalog.user_type_by_oid(object).is_some() {
+        PG_TYPE
     } else if object == DATABASE {
         Oid(1262)
     } else {

@@ -1,0 +1,163 @@
+//! Rows as values: their fields, and whether they are NULL.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::EVERY_FIELD;
+use archipel_sql::type_table::format_type;
+use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
+
+use super::Binder;
+use crate::bound::{BoundExpr, ExprKind};
+
+impl Binder<'_, '_> {
+    /// Names and types of a record expression's fields, if they are known.
+    pub(crate) fn record_fields(&self, expr: &BoundExpr) -> Option<Vec<(String, Type)>> {
+        if let Some(fields) = self.composite_fields(expr.ty.oid) {
+            return Some(fields);
+        }
+        match &expr.kind {
+            ExprKind::Row(items) => {
+                let known = self.whole_rows.iter().find(|(row, _)| super::visit::same_expr(row, expr));
+                let name = |i: usize| match known {
+                    Some((_, names)) => names[i].clone(),
+                    None => format!("f{}", i + 1),
+                };
+                Some(items.iter().enumerate().map(|(i, item)| (name(i), item.ty)).collect())
+            }
+            ExprKind::Routine { routine, .. } => {
+                let columns = super::call::output_arguments(routine);
+                (!columns.is_empty()).then_some(columns)
+            }
+            ExprKind::Relabel(inner) => self.record_fields(inner),
+            _ => None,
+        }
+    }
+
+    /// `(record).field`.
+    pub(super) fn field(&mut self, record: BoundExpr, name: &str, span: Span) -> Result<BoundExpr> {
+        let position = self.position(span);
+        if name == EVERY_FIELD {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "row expansion via \"*\" is not supported here",
+            )
+            .at(position));
+        }
+        let Some(fields) = self.record_fields(&record) else {
+            if record.ty.oid == Oid::RECORD {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("could not identify column \"{name}\" in record data type"),
+                )
+                .at(position));
+            }
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!(
+                    "column notation .{name} applied to type {}, which is not a composite type",
+                    format_type(Type::of(record.ty.oid))
+                ),
+            )
+            .at(position));
+        };
+        let Some(index) = fields.iter().position(|(field, _)| field == name) else {
+            let ty = record.ty;
+            if let Some(call) = self.function_as_field(record, name, span)? {
+                return Ok(call);
+            }
+            if ty.oid == Oid::RECORD {
+                return Err(SqlError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("could not identify column \"{name}\" in record data type"),
+                )
+                .at(position));
+            }
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" not found in data type {}", format_type(Type::of(ty.oid))),
+            )
+            .at(position));
+        };
+        Ok(record_field(record, index, fields[index].1))
+    }
+
+    /// All fields of a record, for `(record).*`.
+    pub(crate) fn all_fields(&mut self, record: BoundExpr, span: Span) -> Result<Vec<(String, BoundExpr)>> {
+        let Some(fields) = self.record_fields(&record) else {
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
+                .at(self.position(span)));
+        };
+        Ok(fields
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, ty))| (name, record_field(record.clone(), i, ty)))
+            .collect())
+    }
+
+    /// `IS [NOT] NULL`: of a row, whether all its fields are (not) NULL. A row that is a field of it is
+    /// not NULL, whatever its own fields are.
+    pub(super) fn null_test_of(&mut self, operand: BoundExpr, negated: bool) -> Result<BoundExpr> {
+        let test = |operand: BoundExpr| {
+            let operand = Box::new(operand);
+            let kind = if negated { ExprKind::IsNotNull(operand) } else { ExprKind::IsNull(operand) };
+            BoundExpr::new(kind, Type::BOOL)
+        };
+        let items = match operand.kind {
+            ExprKind::Row(items) => items,
+            kind => {
+                let operand = BoundExpr::new(kind, operand.ty);
+                // Without its fields, or where looking at each would compute it anew, a value is
+                // looked into when it is there.
+                match self.record_fields(&operand) {
+                    Some(fields) if !fields.is_empty() && is_at_hand(&operand) => {
+                        let fields = fields.iter().enumerate();
+                        fields.map(|(i, (_, ty))| record_field(operand.clone(), i, *ty)).collect()
+                    }
+                    _ => return Ok(test(operand)),
+                }
+            }
+        };
+        let mut tests = Vec::with_capacity(items.len());
+        for item in items {
+            let of_fields = item.ty.oid == Oid::RECORD || item.ty.oid.is_composite();
+            tests.push(match &item.kind {
+                ExprKind::Row(_) => BoundExpr::constant(Datum::Bool(negated), Type::BOOL),
+                _ if of_fields => {
+                    let equality = self.operator_of("=", Oid::RECORD, Oid::RECORD)?;
+                    let nothing = BoundExpr::constant(Datum::Null, item.ty);
+                    let kind = ExprKind::IsDistinctFrom {
+                        left: Box::new(item),
+                        right: Box::new(nothing),
+                        equality,
+                        negated: !negated,
+                    };
+                    BoundExpr::new(kind, Type::BOOL)
+                }
+                _ => test(item),
+            });
+        }
+        Ok(BoundExpr::new(ExprKind::And(tests), Type::BOOL))
+    }
+}
+
+/// Whether a value is there without being computed.
+fn is_at_hand(expr: &BoundExpr) -> bool {
+    match &expr.kind {
+        ExprKind::Column { .. } | ExprKind::Param(_) | ExprKind::Const(_) | ExprKind::Variable(_) => true,
+        ExprKind::Field { record, .. } => is_at_hand(record),
+        ExprKind::Relabel(inner) => is_at_hand(inner),
+        _ => false,
+    }
+}
+
+/// A field of a record; of a row constructor, the very item.
+pub(crate) fn record_field(record: BoundExpr, index: usize, ty: Type) -> BoundExpr {
+    match record.kind {
+        ExprKind::Row(mut items) if index < items.len() => items.swap_remove(index),
+        kind => {
+            let record = Box::new(BoundExpr::new(kind, record.ty));
+            BoundExpr::new(ExprKind::Field { record, index: index as u16 }, ty)
+        }
+    }
+}

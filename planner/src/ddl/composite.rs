@@ -1,0 +1,220 @@
+//! Composite types: CREATE TYPE … AS (…), and ALTER TYPE of their attributes.
+//!
+//! A stored value keeps its fields by place. A field that a type gets at its end reads as NULL in
+//! values of before; any other change of a type's fields would give stored values another meaning, so
+//! that it is refused while some column holds such values ([`check_not_stored`]). PostgreSQL refuses
+//! it for a change of a field's type only.
+
+use std::sync::Arc;
+
+use archipel_sql::ast::{AttributeAction, ColumnDefinition};
+use archipel_sql::catalog::dependency::Dependent;
+use archipel_sql::catalog::{Catalog, Column, Object, Routine, Table, TableKind, UserType, UserTypeRef};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::{array_of, element_of};
+use archipel_sql::types::Oid;
+
+use super::work::Work;
+use super::{alter, table};
+
+/// The attributes of a new type.
+pub(super) fn attributes(definitions: &[ColumnDefinition], work: &Work<'_>) -> Result<Vec<Column>> {
+    let mut columns: Vec<Column> = Vec::with_capacity(definitions.len());
+    for definition in definitions {
+        if columns.iter().any(|known| known.name == definition.name) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{}\" specified more than once", definition.name),
+            ));
+        }
+        columns.push(attribute(definition, work)?);
+    }
+    Ok(columns)
+}
+
+fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
+    table::check_collation(definition)?;
+    let (ty, domain) = table::named_type(&definition.name, &definition.ty, work)?;
+    Ok(Column { domain, ..Column::new(definition.name.clone(), ty) })
+}
+
+/// ALTER TYPE … ADD, DROP, ALTER ATTRIBUTE.
+pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Work<'_>) -> Result<UserType> {
+    let mut changed = known.clone();
+    let Some(columns) = &mut changed.attributes else { return Err(not_composite(known)) };
+    for action in actions {
+        match action {
+            AttributeAction::Add(definition) => {
+                if columns.iter().any(|column| column.name == definition.name) {
+                    return Err(already_there(&definition.name, known));
+                }
+                let column = attribute(definition, work)?;
+                check_not_within(&column, known, work)?;
+                columns.push(column);
+            }
+            AttributeAction::Drop { name, if_exists } => {
+                let Some(place) = columns.iter().position(|column| column.name == *name) else {
+                    let message = format!("column \"{name}\" of relation \"{}\" does not exist", known.name);
+                    if *if_exists {
+                        work.notice(format!("{message}, skipping"));
+                        continue;
+                    }
+                    return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+                };
+                check_not_stored(known.oid, &known.name, "type", "it", work)?;
+                columns.remove(place);
+            }
+            AttributeAction::SetType(definition) => {
+                let place = place_of(&definition.name, columns, known)?;
+                let column = attribute(definition, work)?;
+                check_not_within(&column, known, work)?;
+                check_not_stored(known.oid, &known.name, "type", "it", work)?;
+                columns[place] = column;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// ALTER TYPE … RENAME ATTRIBUTE.
+pub(super) fn rename(known: &UserType, from: &str, to: &str) -> Result<UserType> {
+    let mut changed = known.clone();
+    let Some(columns) = &mut changed.attributes else { return Err(not_composite(known)) };
+    let Some(place) = columns.iter().position(|column| column.name == from) else {
+        let message = format!("column \"{from}\" does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+    };
+    if columns.iter().any(|column| column.name == to) {
+        return Err(already_there(to, known));
+    }
+    columns[place].name = to.to_owned();
+    Ok(changed)
+}
+
+fn place_of(name: &str, columns: &[Column], of: &UserType) -> Result<usize> {
+    columns.iter().position(|column| column.name == name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" of relation \"{}\" does not exist", of.name),
+        )
+    })
+}
+
+fn already_there(name: &str, of: &UserType) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_COLUMN,
+        format!("column \"{name}\" of relation \"{}\" already exists", of.name),
+    )
+}
+
+fn not_composite(ty: &UserType) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a composite type", ty.name))
+}
+
+/// A type cannot hold itself, in a field or in a field's field.
+fn check_not_within(column: &Column, of: &UserType, work: &Work<'_>) -> Result<()> {
+    let own = Some(of.oid);
+    if holds(&work.catalog, column.ty.oid, &|oid| Some(oid) == own || Some(oid) == array_of(of.oid)) {
+        return Err(member_of_itself(&of.name));
+    }
+    Ok(())
+}
+
+/// 42P16 for a column of a table that would hold the table's own rows.
+pub(super) fn check_column(column: &Column, table: &Table, work: &Work<'_>) -> Result<()> {
+    let (row, array) = (table.row_type(), table.row_array_type());
+    if holds(&work.catalog, column.ty.oid, &|oid| oid == row || oid == array) {
+        return Err(member_of_itself(&table.name));
+    }
+    Ok(())
+}
+
+fn member_of_itself(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!("composite type {name} cannot be made a member of itself"),
+    )
+}
+
+/// Whether a type is what is asked for, or has it in a field at any depth.
+fn holds(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> bool) -> bool {
+    if wanted(ty) {
+        return true;
+    }
+    let row = element_of(ty).unwrap_or(ty);
+    // No type is in a field of its own, so that this comes to an end.
+    catalog
+        .table_of_row_type(row)
+        .is_some_and(|relation| relation.columns.iter().any(|column| holds(catalog, column.ty.oid, wanted)))
+}
+
+/// 0A000 while a column holds values of a composite type, in whatever depth.
+pub(super) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, work: &Work<'_>) -> Result<()> {
+    let array = array_of(row);
+    for table in work.catalog.tables().filter(|table| table.kind == TableKind::Table) {
+        for column in &table.columns {
+            if holds(&work.catalog, column.ty.oid, &|oid| oid == row || Some(oid) == array) {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!(
+                        "cannot alter {what} \"{name}\" because column \"{}.{}\" uses {uses}",
+                        table.name, column.name
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The attributes of other composite types that are of a type.
+pub(super) fn attributes_of_type(uses: &dyn Fn(Oid) -> bool, itself: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let others = work.catalog.user_types().filter(|ty| ty.oid != itself);
+    let places = others.flat_map(|ty| {
+        let columns = ty.attributes.iter().flatten().enumerate();
+        columns.filter(|(_, column)| uses(column.declared().oid)).map(move |(place, _)| (ty, place))
+    });
+    places.map(|(ty, place)| Dependent::Attribute(ty.clone(), place as u16)).collect()
+}
+
+/// Drops an attribute whose type goes.
+pub(super) fn drop_attribute(ty: &UserTypeRef, place: u16, work: &mut Work<'_>) -> Result<()> {
+    let Some(name) = ty.attributes.iter().flatten().nth(usize::from(place)).map(|column| &column.name) else {
+        return Ok(());
+    };
+    let Some(known) = work.catalog.user_type_by_oid(ty.oid) else { return Ok(()) };
+    let drop = AttributeAction::Drop { name: name.clone(), if_exists: true };
+    let changed = alter(&known, &[drop], work)?;
+    finish(changed, work);
+    Ok(())
+}
+
+/// Puts a changed type, and gives everything whose plans hold its fields a new version.
+pub(super) fn finish(changed: UserType, work: &mut Work<'_>) {
+    let (row, array) = (changed.oid, changed.array_type());
+    work.put(Object::Type(UserTypeRef::new(changed)));
+    let uses = |catalog: &Catalog, ty: Oid| holds(catalog, ty, &|oid| oid == row || oid == array);
+    let tables: Vec<Oid> = work
+        .catalog
+        .tables()
+        .filter(|table| table.kind == TableKind::Table)
+        .filter(|table| table.columns.iter().any(|column| uses(&work.catalog, column.ty.oid)))
+        .map(|table| table.oid)
+        .collect();
+    for table in tables {
+        alter::touch(table, work);
+    }
+    let routines: Vec<Arc<Routine>> = work
+        .catalog
+        .routines_all()
+        .filter(|routine| {
+            let types = routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid]);
+            types.into_iter().any(|ty| uses(&work.catalog, ty))
+        })
+        .cloned()
+        .collect();
+    for routine in routines {
+        let routine = Routine { version: routine.version + 1, ..(*routine).clone() };
+        work.put(Object::Routine(Arc::new(routine)));
+    }
+}

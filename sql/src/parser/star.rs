@@ -1,0 +1,50 @@
+//! `(value).*`: sqlparser knows a star behind the names of relations only. Behind anything else it
+//! reaches the grammar as a field of a name that no field has.
+
+use sqlparser::ast::{AccessExpr, Expr};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// What all fields of a row are called instead of a field.
+pub const EVERY_FIELD: &str = "\u{1}*";
+
+/// Renames the stars behind values.
+pub(super) fn rewrite_stars(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for at in 2..tokens.len() {
+        if tokens[at].token == Token::Mul
+            && tokens[at - 1].token == Token::Period
+            && is_value(&tokens[..at - 1])
+        {
+            tokens[at].token = Token::Word(Word {
+                value: EVERY_FIELD.to_owned(),
+                quote_style: Some('"'),
+                keyword: sqlparser::keywords::Keyword::NoKeyword,
+            });
+        }
+    }
+    tokens
+}
+
+/// Whether the tokens end in a value, or in fields of one.
+fn is_value(mut before: &[TokenWithSpan]) -> bool {
+    while let [rest @ .., period, field] = before
+        && period.token == Token::Period
+        && matches!(field.token, Token::Word(_))
+    {
+        before = rest;
+    }
+    let last = before.last().map(|token| &token.token);
+    matches!(last, Some(Token::RParen | Token::RBracket | Token::Placeholder(_)))
+}
+
+/// The row all of whose fields are meant, if it is `(row).*`.
+pub fn starred(expr: &Expr) -> Option<Expr> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+    let [rest @ .., AccessExpr::Dot(Expr::Identifier(last))] = &access_chain[..] else { return None };
+    if last.value != EVERY_FIELD {
+        return None;
+    }
+    Some(match rest {
+        [] => (**root).clone(),
+        rest => Expr::CompoundFieldAccess { root: root.clone(), access_chain: rest.to_vec() },
+    })
+}
