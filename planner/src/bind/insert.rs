@@ -1,5 +1,6 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
+use super::field_target::no_default_for_fields;
 use super::from::combine;
 use super::kept::About;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
@@ -50,6 +51,12 @@ fn constraint_arbiter(table: &TableRef, name: &str) -> Result<ConflictArbiter> {
             format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
         )
     })
+}
+
+/// The fields that a target column is followed by.
+pub(super) fn field_path(columns: &[ObjectName], place: usize) -> Result<Vec<String>> {
+    let parts = columns.get(place).map(object_name_parts).transpose()?;
+    Ok(parts.into_iter().flatten().skip(1).collect())
 }
 
 impl Binder<'_, '_> {
@@ -174,8 +181,8 @@ impl Binder<'_, '_> {
         for column in columns {
             let position = self.position(object_name_span(column));
             let parts = object_name_parts(column)?;
-            let [name] = &parts[..] else {
-                return Err(SqlError::unsupported("assigning to a field of a column").at(position));
+            let Some(name) = parts.first() else {
+                return Err(syntax("a target column without a name").at(position));
             };
             let index = target.column(name, Change::Insert, position)?;
             if let Some(number) = target.named_column(name) {
@@ -185,7 +192,9 @@ impl Binder<'_, '_> {
                 self.need_columns(below, Privileges::INSERT, &[index + 1], acting);
             }
             let index = usize::from(index);
-            if targets.contains(&index) {
+            // Several fields of a column may be given, but not a column twice.
+            let same = |at: usize| columns.get(at).is_some_and(|other| parts.len() > 1 && other.0.len() > 1);
+            if targets.iter().position(|known| *known == index).is_some_and(|at| !same(at)) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
@@ -266,6 +275,23 @@ impl Binder<'_, '_> {
         self.assign_column(value, column)
     }
 
+    /// A value for a column, or for a field of one: then the column's value with it, of which earlier
+    /// fields may be there already.
+    pub(super) fn insert_target(
+        &mut self,
+        table: &TableRef,
+        column: usize,
+        (before, path): (Option<BoundExpr>, &[String]),
+        value: BoundExpr,
+        overriding: bool,
+    ) -> Result<BoundExpr> {
+        let value = match path {
+            [] => value,
+            path => self.field_alone(before, path, value, &table.columns[column])?,
+        };
+        self.insert_value(table, column, value, overriding)
+    }
+
     fn insert_values(
         &mut self,
         target: &ChangeTarget,
@@ -290,15 +316,23 @@ impl Binder<'_, '_> {
             }
             self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-            for (expr, &target) in row.iter().zip(targets) {
+            for (place, (expr, &target)) in row.iter().zip(targets).enumerate() {
+                let path = field_path(columns, place)?;
                 if is_default(expr) {
+                    if !path.is_empty() {
+                        return Err(no_default_for_fields().at(self.start(expr)));
+                    }
                     continue;
                 }
-                let position = self.start(expr);
+                let position = match &path[..] {
+                    [] => self.start(expr),
+                    _ => self.position(object_name_span(&columns[place])),
+                };
                 let level = Level::new(LevelKind::Plain, Vec::new());
                 let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, Clause::Values))?;
+                let before = full[target].take();
                 full[target] = Some(
-                    self.insert_value(table, target, bound, overriding)
+                    self.insert_target(table, target, (before, &path), bound, overriding)
                         .map_err(|error| error.at(position))?,
                 );
             }
@@ -340,7 +374,12 @@ impl Binder<'_, '_> {
             .iter()
             .zip(targets)
             .map(|(column, &target)| {
-                if column.ty.oid == Oid::UNKNOWN { Type::of(table.columns[target].ty.oid) } else { column.ty }
+                let whole = columns.iter().all(|column| column.0.len() == 1);
+                match column.ty.oid {
+                    Oid::UNKNOWN if whole => Type::of(table.columns[target].ty.oid),
+                    Oid::UNKNOWN => Type::TEXT,
+                    _ => column.ty,
+                }
             })
             .collect();
         let rel = self.coerce_columns(rel, &types, "INSERT")?;
@@ -352,9 +391,16 @@ impl Binder<'_, '_> {
             }
         };
         let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-        for (value, &target) in given.into_iter().zip(targets) {
+        for (place, (value, &target)) in given.into_iter().zip(targets).enumerate() {
+            let path = field_path(columns, place)?;
+            let position = match &path[..] {
+                [] => position,
+                _ => self.position(object_name_span(&columns[place])),
+            };
+            let before = full[target].take();
             full[target] = Some(
-                self.insert_value(table, target, value, overriding).map_err(|error| error.at(position))?,
+                self.insert_target(table, target, (before, &path), value, overriding)
+                    .map_err(|error| error.at(position))?,
             );
         }
         let exprs = full

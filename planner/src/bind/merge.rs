@@ -203,13 +203,18 @@ impl Binder<'_, '_> {
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-            for (expr, &target) in row.content.iter().zip(&targets) {
+            for (place, (expr, &target)) in row.content.iter().zip(&targets).enumerate() {
+                let path = super::insert::field_path(columns, place)?;
                 if is_default(expr) {
+                    if !path.is_empty() {
+                        return Err(super::field_target::no_default_for_fields());
+                    }
                     continue;
                 }
                 let position = binder.start(expr);
                 let bound = binder.clause_expr(expr, Clause::Values)?;
-                let value = binder.insert_value(table, target, bound, false);
+                let before = full[target].take();
+                let value = binder.insert_target(table, target, (before, &path), bound, false);
                 full[target] = Some(value.map_err(|error| error.at(position))?);
             }
             full.into_iter()

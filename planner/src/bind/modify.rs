@@ -12,6 +12,7 @@ use sqlparser::ast::{
 
 use super::call::output_arguments;
 use super::expr::unnest;
+use super::field_target::names_field;
 use super::from::combine;
 use super::kept::About;
 use super::name::{object_name_parts, object_name_span};
@@ -308,8 +309,17 @@ impl Binder<'_, '_> {
         let table = &target.table;
         let mut set: Vec<(u16, BoundExpr)> = Vec::with_capacity(assignments.len());
         let to = target;
+        let mut by_field: Vec<u16> = Vec::new();
         for Assignment { target, value } in assignments {
             let values = match target {
+                AssignmentTarget::ColumnName(name) if names_field(name, to) => {
+                    let (column, value) = self.assigned_field(to, name, value, &by_field, &set)?;
+                    if by_field.contains(&column) {
+                        set.retain(|(known, _)| *known != column);
+                    }
+                    by_field.push(column);
+                    vec![(column, value)]
+                }
                 AssignmentTarget::ColumnName(name) => {
                     let column = self.assigned_column(to, name)?;
                     let position = self.start(value);
@@ -334,7 +344,7 @@ impl Binder<'_, '_> {
         Ok(set)
     }
 
-    fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
+    pub(super) fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
         let table = &target.table;
         let position = self.position(object_name_span(name));
         let parts = object_name_parts(name)?;
@@ -349,7 +359,7 @@ impl Binder<'_, '_> {
                 }
                 Ok(column)
             }
-            // A qualifier would be a column with fields, which no column is.
+            // Fields are assigned to one by one.
             [first, ..] => Err(match table.column_index(first) {
                 Some(_) => SqlError::unsupported("assigning to a field of a column").at(position),
                 None => undefined_target(first, table).at(position),
@@ -358,7 +368,12 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn assigned_value(&mut self, table: &TableRef, column: u16, value: BoundExpr) -> Result<BoundExpr> {
+    pub(super) fn assigned_value(
+        &mut self,
+        table: &TableRef,
+        column: u16,
+        value: BoundExpr,
+    ) -> Result<BoundExpr> {
         let column = &table.columns[usize::from(column)];
         if column.generated.is_some() {
             return Err(SqlError::new(
