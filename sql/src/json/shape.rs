@@ -10,6 +10,7 @@ use std::fmt::Write;
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
+use crate::io::record::fields_of;
 use crate::io::{natural_type, text_in, text_out};
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
@@ -202,10 +203,7 @@ pub fn target<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> String {
 /// Reads an object into the fields of a target; what it lacks comes from `base`.
 pub fn row_in(node: &Node<'_>, target: &str, base: &Datum, ctx: &FunctionContext<'_>) -> Result<Vec<Datum>> {
     if !matches!(node.kind, Kind::Object(_)) {
-        return Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("cannot call populate_composite on {}", article(node)),
-        ));
+        return Err(not_composite(node));
     }
     let mut row = Vec::new();
     let mut rest = target;
@@ -228,6 +226,11 @@ pub fn row_in(node: &Node<'_>, target: &str, base: &Datum, ctx: &FunctionContext
     Ok(row)
 }
 
+fn not_composite(node: &Node<'_>) -> SqlError {
+    let message = format!("cannot call populate_composite on {}", article(node));
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
 fn article(node: &Node<'_>) -> &'static str {
     match node.kind {
         Kind::Array(_) => "an array",
@@ -246,6 +249,17 @@ fn value_in(node: &Node<'_>, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
             let values =
                 items.iter().map(|item| value_in(item, Type::of(element), ctx)).collect::<Result<_>>()?;
             Ok(crate::function::array_of_values(element, values))
+        }
+        (Kind::Object(_), _) if ty.oid.is_composite() => {
+            let fields = fields_of(ty.oid, ctx).unwrap_or_default();
+            let fields = fields.iter().map(|(name, ty)| match node.field(name) {
+                Some(value) => value_in(value, *ty, ctx),
+                None => Ok(Datum::Null),
+            });
+            Ok(Datum::Record(fields.collect::<Result<Vec<Datum>>>()?.into()))
+        }
+        (Kind::Array(_) | Kind::Number | Kind::Bool(_), _) if ty.oid.is_composite() => {
+            Err(not_composite(node))
         }
         _ => {
             let text = node.as_text().unwrap_or_default();
