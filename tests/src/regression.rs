@@ -134,8 +134,10 @@ pub fn statements(text: &str) -> Vec<Statement> {
 
 /// Whether the lines after this one, which ends a statement, are data.
 fn copies(line: &str) -> bool {
-    let code = line.split(" --").next().unwrap_or(line).trim_end().to_lowercase();
-    code.ends_with(';') && code.contains("from stdin")
+    let code = line.split("--").next().unwrap_or(line).trim_end().to_lowercase();
+    // PostgreSQL reads FROM STDOUT so, too.
+    let reads = code.contains("from stdin") || code.contains("from stdout");
+    reads && (code.ends_with(';') || code.starts_with("\\copy"))
 }
 
 /// What psql's own scanner knows at the end of a line.
@@ -267,7 +269,7 @@ mod tests {
     fn a_file_is_cut_where_psql_would() {
         let file = "-- a comment; really\nSELECT 1;\n\nSELECT ';' AS \";\",\n  (2);\n\\set a b\n\
                     CREATE FUNCTION f() AS $x$\n  SELECT 1; $$ $y$\n$x$;\nSELECT E'\\';', 3 \\gset\n\
-                    COPY t FROM stdin;\n1;\n\\.\nSELECT 4; SELECT 5;\n/* a /* b; */ c; */ SELECT 6;\n";
+                    COPY t FROM stdin;\t-- fails\n1;\n\\.\nSELECT 4; SELECT 5;\n/* a /* b; */ c; */ SELECT 6;\n";
         let texts: Vec<String> = statements(file).into_iter().map(|statement| statement.text).collect();
         let expected = [
             "-- a comment; really\nSELECT 1;",
@@ -275,7 +277,7 @@ mod tests {
             "\\set a b",
             "CREATE FUNCTION f() AS $x$\n  SELECT 1; $$ $y$\n$x$;",
             "SELECT E'\\';', 3 \\gset",
-            "COPY t FROM stdin;",
+            "COPY t FROM stdin;\t-- fails",
             "SELECT 4; SELECT 5;",
             "/* a /* b; */ c; */ SELECT 6;",
         ];
