@@ -4,8 +4,10 @@
 //! the rest; the extremes of the integer are ±infinity.
 
 pub mod arithmetic;
+mod calendar_fields;
 mod format;
 mod interval_text;
+mod lexical;
 mod parse;
 mod styled;
 pub mod template;
@@ -13,7 +15,7 @@ pub mod zone;
 
 pub use format::{format_date, format_time, format_timestamp, format_timestamptz};
 pub use interval_text::{format_interval, parse_interval};
-pub use parse::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub use parse::{parse_date, parse_numeric_zone, parse_time, parse_timestamp, parse_timestamptz};
 pub use styled::{show_date, show_timestamp, show_timestamptz};
 pub use zone::canonical_name as time_zone_name;
 

@@ -5,9 +5,7 @@ use std::fmt::{Result, Write};
 use jiff::tz::TimeZone;
 
 use super::format::{clock, format_date, format_offset, format_timestamp, format_timestamptz, padded};
-use super::{
-    Civil, EPOCH_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, civil_from_micros, zone,
-};
+use super::{Civil, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, civil_from_micros, zone};
 use crate::style::{DateFormat, DateOrder, Style};
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -109,10 +107,8 @@ fn era(date: Civil, out: &mut dyn Write) -> Result {
 
 /// `PST`, or the offset where the zone has no name for its time.
 fn abbreviation(zoned: &Zoned<'_>, out: &mut dyn Write) -> Result {
-    let unix = zoned.instant.saturating_add(EPOCH_MICROS);
-    let unix = unix.clamp(jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
-    match jiff::Timestamp::from_microsecond(unix) {
-        Ok(at) => out.write_str(zoned.zone.to_offset_info(at).abbreviation()),
-        Err(_) => format_offset(zoned.offset, out),
+    match zone::timestamp(zoned.instant) {
+        Some(at) => out.write_str(zoned.zone.to_offset_info(at).abbreviation()),
+        None => format_offset(zoned.offset, out),
     }
 }

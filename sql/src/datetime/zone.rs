@@ -1,64 +1,71 @@
 //! Time zones: names, abbreviations and offsets; wall clock to instant and back.
 
-use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use std::sync::OnceLock;
 
-use super::{EPOCH_MICROS, MICROS_PER_SECOND, civil_from_micros};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use rustc_hash::FxHashMap;
+
+use super::{EPOCH_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_micros};
 use crate::error::{Result, SqlError, SqlState};
 
-/// Abbreviations PostgreSQL's Default set knows, in seconds east of Greenwich.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("utc", 0),
-    ("gmt", 0),
-    ("z", 0),
-    ("zulu", 0),
-    ("ut", 0),
-    ("uct", 0),
-    ("wet", 0),
-    ("est", -18_000),
-    ("edt", -14_400),
-    ("cst", -21_600),
-    ("cdt", -18_000),
-    ("mst", -25_200),
-    ("mdt", -21_600),
-    ("pst", -28_800),
-    ("pdt", -25_200),
-    ("akst", -32_400),
-    ("akdt", -28_800),
-    ("hst", -36_000),
-    ("cet", 3_600),
-    ("cest", 7_200),
-    ("mez", 3_600),
-    ("mesz", 7_200),
-    ("bst", 3_600),
-    ("eet", 7_200),
-    ("eest", 10_800),
-    ("west", 3_600),
-    ("msk", 10_800),
-    ("jst", 32_400),
-    ("kst", 32_400),
-    ("aest", 36_000),
-    ("aedt", 39_600),
-    ("awst", 28_800),
-    ("acst", 34_200),
-    ("nzst", 43_200),
-    ("nzdt", 46_800),
-    ("nst", -12_600),
-    ("ast", -14_400),
-    ("adt", -10_800),
-];
+/// What an abbreviation stands for.
+pub enum Abbreviation {
+    /// Seconds east of Greenwich.
+    Fixed(i32),
+    /// What a zone meant by it, which changed with time: its name in capitals, and the zone.
+    Moving(&'static str, TimeZone),
+}
 
-/// The fixed offset an abbreviation stands for.
-pub fn abbreviation(name: &str) -> Option<i32> {
-    ABBREVIATIONS
-        .iter()
-        .find(|(abbreviation, _)| name.eq_ignore_ascii_case(abbreviation))
-        .map(|(_, offset)| *offset)
+/// The abbreviations of PostgreSQL's Default set: in lower case, with seconds or a zone's name.
+fn abbreviations() -> &'static FxHashMap<&'static str, &'static str> {
+    static TABLE: OnceLock<FxHashMap<&'static str, &'static str>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        include_str!("../../data/timezone.tsv").lines().filter_map(|line| line.split_once('\t')).collect()
+    })
+}
+
+/// The abbreviation of this name.
+pub fn abbreviation(name: &str) -> Option<Abbreviation> {
+    let (name, meaning) = abbreviations().get_key_value(name.to_ascii_lowercase().as_str())?;
+    match meaning.parse() {
+        Ok(seconds) => Some(Abbreviation::Fixed(seconds)),
+        Err(_) => TimeZone::get(meaning).ok().map(|zone| Abbreviation::Moving(name, zone)),
+    }
+}
+
+/// Seconds east of Greenwich that an abbreviation stood for when the clock of its zone showed
+/// `local` (DetermineTimeZoneAbbrevOffset).
+pub fn offset_of_abbreviation(abbreviation: &str, zone: &TimeZone, local: i64) -> i64 {
+    let usual = offset_of_local(zone, local);
+    offset_of_abbreviation_at(abbreviation, zone, local - usual * MICROS_PER_SECOND).unwrap_or(usual)
+}
+
+/// The same at an instant: its meaning then, else the last one before, else the first one after.
+pub fn offset_of_abbreviation_at(abbreviation: &str, zone: &TimeZone, instant: i64) -> Option<i64> {
+    let at = timestamp(instant)?;
+    let now = zone.to_offset_info(at);
+    if now.abbreviation().eq_ignore_ascii_case(abbreviation) {
+        return Some(i64::from(now.offset().seconds()));
+    }
+    let earlier = zone.preceding(at).find(|one| one.abbreviation().eq_ignore_ascii_case(abbreviation));
+    let found = match earlier {
+        Some(found) => found.offset(),
+        None => {
+            let mut later = zone.following(at).take(1000);
+            later.find(|one| one.abbreviation().eq_ignore_ascii_case(abbreviation))?.offset()
+        }
+    };
+    Some(i64::from(found.seconds()))
 }
 
 /// A zone as `AT TIME ZONE` reads it: an abbreviation, a name of the tz database, or POSIX's
 /// spelling, in which offsets count to the west (`+03`, `XYZ+3`).
 pub fn by_name(name: &str) -> Option<TimeZone> {
-    abbreviation(name.trim()).and_then(fixed).or_else(|| full_name(name))
+    match abbreviation(name.trim()) {
+        Some(Abbreviation::Fixed(seconds)) => fixed(seconds),
+        Some(Abbreviation::Moving(_, zone)) => Some(zone),
+        None => full_name(name),
+    }
 }
 
 /// A zone as the TimeZone setting reads it: a name of the tz database, hours to the east
@@ -68,10 +75,11 @@ pub fn for_setting(name: &str) -> Option<TimeZone> {
     if let Ok(hours) = trimmed.parse::<f64>() {
         return if hours.abs() <= 15.0 { fixed((hours * 3600.0) as i32) } else { None };
     }
-    full_name(name).or_else(|| abbreviation(trimmed).and_then(fixed))
+    full_name(name)
 }
 
-fn full_name(name: &str) -> Option<TimeZone> {
+/// A zone of the tz database or in POSIX's spelling.
+pub fn full_name(name: &str) -> Option<TimeZone> {
     let name = name.trim();
     if name.eq_ignore_ascii_case("utc")
         || name.eq_ignore_ascii_case("gmt")
@@ -79,7 +87,9 @@ fn full_name(name: &str) -> Option<TimeZone> {
     {
         return Some(TimeZone::UTC);
     }
-    if let Some(offset) = parse_offset(name) {
+    let unsigned = name.starts_with(|c: char| c.is_ascii_digit());
+    let signed = if unsigned { parse_offset(&format!("+{name}")) } else { parse_offset(name) };
+    if let Some(offset) = signed {
         return fixed(-offset);
     }
     if let Ok(zone) = TimeZone::get(name) {
@@ -136,11 +146,24 @@ pub fn parse_offset(text: &str) -> Option<i32> {
     (hours <= 15 && minutes < 60 && seconds < 60).then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
+/// The calendar repeats itself, weekdays included, after so many years.
+const CYCLE_YEARS: i64 = 400;
+const CYCLE_MICROS: i64 = 146_097 * MICROS_PER_DAY;
+
+/// An instant for the tz database, which ends with the year 9999: later ones fall into a year of
+/// the same calendar and the same rules.
+pub(super) fn timestamp(instant: i64) -> Option<jiff::Timestamp> {
+    let mut unix = instant.saturating_add(EPOCH_MICROS);
+    let beyond = unix - jiff::Timestamp::MAX.as_microsecond() + MICROS_PER_DAY;
+    if beyond > 0 {
+        unix -= (beyond / CYCLE_MICROS + 1) * CYCLE_MICROS;
+    }
+    jiff::Timestamp::from_microsecond(unix).ok()
+}
+
 /// Seconds east of Greenwich at an instant (microseconds since 2000 UTC).
 pub fn offset_at(zone: &TimeZone, instant: i64) -> i64 {
-    let unix = instant.saturating_add(EPOCH_MICROS);
-    let clamped = unix.clamp(jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
-    jiff::Timestamp::from_microsecond(clamped).map_or(0, |at| i64::from(zone.to_offset(at).seconds()))
+    timestamp(instant).map_or(0, |at| i64::from(zone.to_offset(at).seconds()))
 }
 
 /// The wall clock of a zone at an instant.
@@ -164,7 +187,11 @@ pub fn to_instant(zone: &TimeZone, local: i64) -> i64 {
 /// Seconds east of Greenwich when a zone's clock shows `local`.
 pub fn offset_of_local(zone: &TimeZone, local: i64) -> i64 {
     let civil = civil_from_micros(local);
-    let year = civil.date.year.clamp(-9999, 9999) as i16;
+    let mut year = civil.date.year;
+    if year > 9999 {
+        year = 9999 - CYCLE_YEARS + (year - 9999) % CYCLE_YEARS;
+    }
+    let year = year.max(-9999) as i16;
     let datetime = jiff::civil::DateTime::new(
         year,
         civil.date.month as i8,
@@ -185,11 +212,7 @@ pub fn offset_of_local(zone: &TimeZone, local: i64) -> i64 {
 
 /// The zone's abbreviation at an instant (`CET`), as to_char's TZ shows it.
 pub fn abbreviation_at(zone: &TimeZone, instant: i64) -> String {
-    let unix = instant.saturating_add(EPOCH_MICROS);
-    match jiff::Timestamp::from_microsecond(unix) {
-        Ok(at) => zone.to_offset_info(at).abbreviation().to_owned(),
-        Err(_) => String::new(),
-    }
+    timestamp(instant).map_or_else(String::new, |at| zone.to_offset_info(at).abbreviation().to_owned())
 }
 
 /// The canonical name of a TimeZone setting (`utc` is `UTC`, `europe/berlin` is

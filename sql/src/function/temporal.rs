@@ -169,8 +169,25 @@ fn in_named_zone(v: &[Datum]) -> Result<Datum> {
     match any(v, 1)? {
         Datum::Timestamp(t) if datetime::is_infinite(*t) => Ok(Datum::TimestampTz(*t)),
         Datum::TimestampTz(t) if datetime::is_infinite(*t) => Ok(Datum::Timestamp(*t)),
-        value => in_zone(&zone::lookup(text(v, 0)?)?, value),
+        value => match zone::abbreviation(text(v, 0)?.trim()) {
+            Some(zone::Abbreviation::Moving(name, zone)) => in_moving_zone(name, &zone, value),
+            _ => in_zone(&zone::lookup(text(v, 0)?)?, value),
+        },
     }
+}
+
+/// AT TIME ZONE with an abbreviation whose meaning changed with time.
+fn in_moving_zone(name: &str, zone: &jiff::tz::TimeZone, value: &Datum) -> Result<Datum> {
+    let seconds = match value {
+        Datum::Timestamp(local) => zone::offset_of_abbreviation(name, zone, *local),
+        Datum::TimestampTz(at) => {
+            zone::offset_of_abbreviation_at(name, zone, *at).unwrap_or_else(|| zone::offset_at(zone, *at))
+        }
+        _ => return in_zone(zone, value),
+    };
+    let fixed =
+        jiff::tz::Offset::from_seconds(i32::try_from(seconds).unwrap_or(0)).map(jiff::tz::TimeZone::fixed);
+    in_zone(fixed.as_ref().unwrap_or(zone), value)
 }
 
 fn float8_timestamptz(seconds: f64) -> Result<Datum> {
@@ -420,12 +437,12 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("make_timestamptz_at_timezone", |_, v| {
         let local = make_timestamp(v)?;
         let name = text(v, 6)?;
-        // Here a bare offset counts to the east, unlike in AT TIME ZONE.
-        if name.starts_with(['+', '-']) {
-            let seconds = zone::parse_offset(name).ok_or_else(|| {
-                invalid_parameter(format!("invalid input syntax for type numeric time zone: \"{name}\""))
-            })?;
-            return Ok(Datum::TimestampTz(local - i64::from(seconds) * datetime::MICROS_PER_SECOND));
+        // Here an offset counts to the east, unlike in AT TIME ZONE.
+        if let Some(seconds) = datetime::parse_numeric_zone(name)? {
+            return Ok(Datum::TimestampTz(local - seconds * datetime::MICROS_PER_SECOND));
+        }
+        if let Some(zone::Abbreviation::Moving(name, zone)) = zone::abbreviation(name) {
+            return in_moving_zone(name, &zone, &Datum::Timestamp(local));
         }
         Ok(Datum::TimestampTz(zone::to_instant(&zone::lookup(name)?, local)))
     }),
