@@ -5,11 +5,13 @@
 //! - this file  the tree and its parser
 //! - [`write`]  canonical and pretty text, string literals
 //! - [`change`] values made from others: set, insert, delete, concatenate
+//! - [`path`]   SQL/JSON paths
 //! - [`shape`]  SQL values as JSON
 //! - [`aggregate`] json_agg and relatives
 
 pub mod aggregate;
 pub mod change;
+pub mod path;
 pub mod shape;
 pub mod write;
 
@@ -112,12 +114,44 @@ struct Parser<'t> {
     depth: u32,
 }
 
-fn invalid(detail: impl Into<String>) -> SqlError {
-    SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
-        .with_detail(detail.into())
+/// How many bytes of a line an error shows.
+const EXCERPT_BYTES_MAX: usize = 50;
+
+/// The line in which a token ends, up to there (report_json_context).
+fn excerpt(text: &str, end: usize) -> String {
+    let mut end = end.min(text.len());
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    let before = &text[..end];
+    let line = before.matches('\n').count() + 1;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let mut start = line_start;
+    while end - start >= EXCERPT_BYTES_MAX {
+        start += text[start..].chars().next().map_or(1, char::len_utf8);
+    }
+    // An ellipsis is no shorter than three bytes.
+    if start - line_start <= 3 {
+        start = line_start;
+    }
+    let prefix = if start > line_start { "..." } else { "" };
+    let suffix = match text.as_bytes().get(end) {
+        None | Some(b'\n' | b'\r') => "",
+        Some(_) => "...",
+    };
+    format!("JSON data, line {line}: {prefix}{}{suffix}", &text[start..end])
 }
 
 impl<'t> Parser<'t> {
+    /// 22P02 about a token that ends at a place.
+    fn invalid(&self, detail: impl Into<String>, end: usize) -> SqlError {
+        let mut error =
+            SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+                .with_detail(detail.into());
+        error.fields_mut().context = Some(excerpt(self.text, end));
+        error
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -132,23 +166,30 @@ impl<'t> Parser<'t> {
     fn unexpected(&self, wanted: &str) -> SqlError {
         let rest = &self.text[self.at..];
         if rest.is_empty() {
-            return invalid("The input string ended unexpectedly.");
+            return self.invalid("The input string ended unexpectedly.", self.at);
         }
-        let word = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '-')));
-        let first = rest.chars().next().map_or(0, char::len_utf8);
-        let token = &rest[..word.unwrap_or(rest.len()).max(first)];
-        let known = matches!(token, "true" | "false" | "null")
-            || token.starts_with(['"', '{', '[', '}', ']', ',', ':'])
-            || Parser { text: token, at: 0, depth: 0 }.number().is_ok_and(|node| node.text == token);
-        if known {
-            let token = if token == "\"" { string_token(rest) } else { token };
-            return invalid(match wanted {
-                "JSON value" => format!("Expected JSON value, but found \"{token}\"."),
-                "end of input" => format!("Expected end of input, but found \"{token}\"."),
-                wanted => format!("Expected {wanted}, but found \"{token}\"."),
-            });
-        }
-        invalid(format!("Token \"{token}\" is invalid."))
+        let mut ahead = Parser { text: self.text, at: self.at, depth: 0 };
+        let length = match rest.as_bytes()[0] {
+            b'"' => match ahead.string() {
+                Ok(_) => ahead.at - self.at,
+                Err(error) => return error,
+            },
+            b'-' | b'0'..=b'9' => match ahead.number() {
+                Ok(_) => ahead.at - self.at,
+                Err(error) => return error,
+            },
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
+            _ => {
+                let length = word_length(rest);
+                let first = rest.chars().next().map_or(1, char::len_utf8);
+                let token = &rest[..length.max(first)];
+                if !matches!(token, "true" | "false" | "null") {
+                    return self.invalid(format!("Token \"{token}\" is invalid."), self.at + token.len());
+                }
+                length
+            }
+        };
+        self.invalid(format!("Expected {wanted}, but found \"{}\".", &rest[..length]), self.at + length)
     }
 
     fn value(&mut self) -> Result<Node<'t>> {
@@ -179,9 +220,9 @@ impl<'t> Parser<'t> {
 
     fn word(&mut self, word: &str, kind: Kind<'t>) -> Result<Kind<'t>> {
         let rest = &self.text[self.at..];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let end = word_length(rest);
         if &rest[..end] != word {
-            return Err(invalid(format!("Token \"{}\" is invalid.", &rest[..end])));
+            return Err(self.invalid(format!("Token \"{}\" is invalid.", &rest[..end]), self.at + end));
         }
         self.at += end;
         Ok(kind)
@@ -218,9 +259,10 @@ impl<'t> Parser<'t> {
             good &= digits(self);
         }
         let rest = &self.text[self.at..];
-        let glued = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let glued = word_length(rest);
         if !good || glued > 0 {
-            return Err(invalid(format!("Token \"{}\" is invalid.", &self.text[start..self.at + glued])));
+            let end = self.at + glued;
+            return Err(self.invalid(format!("Token \"{}\" is invalid.", &self.text[start..end]), end));
         }
         Ok(Node { text: &self.text[start..self.at], kind: Kind::Number })
     }
@@ -287,7 +329,8 @@ impl<'t> Parser<'t> {
         loop {
             match self.peek() {
                 None => {
-                    return Err(invalid(format!("Token \"{}\" is invalid.", &self.text[start..])));
+                    let detail = format!("Token \"{}\" is invalid.", &self.text[start..]);
+                    return Err(self.invalid(detail, self.at));
                 }
                 Some(b'"') => {
                     let rest = &self.text[plain..self.at];
@@ -304,24 +347,25 @@ impl<'t> Parser<'t> {
                     let text = owned.get_or_insert_with(String::new);
                     text.push_str(&self.text[plain..self.at]);
                     self.at += 1;
-                    let character = self.escape()?;
+                    let character = self.escape(start)?;
                     if let Some(text) = &mut owned {
                         text.push(character);
                     }
                     plain = self.at;
                 }
                 Some(control) if control < 0x20 => {
-                    return Err(invalid(format!("Character with value 0x{control:02x} must be escaped.")));
+                    let detail = format!("Character with value 0x{control:02x} must be escaped.");
+                    return Err(self.invalid(detail, self.at));
                 }
                 Some(_) => self.at += 1,
             }
         }
     }
 
-    /// After a backslash.
-    fn escape(&mut self) -> Result<char> {
+    /// After a backslash in the string that begins at a place.
+    fn escape(&mut self, start: usize) -> Result<char> {
         let Some(letter) = self.peek() else {
-            return Err(invalid("The input string ended unexpectedly."));
+            return Err(self.unended(start));
         };
         self.at += 1;
         Ok(match letter {
@@ -333,51 +377,70 @@ impl<'t> Parser<'t> {
             b'n' => '\n',
             b'r' => '\r',
             b't' => '\t',
-            b'u' => return self.unicode(),
+            b'u' => return self.unicode(start),
             _ => {
                 self.at -= 1;
                 let character = self.text[self.at..].chars().next().unwrap_or(' ');
-                return Err(invalid(format!("Escape sequence \"\\{character}\" is invalid.")));
+                let detail = format!("Escape sequence \"\\{character}\" is invalid.");
+                return Err(self.invalid(detail, self.at + character.len_utf8()));
             }
         })
     }
 
-    fn hexadecimal(&mut self) -> Result<u32> {
-        // A number may have a sign, four digits may not.
-        let digits = self.text.get(self.at..self.at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let digits = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
-        let value = digits.ok_or_else(|| invalid("\"\\u\" must be followed by four hexadecimal digits."))?;
-        self.at += 4;
+    /// A string that begins at a place and does not end.
+    fn unended(&self, start: usize) -> SqlError {
+        self.invalid(format!("Token \"{}\" is invalid.", &self.text[start..]), self.text.len())
+    }
+
+    fn hexadecimal(&mut self, start: usize) -> Result<u32> {
+        let mut value = 0;
+        for _ in 0..4 {
+            let Some(character) = self.text[self.at..].chars().next() else {
+                return Err(self.unended(start));
+            };
+            self.at += character.len_utf8();
+            let Some(digit) = character.to_digit(16) else {
+                let detail = "\"\\u\" must be followed by four hexadecimal digits.";
+                return Err(self.invalid(detail, self.at));
+            };
+            value = value * 16 + digit;
+        }
         Ok(value)
     }
 
-    fn unicode(&mut self) -> Result<char> {
-        let first = self.hexadecimal()?;
+    fn unicode(&mut self, start: usize) -> Result<char> {
+        let first = self.hexadecimal(start)?;
+        const LOW: &str = "Unicode low surrogate must follow a high surrogate.";
         let value = match first {
             0xd800..=0xdbff => {
-                let pair = self.text[self.at..].starts_with("\\u");
-                if !pair {
-                    return Err(invalid("Unicode low surrogate must follow a high surrogate."));
+                let rest = &self.text[self.at..];
+                if !rest.starts_with("\\u") {
+                    let shown = if rest.starts_with('\\') { 2 } else { 1 };
+                    let shown: usize = rest.chars().take(shown).map(char::len_utf8).sum();
+                    return Err(self.invalid(LOW, self.at + shown));
                 }
                 self.at += 2;
-                let second = self.hexadecimal()?;
-                if !(0xdc00..=0xdfff).contains(&second) {
-                    return Err(invalid("Unicode low surrogate must follow a high surrogate."));
+                match self.hexadecimal(start)? {
+                    second @ 0xdc00..=0xdfff => 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00),
+                    0xd800..=0xdbff => {
+                        let high = "Unicode high surrogate must not follow a high surrogate.";
+                        return Err(self.invalid(high, self.at));
+                    }
+                    _ => return Err(self.invalid(LOW, self.at)),
                 }
-                0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)
             }
-            0xdc00..=0xdfff => return Err(invalid("Unicode low surrogate must follow a high surrogate.")),
+            0xdc00..=0xdfff => return Err(self.invalid(LOW, self.at)),
             other => other,
         };
         // Zero stays in the text of a `json`; who wants its value refuses it.
-        char::from_u32(value).ok_or_else(|| invalid("Unicode escape values cannot be used."))
+        char::from_u32(value).ok_or_else(|| self.invalid("Unicode escape values cannot be used.", self.at))
     }
 }
 
-/// A string literal with its quotes, for messages.
-fn string_token(rest: &str) -> &str {
-    let end = rest[1..].find('"').map_or(rest.len(), |end| end + 2);
-    &rest[..end]
+/// The bytes of a word, as json_lex counts them for its messages.
+fn word_length(text: &str) -> usize {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii());
+    text.find(ends).unwrap_or(text.len())
 }
 
 #[cfg(test)]
