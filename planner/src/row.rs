@@ -76,6 +76,7 @@ impl Codec {
             | Oid::NAME
             | Oid::JSON
             | Oid::JSONB
+            | Oid::JSONPATH
             | Oid::CHAR
             | Oid::UNKNOWN
             | Oid::CSTRING

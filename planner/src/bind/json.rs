@@ -79,7 +79,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn type_shape(&self, ty: Type, depth: u32) -> String {
+    pub(crate) fn type_shape(&self, ty: Type, depth: u32) -> String {
         if depth > DEPTH_MAX {
             return "g".to_owned();
         }

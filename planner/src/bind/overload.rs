@@ -10,6 +10,7 @@ use crate::bound::*;
 use std::sync::Arc;
 
 use archipel_sql::catalog::{ArgMode, RoutineKind, RoutineRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
     self, AggregateFunction, CastContext, ResolvedFunction, ScalarFunction, SetFunction,
@@ -195,7 +196,12 @@ impl Callee {
                 }
                 (parameters, function.variadic)
             }
-            Callee::Set(function) => (plain(function.args, function.arg_names), false),
+            Callee::Set(function) => {
+                let mut parameters = plain(function.args, function.arg_names);
+                let first = parameters.len().saturating_sub(function.defaults.len());
+                parameters.iter_mut().skip(first).for_each(|parameter| parameter.default = true);
+                (parameters, false)
+            }
             Callee::Aggregate(function) => (plain(function.args, &[]), false),
             Callee::Ranking(function) => (plain(function.args, &[]), false),
             Callee::Routine(routine) => {
@@ -263,12 +269,6 @@ impl Binder<'_, '_> {
         if array_given {
             if !args.last().is_some_and(|arg| arg.variadic) {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
-            }
-            if callees
-                .iter()
-                .any(|callee| callee.parameters(false).0.last().is_some_and(|p| p.ty == Oid::ANY))
-            {
-                return Err(SqlError::unsupported(format_args!("VARIADIC in a call of {name}")));
             }
         }
         let mut candidates: Vec<Candidate> = callees
@@ -433,6 +433,7 @@ impl Binder<'_, '_> {
     /// Converts the arguments of the chosen candidate and fills in what is left out.
     fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
         let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
+        let array_given = args.last().is_some_and(|arg| arg.variadic);
         let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
         for (arg, &ty) in args.into_iter().zip(&types) {
@@ -442,6 +443,13 @@ impl Binder<'_, '_> {
                 self.coerce_or_fail(arg.value, Type::of(ty), CastContext::Implicit)?
             };
             values.push(Some(value));
+        }
+        // The elements of the array are the arguments.
+        let of_array = array_given && candidate.types.last() == Some(&Oid::ANY);
+        let array = values.last().and_then(Option::as_ref).filter(|_| of_array);
+        let array_type = array.map(|array| array.ty.oid);
+        if array_type.is_some_and(|ty| element_of(ty).is_none()) {
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array"));
         }
         let mut take = |argument: usize| {
             values[argument].take().ok_or_else(|| SqlError::internal("an argument used twice"))
@@ -464,6 +472,9 @@ impl Binder<'_, '_> {
                 }
                 Slot::Default => filled.push(self.default_argument(&candidate.callee, place)?),
             }
+        }
+        if let (Callee::Scalar(function), Some(ty)) = (&candidate.callee, array_type) {
+            return self.over_elements(*function, filled, Type::of(ty), Type::of(result));
         }
         let filled = match &candidate.callee {
             Callee::Scalar(ScalarFunction { name, .. })
@@ -512,13 +523,33 @@ impl Binder<'_, '_> {
         })
     }
 
+    /// A call over VARIADIC "any" whose last argument is an array of this type.
+    fn over_elements(
+        &self,
+        function: &'static ScalarFunction,
+        mut args: Vec<BoundExpr>,
+        array: Type,
+        result: Type,
+    ) -> Result<Resolved> {
+        if function.name.starts_with("json") {
+            let shape = self.type_shape(array, 0);
+            args.push(BoundExpr::constant(Datum::text(&shape), Type::TEXT));
+        }
+        let of_array = format!("{}{}", function::OF_ARRAY, function.name);
+        let found = function::lookup_functions(&of_array).first();
+        let function = found
+            .ok_or_else(|| SqlError::unsupported(format_args!("VARIADIC in a call of {}", function.name)))?;
+        Ok(Resolved::Scalar { function: ResolvedFunction { function, result }, args })
+    }
+
     fn default_argument(&mut self, callee: &Callee, place: usize) -> Result<BoundExpr> {
         let missing = || SqlError::internal("a default that is not there");
         match callee {
-            Callee::Scalar(function) => {
-                let first = function.args.len() - function.defaults.len();
-                let value = function.defaults.get(place.wrapping_sub(first)).ok_or_else(missing)?;
-                Ok(BoundExpr::constant(value.clone(), Type::of(function.args[place])))
+            Callee::Scalar(ScalarFunction { args, defaults, .. })
+            | Callee::Set(SetFunction { args, defaults, .. }) => {
+                let first = args.len() - defaults.len();
+                let value = defaults.get(place.wrapping_sub(first)).ok_or_else(missing)?;
+                Ok(BoundExpr::constant(value.clone(), Type::of(args[place])))
             }
             Callee::Routine(routine) => {
                 let inputs: Vec<_> = routine
@@ -532,7 +563,7 @@ impl Binder<'_, '_> {
                 let name = arg.name.clone().unwrap_or_default();
                 self.assign(value, arg.ty, &name)
             }
-            Callee::Set(_) | Callee::Aggregate(_) | Callee::Ranking(_) => Err(missing()),
+            Callee::Aggregate(_) | Callee::Ranking(_) => Err(missing()),
         }
     }
 }

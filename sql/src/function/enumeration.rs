@@ -20,5 +20,19 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("enum_ge", |_, v| Ok(Datum::Bool(ordering(v)?.is_ge()))),
     ("enum_first", |ctx, v| ctx.session.call("enum_first", &v[v.len() - 1..])),
     ("enum_last", |ctx, v| ctx.session.call("enum_last", &v[v.len() - 1..])),
+    ("enum_range_bounds", |ctx, v| {
+        let all = ctx.session.call("enum_range", &v[v.len() - 1..])?;
+        let Datum::Array(labels) = &all else { return Ok(Datum::Null) };
+        let bound = |at: usize| if any(v, at)?.is_null() { Ok(None) } else { oid(v, at).map(Some) };
+        let (lower, upper) = (bound(0)?, bound(1)?);
+        let inside = |label: &&Datum| match label {
+            Datum::Oid(label) => {
+                lower.is_none_or(|lower| *label >= lower) && upper.is_none_or(|upper| *label <= upper)
+            }
+            _ => false,
+        };
+        let values: Vec<Datum> = labels.values.iter().filter(inside).cloned().collect();
+        Ok(super::array_of_values(labels.element, values))
+    }),
     ("enum_range_all", |ctx, v| ctx.session.call("enum_range", &v[v.len() - 1..])),
 ];

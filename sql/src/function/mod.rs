@@ -10,6 +10,8 @@ use crate::types::{Oid, Type};
 
 mod args;
 mod array;
+mod array_assign;
+mod binary_match;
 mod binary_string;
 mod comparison;
 mod convert;
@@ -18,6 +20,7 @@ mod enumeration;
 mod float;
 mod integer;
 mod json;
+mod jsonpath;
 mod number_text;
 mod pattern;
 mod regexp;
@@ -26,11 +29,13 @@ mod series;
 mod session;
 mod string;
 mod temporal;
+mod variadic;
 
 pub use array::from_values as array_of_values;
-pub use pattern::like;
+pub use pattern::{like, regular_expression};
 pub use session::VERSION_TEXT;
 pub use string::{quote_identifier, quote_literal};
+pub use variadic::OF_ARRAY;
 
 /// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
 type ScalarTable = &'static [(&'static str, Eval)];
@@ -50,18 +55,23 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     decimal::FUNCTIONS,
     convert::FUNCTIONS,
     string::FUNCTIONS,
+    binary_match::FUNCTIONS,
     binary_string::FUNCTIONS,
     pattern::FUNCTIONS,
     regexp::FUNCTIONS,
     number_text::FUNCTIONS,
     temporal::FUNCTIONS,
     array::FUNCTIONS,
+    array_assign::FUNCTIONS,
+    variadic::FUNCTIONS,
     json::FUNCTIONS,
+    jsonpath::FUNCTIONS,
     enumeration::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
 ];
-const SET_TABLES: &[SetTable] = &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS];
+const SET_TABLES: &[SetTable] =
+    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
 pub use string::{chr as text_chr, left as text_left, right as text_right, substring as text_substring};
@@ -248,6 +258,8 @@ pub struct SetFunction {
     /// Column names and types; one unnamed column takes the alias.
     pub columns: &'static [(&'static str, Oid)],
     pub arg_names: &'static [&'static str],
+    /// As [`ScalarFunction::defaults`].
+    pub defaults: &'static [Datum],
     pub strict: bool,
     pub eval: SetEval,
 }

@@ -103,18 +103,35 @@ fn like_escape(pattern: &str, escape: &str) -> Result<String> {
     Ok(out)
 }
 
-/// SIMILAR TO's pattern as a POSIX regular expression, anchored at both ends.
-fn similar_to_regex(pattern: &str, escape: Option<char>) -> String {
-    let mut out = String::from("^(?:");
+/// SIMILAR TO's pattern as a POSIX regular expression, anchored at both ends. Two escaped double
+/// quotes mark the part in the middle, which becomes the first group; what is before it takes as
+/// little as it can.
+fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut parts = vec![String::new()];
     let mut in_class = false;
     let mut chars = pattern.chars();
+    let divided = escape.is_some_and(|escape| pattern.contains(&format!("{escape}\"")));
     while let Some(c) = chars.next() {
+        let lazy = divided && parts.len() == 1;
+        let Some(out) = parts.last_mut() else { break };
         if Some(c) == escape {
-            if let Some(next) = chars.next() {
-                if !next.is_alphanumeric() {
-                    out.push('\\');
+            match chars.next() {
+                Some('"') if !in_class => {
+                    if parts.len() == 3 {
+                        return Err(SqlError::new(
+                            SqlState(*b"2200C"),
+                            "SQL regular expression may not contain more than two escape-double-quote separators",
+                        ));
+                    }
+                    parts.push(String::new());
                 }
-                out.push(next);
+                Some(next) => {
+                    if !next.is_alphanumeric() {
+                        out.push('\\');
+                    }
+                    out.push(next);
+                }
+                None => {}
             }
         } else if in_class {
             in_class = c != ']';
@@ -128,19 +145,26 @@ fn similar_to_regex(pattern: &str, escape: Option<char>) -> String {
                     in_class = true;
                     out.push('[');
                 }
-                '%' => out.push_str(".*"),
+                '%' => out.push_str(if lazy { ".*?" } else { ".*" }),
                 '_' => out.push('.'),
                 '(' => out.push_str("(?:"),
                 '.' | '^' | '$' | '\\' => {
                     out.push('\\');
                     out.push(c);
                 }
+                '*' | '+' | '?' | '}' if lazy => {
+                    out.push(c);
+                    out.push('?');
+                }
                 other => out.push(other),
             }
         }
     }
-    out.push_str(")$");
-    out
+    Ok(match &parts[..] {
+        [before, middle] => format!("^(?:{before})({middle})$"),
+        [before, middle, after] => format!("^(?:{before})({middle})(?:{after})$"),
+        parts => format!("^(?:{})$", parts.concat()),
+    })
 }
 
 fn similar_escape(v: &[Datum]) -> Result<Datum> {
@@ -159,7 +183,7 @@ fn similar_escape(v: &[Datum]) -> Result<Datum> {
             escape.chars().next()
         }
     };
-    Ok(text_datum(similar_to_regex(pattern, escape)))
+    similar_to_regex(pattern, escape).map(text_datum)
 }
 
 /// What the flag letters of the regexp functions ask for.
@@ -291,6 +315,27 @@ thread_local! {
 }
 const COMPILED_MAX: usize = 32;
 
+/// What is wrong with a pattern, in PostgreSQL's words where it has some.
+fn regex_error(reason: &str) -> &str {
+    let known = [
+        ("unclosed group", "parentheses () not balanced"),
+        ("unopened group", "parentheses () not balanced"),
+        ("unclosed character class", "brackets [] not balanced"),
+        ("invalid repetition count range", "invalid repetition count(s)"),
+        ("repetition operator missing expression", "quantifier operand invalid"),
+        ("invalid character class range", "invalid character range"),
+        ("unclosed counted repetition", "braces {} not balanced"),
+        ("incomplete escape sequence", "invalid escape \\ sequence"),
+        ("unrecognized escape sequence", "invalid escape \\ sequence"),
+    ];
+    known.iter().find(|(ours, _)| reason.starts_with(ours)).map_or(reason, |(_, theirs)| theirs)
+}
+
+/// A regular expression with flags as the functions' `flags` arguments have them.
+pub fn regular_expression(pattern: &str, flags: &str) -> Result<Arc<Regex>> {
+    compile(pattern, parse_flags(flags)?)
+}
+
 pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     let flags = Flags { global: false, ..flags };
     let cached = COMPILED.with_borrow_mut(|list| {
@@ -318,7 +363,7 @@ pub(super) fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
             } else {
                 SqlError::new(
                     SqlState::INVALID_REGULAR_EXPRESSION,
-                    format!("invalid regular expression: {reason}"),
+                    format!("invalid regular expression: {}", regex_error(&reason)),
                 )
             }
         })?;
@@ -491,6 +536,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("regexp_like_no_flags", |_, v| Ok(Datum::Bool(matches(v, false)?))),
     ("textregexsubstr", |_, v| regex_substring(v)),
+    ("sql_2074", |_, v| {
+        let pattern = similar_escape(&v[1..])?;
+        regex_substring(&[v[0].clone(), pattern])
+    }),
     ("textregexreplace_noopt", |_, v| {
         Ok(text_datum(replace(text(v, 0)?, &*compile(text(v, 1)?, Flags::default())?, text(v, 2)?, 1, 1)?))
     }),

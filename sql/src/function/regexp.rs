@@ -12,8 +12,9 @@ fn regexp_substr(v: &[Datum]) -> Result<Datum> {
     let n = if v.len() > 3 { int4(v, 3)? } else { 1 };
     let flags = single_flags(v, 4, "regexp_substr")?;
     let group = if v.len() > 5 { int4(v, 5)? } else { 0 };
-    if start <= 0 || n <= 0 || group < 0 {
-        return Err(invalid_parameter("invalid value for a parameter of regexp_substr()"));
+    let wrong = [("start", start, start <= 0), ("n", n, n <= 0), ("subexpr", group, group < 0)];
+    if let Some((name, value, _)) = wrong.iter().find(|(.., wrong)| *wrong) {
+        return Err(invalid_parameter(format!("invalid value for parameter \"{name}\": {value}")));
     }
     let from = source.char_indices().nth(start as usize - 1).map_or(source.len(), |(at, _)| at);
     let regex = compile(text(v, 1)?, flags)?;

@@ -169,6 +169,7 @@ impl Registry {
                         args,
                         columns,
                         arg_names,
+                        defaults: default_values(name, defaults.parse().unwrap_or(0)),
                         strict: strict == "t",
                         eval,
                     });
@@ -294,6 +295,7 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
             [3usize.saturating_sub(count)..]
             .to_vec()
             .leak(),
+        (name, 2) if name.starts_with("jsonb_path_") => vec![Datum::text("{}"), Datum::Bool(false)].leak(),
         ("jsonb_set" | "jsonb_set_lax", 1) => vec![Datum::Bool(true)].leak(),
         (_, count) => vec![Datum::Bool(false); count].leak(),
     }

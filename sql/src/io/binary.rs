@@ -88,10 +88,13 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         | Oid::REGTYPE
         | Oid::REGROLE
         | Oid::REGNAMESPACE => Datum::Oid(Oid(u32::from_be_bytes(fixed(bytes, ty)?))),
-        Oid::JSONB => {
+        Oid::JSONB | Oid::JSONPATH => {
             let (version, rest) = bytes.split_first().ok_or_else(|| invalid(ty))?;
             if *version != 1 {
-                return Err(SqlError::internal(format!("unsupported jsonb version number {version}")));
+                return Err(SqlError::internal(format!(
+                    "unsupported {} version number {version}",
+                    format_type(ty)
+                )));
             }
             super::text_in(utf8(rest)?, ty, ctx)?
         }
@@ -215,7 +218,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Float8(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Numeric(n) => n.write_binary(out),
         Datum::Text(text) => {
-            if ty.oid == Oid::JSONB {
+            if matches!(ty.oid, Oid::JSONB | Oid::JSONPATH) {
                 out.push(1);
             }
             out.extend_from_slice(text.as_bytes());

@@ -124,6 +124,34 @@ pub fn write_f32(x: f32, out: &mut dyn Write) -> FmtResult {
     layout(&format!("{x:e}"), 6, out)
 }
 
+/// Writes so many digits, without the zeros at the end (`%.15g`).
+fn rounded(x: f64, digits: i32, out: &mut dyn Write) -> FmtResult {
+    if !x.is_finite() {
+        return write_special(x, out);
+    }
+    let digits = digits.max(1);
+    let text = format!("{x:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa =
+        if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+    layout(&format!("{mantissa}e{exponent}"), digits, out)
+}
+
+/// Writes a double with `extra_float_digits` beyond those that every double keeps; above zero, as
+/// many as it takes.
+pub fn show_f64(x: f64, extra_digits: i32, out: &mut dyn Write) -> FmtResult {
+    if extra_digits > 0 { write_f64(x, out) } else { rounded(x, f64::DIGITS as i32 + extra_digits, out) }
+}
+
+/// The same for a single.
+pub fn show_f32(x: f32, extra_digits: i32, out: &mut dyn Write) -> FmtResult {
+    if extra_digits > 0 {
+        write_f32(x, out)
+    } else {
+        rounded(f64::from(x), f32::DIGITS as i32 + extra_digits, out)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ pub mod record;
 
 pub use array::{array_in, array_out};
 pub use binary::{binary_in, binary_out};
-pub use float::{parse_f32, parse_f64, write_f32, write_f64};
+pub use float::{parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};
 pub use record::{record_in, record_out};
 
@@ -155,6 +155,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             Datum::text(text)
         }
         Oid::JSONB => Datum::Text(jsonb_text(text)?.into()),
+        Oid::JSONPATH => Datum::Text(crate::json::path::JsonPath::parse(text)?.text().into()),
         Oid::VOID => Datum::text(""),
         Oid::INT2VECTOR | Oid::OIDVECTOR => array::vector_in(text, ty.oid, ctx)?,
         _ => {
@@ -344,8 +345,8 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         }
         Datum::Numeric(n) => write!(out, "{n}"),
         Datum::Bool(b) => out.write_str(if *b { "t" } else { "f" }),
-        Datum::Float4(x) => write_f32(*x, out),
-        Datum::Float8(x) => write_f64(*x, out),
+        Datum::Float4(x) => show_f32(*x, ctx.style().extra_float_digits, out),
+        Datum::Float8(x) => show_f64(*x, ctx.style().extra_float_digits, out),
         Datum::Bytea(bytes) => write_bytea(bytes, ctx.style().bytea_escape, out),
         Datum::Date(days) => datetime::show_date(*days, ctx.style(), out),
         Datum::Time(t) => datetime::format_time(*t, out),

@@ -1,0 +1,147 @@
+//! LIKE over binary strings, their overlay and bits, and numbers as the wire has them; and
+//! `unistr`.
+
+use super::Eval;
+use super::args::*;
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("bytealike", |_, v| Ok(Datum::Bool(like(bytea(v, 0)?, bytea(v, 1)?)?))),
+    ("byteanlike", |_, v| Ok(Datum::Bool(!like(bytea(v, 0)?, bytea(v, 1)?)?))),
+    ("like_escape_bytea", |_, v| Ok(Datum::Bytea(escaped(bytea(v, 0)?, bytea(v, 1)?)?.into()))),
+    ("byteaoverlay", |_, v| overlay(v, Some(int4(v, 3)?))),
+    ("byteaoverlay_no_len", |_, v| overlay(v, None)),
+    ("bytea_bit_count", |_, v| {
+        Ok(Datum::Int8(bytea(v, 0)?.iter().map(|byte| i64::from(byte.count_ones())).sum()))
+    }),
+    ("int2send", |_, v| Ok(Datum::Bytea(int2(v, 0)?.to_be_bytes().as_slice().into()))),
+    ("int4send", |_, v| Ok(Datum::Bytea(int4(v, 0)?.to_be_bytes().as_slice().into()))),
+    ("int8send", |_, v| Ok(Datum::Bytea(int8(v, 0)?.to_be_bytes().as_slice().into()))),
+    ("float4send", |_, v| Ok(Datum::Bytea(float4(v, 0)?.to_be_bytes().as_slice().into()))),
+    ("float8send", |_, v| Ok(Datum::Bytea(float8(v, 0)?.to_be_bytes().as_slice().into()))),
+    ("textsend", |_, v| Ok(Datum::Bytea(text(v, 0)?.as_bytes().into()))),
+    ("unistr", |_, v| unistr(text(v, 0)?).map(text_datum)),
+];
+
+/// Whether bytes match a LIKE pattern; with one point to return to, as for texts.
+fn like(value: &[u8], pattern: &[u8]) -> Result<bool> {
+    let (mut at, mut place) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    loop {
+        let matched = match pattern.get(place) {
+            Some(b'%') => {
+                place += 1;
+                back = Some((place, at));
+                continue;
+            }
+            Some(b'_') => at < value.len(),
+            Some(b'\\') => {
+                let Some(literal) = pattern.get(place + 1) else {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_ESCAPE_SEQUENCE,
+                        "LIKE pattern must not end with escape character",
+                    ));
+                };
+                let same = value.get(at) == Some(literal);
+                place += usize::from(same);
+                same
+            }
+            Some(byte) => value.get(at) == Some(byte),
+            None if at == value.len() => return Ok(true),
+            None => false,
+        };
+        if matched {
+            at += 1;
+            place += 1;
+            continue;
+        }
+        match &mut back {
+            Some((after, start)) if *start < value.len() => {
+                *start += 1;
+                (place, at) = (*after, *start);
+            }
+            _ => return Ok(false),
+        }
+    }
+}
+
+/// A pattern with another escape character, with the backslash.
+fn escaped(pattern: &[u8], escape: &[u8]) -> Result<Vec<u8>> {
+    if escape.len() > 1 {
+        return Err(SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .with_hint("Escape string must be empty or one character."));
+    }
+    let escape = escape.first().copied();
+    if escape == Some(b'\\') {
+        return Ok(pattern.to_vec());
+    }
+    let mut out = Vec::with_capacity(pattern.len() + 4);
+    let mut bytes = pattern.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if Some(byte) == escape {
+            out.push(b'\\');
+            out.extend(bytes.next());
+        } else if byte == b'\\' {
+            out.extend([b'\\', b'\\']);
+        } else {
+            out.push(byte);
+        }
+    }
+    Ok(out)
+}
+
+fn overlay(v: &[Datum], length: Option<i32>) -> Result<Datum> {
+    let (value, new, start) = (bytea(v, 0)?, bytea(v, 1)?, int4(v, 2)?);
+    if start <= 0 {
+        return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    let length = length.map_or(new.len() as i64, i64::from);
+    let before = (start as usize - 1).min(value.len());
+    let after = (i64::from(start) + length - 1).clamp(0, value.len() as i64) as usize;
+    Ok(Datum::Bytea([&value[..before], new, &value[after..]].concat().into()))
+}
+
+/// Reads `\0061`, `\+000061`, `\u0061` and `\U00000061`.
+fn unistr(text: &str) -> Result<String> {
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let pair = || invalid("invalid Unicode surrogate pair".to_owned());
+    let mut out = String::with_capacity(text.len());
+    let mut high: Option<u32> = None;
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        if next != '\\' || rest.starts_with("\\\\") {
+            if high.is_some() {
+                return Err(pair());
+            }
+            out.push(next);
+            rest = &rest[next.len_utf8() * if next == '\\' { 2 } else { 1 }..];
+            continue;
+        }
+        let body = &rest[1..];
+        let (skip, digits) = match body.bytes().next() {
+            Some(b'+') => (1, 6),
+            Some(b'u') => (1, 4),
+            Some(b'U') => (1, 8),
+            _ => (0, 4),
+        };
+        let code = body.get(skip..skip + digits).filter(|d| d.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let Some(code) = code.and_then(|code| u32::from_str_radix(code, 16).ok()) else {
+            return Err(invalid("invalid Unicode escape".to_owned())
+                .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."));
+        };
+        if code == 0 || code > 0x10_ffff {
+            return Err(invalid(format!("invalid Unicode code point: {code:04X}")));
+        }
+        match (high.take(), code) {
+            (Some(high), 0xdc00..=0xdfff) => {
+                out.extend(char::from_u32(0x10000 + ((high - 0xd800) << 10) + (code - 0xdc00)));
+            }
+            (Some(_), _) | (None, 0xdc00..=0xdfff) => return Err(pair()),
+            (None, 0xd800..=0xdbff) => high = Some(code),
+            (None, code) => out.extend(char::from_u32(code)),
+        }
+        rest = &body[skip + digits..];
+    }
+    if high.is_some() { Err(pair()) } else { Ok(out) }
+}

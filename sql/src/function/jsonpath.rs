@@ -1,0 +1,98 @@
+//! Functions and operators of jsonpath.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::Eval;
+use super::args::*;
+use super::registry::SetEval;
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::json::Node;
+use crate::json::path::{Application, JsonPath, Value, Vars};
+
+/// So many paths a thread remembers.
+const PARSED_MAX: usize = 16;
+
+thread_local! {
+    static PARSED: RefCell<Vec<(String, Rc<JsonPath>)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn path(text: &str) -> Result<Rc<JsonPath>> {
+    let known = PARSED
+        .with_borrow(|list| list.iter().find(|(known, _)| known == text).map(|(_, path)| Rc::clone(path)));
+    if let Some(path) = known {
+        return Ok(path);
+    }
+    let path = Rc::new(JsonPath::parse(text)?);
+    PARSED.with_borrow_mut(|list| {
+        if list.len() == PARSED_MAX {
+            list.remove(0);
+        }
+        list.push((text.to_owned(), Rc::clone(&path)));
+    });
+    Ok(path)
+}
+
+/// `(target, path, vars, silent)`; the operators have two arguments and are silent.
+fn apply<T>(v: &[Datum], run: impl FnOnce(Application<'_>, bool) -> Result<T>) -> Result<T> {
+    let target = Value::of(&Node::parse(text(v, 0)?)?)?;
+    let path = path(text(v, 1)?)?;
+    let (vars, silent) = match v.len() {
+        2 => (Vars::NONE, true),
+        _ => (Vars::of(&Value::of(&Node::parse(text(v, 2)?)?)?)?, boolean(v, 3)?),
+    };
+    run(Application::new(&path, &vars, target), silent)
+}
+
+fn values(v: &[Datum]) -> Result<Vec<Value>> {
+    Ok(apply(v, |application, silent| application.values(silent))?.unwrap_or_default())
+}
+
+fn json(value: &Value) -> Datum {
+    let mut out = String::new();
+    value.write(&mut out);
+    text_datum(out)
+}
+
+fn exists(v: &[Datum]) -> Result<Datum> {
+    Ok(apply(v, |application, silent| application.exists(silent))?.map_or(Datum::Null, Datum::Bool))
+}
+
+fn matches(v: &[Datum]) -> Result<Datum> {
+    let silent = v.len() == 2 || boolean(v, 3)?;
+    match &values(v)?[..] {
+        [Value::Bool(value)] => Ok(Datum::Bool(*value)),
+        [Value::Null] => Ok(Datum::Null),
+        _ if silent => Ok(Datum::Null),
+        _ => Err(SqlError::new(SqlState(*b"22038"), "single boolean result is expected")),
+    }
+}
+
+fn first(v: &[Datum]) -> Result<Datum> {
+    Ok(values(v)?.first().map_or(Datum::Null, json))
+}
+
+fn all(v: &[Datum]) -> Result<Datum> {
+    Ok(json(&Value::Array(values(v)?.into())))
+}
+
+fn query(v: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    Ok(values(v)?.iter().map(|value| vec![json(value)]).collect())
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("jsonb_path_exists", |_, v| exists(v)),
+    ("jsonb_path_exists_tz", |_, v| exists(v)),
+    ("jsonb_path_exists_opr", |_, v| exists(v)),
+    ("jsonb_path_match", |_, v| matches(v)),
+    ("jsonb_path_match_tz", |_, v| matches(v)),
+    ("jsonb_path_match_opr", |_, v| matches(v)),
+    ("jsonb_path_query_array", |_, v| all(v)),
+    ("jsonb_path_query_array_tz", |_, v| all(v)),
+    ("jsonb_path_query_first", |_, v| first(v)),
+    ("jsonb_path_query_first_tz", |_, v| first(v)),
+];
+
+pub(super) const SETS: &[(&str, SetEval)] =
+    &[("jsonb_path_query", |_, v| query(v)), ("jsonb_path_query_tz", |_, v| query(v))];
