@@ -266,10 +266,8 @@ impl Binder<'_, '_> {
             ));
         }
         let array_given = args.iter().any(|arg| arg.variadic);
-        if array_given {
-            if !args.last().is_some_and(|arg| arg.variadic) {
-                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
-            }
+        if array_given && !args.last().is_some_and(|arg| arg.variadic) {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "VARIADIC argument must be the last"));
         }
         let mut candidates: Vec<Candidate> = callees
             .iter()
@@ -474,7 +472,7 @@ impl Binder<'_, '_> {
             }
         }
         if let (Callee::Scalar(function), Some(ty)) = (&candidate.callee, array_type) {
-            return self.over_elements(*function, filled, Type::of(ty), Type::of(result));
+            return self.over_elements(function, filled, Type::of(ty), Type::of(result));
         }
         let filled = match &candidate.callee {
             Callee::Scalar(ScalarFunction { name, .. })

@@ -16,14 +16,14 @@ impl Catalog {
         for routine in self.routines_all() {
             let mut changed: Routine = (**routine).clone();
             let types = changed.args.iter_mut().map(|arg| &mut arg.ty).chain([&mut changed.result]);
-            if types.fold(false, |some, ty| self.renumber(ty) || some) {
+            if types.filter_map(|ty| self.renumber(ty).then_some(())).count() > 0 {
                 changes.push(CatalogChange::Put(Object::Routine(Arc::new(changed))));
             }
         }
         for table in self.tables() {
             let mut changed: Table = (**table).clone();
             let types = changed.columns.iter_mut().map(|column| &mut column.ty);
-            if types.fold(false, |some, ty| self.renumber(ty) || some) {
+            if types.filter_map(|ty| self.renumber(ty).then_some(())).count() > 0 {
                 changes.push(CatalogChange::Put(Object::Table(Arc::new(changed))));
             }
         }

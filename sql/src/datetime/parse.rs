@@ -212,7 +212,7 @@ impl Reader<'_> {
         self.label = None;
         let (value, rest) = number(text)?;
         let decimals = matches!(label, Unit::Julian | Unit::Time | Unit::Second);
-        if !rest.is_empty() && !(rest.starts_with('.') && decimals) {
+        if !(rest.is_empty() || rest.starts_with('.') && decimals) {
             return Err(Trouble::Syntax);
         }
         let known = self.found.known;

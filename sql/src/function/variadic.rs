@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("archipel_variadic_concat_ws", |c, v| spread(c, v, "concat_ws")),
     // A NULL array is no arguments here.
     ("archipel_variadic_format", |c, v| match v {
-        [format, Datum::Null] => call(c, &[format.clone()], "format"),
+        [format, Datum::Null] => call(c, std::slice::from_ref(format), "format"),
         _ => spread(c, v, "format"),
     }),
     ("archipel_variadic_json_build_array", |c, v| spread_json(c, v, "json_build_array")),

@@ -132,7 +132,7 @@ pub(super) fn kind_of(table: &Table) -> u8 {
 fn view_options(table: &Table) -> Datum {
     let Some(view) = &table.view else { return Datum::Null };
     let mut options: Vec<Datum> =
-        view.options.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect();
+        view.options.iter().map(|(name, value)| text(format!("{name}={value}"))).collect();
     options.extend(view.check_option.map(|check| {
         text(match check {
             CheckOption::Local => "check_option=local",

@@ -149,7 +149,7 @@ impl Lexer<'_> {
         }
         if let Some(symbol) = SYMBOLS.iter().find(|symbol| self.rest().starts_with(**symbol)) {
             self.at += symbol.len();
-            return Ok(Token::Symbol(if *symbol == "<>" { "!=" } else { *symbol }));
+            return Ok(Token::Symbol(if *symbol == "<>" { "!=" } else { symbol }));
         }
         self.word().map(Token::Word)
     }

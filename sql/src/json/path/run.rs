@@ -23,7 +23,10 @@ const SINGLETON_REQUIRED: SqlState = SqlState(*b"22038");
 
 /// The values of a path's variables.
 #[derive(Clone, Debug)]
-pub struct Vars(Option<Rc<[(Rc<str>, Value)]>>);
+pub struct Vars(Option<Fields>);
+
+/// The fields of an object, in order.
+type Fields = Rc<[(Rc<str>, Value)]>;
 
 impl Vars {
     pub const NONE: Vars = Vars(None);
