@@ -339,7 +339,14 @@ impl<'a> Lowerer<'a> {
         let mut places = Vec::with_capacity(calls.len());
         for call in calls {
             places.push(exprs.len());
-            exprs.extend(call.args.iter().cloned());
+            // What FILTER leaves out may not be computed at all: `sum(1/x) FILTER (WHERE x > 0)`.
+            exprs.extend(call.args.iter().map(|arg| match (&call.filter, &arg.kind) {
+                (None, _) | (_, ExprKind::Column { .. } | ExprKind::Const(_)) => arg.clone(),
+                (Some(filter), _) => {
+                    let arms = vec![(filter.clone(), arg.clone())];
+                    BoundExpr::new(ExprKind::Case { arms, otherwise: None }, arg.ty)
+                }
+            }));
             exprs.extend(call.order_by.iter().map(|key| key.expr.clone()));
             exprs.extend(call.filter.iter().cloned());
         }

@@ -147,6 +147,19 @@ impl Binder<'_, '_> {
                     )
                     .at(position));
                 }
+                let ordered_set = matches!(function.name, "percentile_cont" | "percentile_disc" | "mode");
+                let wrong = match (ordered_set, call.within_group.is_empty()) {
+                    (true, true) => {
+                        Some(format!("WITHIN GROUP is required for ordered-set aggregate {name}"))
+                    }
+                    (false, false) => Some(format!(
+                        "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+                    )),
+                    _ => None,
+                };
+                if let Some(message) = wrong {
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position));
+                }
                 if call.over.is_some() {
                     return self.window_call(WindowFunction::Aggregate(function), args, result, &call, span);
                 }

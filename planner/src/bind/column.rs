@@ -162,6 +162,24 @@ impl Binder<'_, '_> {
             ))
             .at(position);
         }
+        let renamed = |relation: &&super::scope::Relation| {
+            relation.table.as_ref().is_some_and(|table| table.name == name)
+                && relation.name.as_deref().is_some_and(|alias| alias != name)
+        };
+        let alias = self
+            .levels
+            .iter()
+            .rev()
+            .find_map(|level| level.relations.iter().find(renamed))
+            .and_then(|relation| relation.name.as_deref());
+        if let Some(alias) = alias {
+            return SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("invalid reference to FROM-clause entry for table \"{name}\""),
+            )
+            .with_hint(format!("Perhaps you meant to reference the table alias \"{alias}\"."))
+            .at(position);
+        }
         SqlError::new(SqlState::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{name}\""))
             .at(position)
     }

@@ -44,7 +44,8 @@ impl Binder<'_, '_> {
             return Ok(Vec::new());
         };
         let mut bound = Vec::with_capacity(cte_tables.len());
-        for (i, cte) in cte_tables.iter().enumerate() {
+        for i in self.definition_order(cte_tables, *recursive)? {
+            let cte = &cte_tables[i];
             let ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } = cte;
             if from.is_some() || alias.at.is_some() {
                 return Err(SqlError::unsupported("FROM in a WITH query's name"));
@@ -83,6 +84,30 @@ impl Binder<'_, '_> {
             bound.push(Cte { id, name, body });
         }
         Ok(bound)
+    }
+
+    /// The order in which queries are defined: with RECURSIVE they may refer to later ones.
+    fn definition_order(&self, ctes: &[ast::Cte], recursive: bool) -> Result<Vec<usize>> {
+        let mut order: Vec<usize> = (0..ctes.len()).collect();
+        if !recursive {
+            return Ok(order);
+        }
+        let needs = |one: usize, other: usize| {
+            one != other && refers_to(&ctes[one].query, &ident_name(&ctes[other].alias.name))
+        };
+        for place in 0..order.len() {
+            let free = |at: &usize| order[place..].iter().all(|other| !needs(order[*at], *other));
+            let Some(next) = (place..order.len()).find(free) else {
+                let name = &ctes[order[place]].alias.name;
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "mutual recursion between WITH items is not implemented",
+                )
+                .at(self.position(name.span)));
+            };
+            order.swap(place, next);
+        }
+        Ok(order)
     }
 
     fn plain_cte(&mut self, query: &Query, top: bool) -> Result<(CteBody, Vec<OutputColumn>, bool)> {

@@ -202,7 +202,7 @@ impl Binder<'_, '_> {
         self.apply_subscripts(value, subscripts)
     }
 
-    fn subscript(&mut self, subscript: &ast::Subscript) -> Result<Subscript> {
+    pub(crate) fn subscript(&mut self, subscript: &ast::Subscript) -> Result<Subscript> {
         Ok(match subscript {
             ast::Subscript::Index { index } => Subscript::Index(self.subscript_value(index)?),
             ast::Subscript::Slice { lower_bound, upper_bound, stride } => {

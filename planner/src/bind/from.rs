@@ -3,6 +3,7 @@
 
 use archipel_sql::catalog::{Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::using_alias;
 use archipel_sql::types::Type;
 use sqlparser::ast::{
     Expr, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
@@ -153,7 +154,7 @@ impl Binder<'_, '_> {
             on,
             lateral,
         };
-        let names: Vec<(String, Span)> = match constraint {
+        let mut names: Vec<(String, Span)> = match constraint {
             JoinConstraint::None if matches!(join_operator, JoinOperator::CrossJoin(_)) => {
                 return Ok((join_of(None), relations));
             }
@@ -186,9 +187,18 @@ impl Binder<'_, '_> {
                 .map(|column| (column.name.clone(), Span::empty()))
                 .collect(),
         };
+        let alias = names.pop_if(|(name, _)| using_alias(name).is_some());
         let (on, merged) = self.using(kind, &names, left_columns, right_columns)?;
         for relation in &mut relations {
             relation.unqualified = false;
+        }
+        if let Some((alias, span)) = alias {
+            // It is a name for the merged columns only, and hides no table.
+            let name = using_alias(&alias).map(str::to_owned);
+            let mut relation = Relation::new(name, merged[..names.len()].to_vec());
+            relation.unqualified = false;
+            relations =
+                combine(relations, vec![relation], 0).map_err(|error| error.at(self.position(span)))?;
         }
         let mut relation = Relation::new(None, merged);
         relation.qualified = false;

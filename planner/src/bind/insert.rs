@@ -1,6 +1,6 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
-use super::field_target::no_default_for_fields;
+use super::element::Target;
 use super::from::combine;
 use super::kept::About;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
@@ -13,6 +13,7 @@ use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::Overriding;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, ConflictTarget, DoUpdate, Insert, ObjectName, OnConflictAction, OnInsert, SetExpr, TableObject,
@@ -53,10 +54,12 @@ fn constraint_arbiter(table: &TableRef, name: &str) -> Result<ConflictArbiter> {
     })
 }
 
-/// The fields that a target column is followed by.
-pub(super) fn field_path(columns: &[ObjectName], place: usize) -> Result<Vec<String>> {
-    let parts = columns.get(place).map(object_name_parts).transpose()?;
-    Ok(parts.into_iter().flatten().skip(1).collect())
+/// A column that an INSERT fills.
+pub(crate) struct InsertColumn {
+    /// Its place in the table.
+    pub place: usize,
+    /// What of it is filled, if not all.
+    pub part: Option<Target>,
 }
 
 impl Binder<'_, '_> {
@@ -94,7 +97,7 @@ impl Binder<'_, '_> {
             || !assignments.is_empty()
             || partitioned.is_some()
             || !after_columns.is_empty()
-            || *has_table_keyword
+            || *has_table_keyword && !*overwrite
             || output.is_some()
             || *replace_into
             || priority.is_some()
@@ -125,8 +128,12 @@ impl Binder<'_, '_> {
             relation.schema = None;
         }
         let targets = self.insert_columns(&target, columns)?;
-        // What OVERRIDING SYSTEM VALUE arrives as.
-        let overriding = *overwrite;
+        // What OVERRIDING arrives as.
+        let overriding = match (*overwrite, *has_table_keyword) {
+            (false, _) => None,
+            (true, false) => Some(Overriding::System),
+            (true, true) => Some(Overriding::User),
+        };
         let source = match source {
             None => {
                 let row = (0..table.columns.len())
@@ -164,7 +171,7 @@ impl Binder<'_, '_> {
             Some(SetExpr::Values(values)) => values.rows.first().map_or(0, |row| row.content.len()),
             Some(_) => targets.len(),
         };
-        let given = targets.iter().take(width).map(|column| *column as u16).collect();
+        let given = targets.iter().take(width).map(|column| column.place as u16).collect();
         Ok(BoundInsert { table, source, given, checks, on_conflict, returning })
     }
 
@@ -173,15 +180,17 @@ impl Binder<'_, '_> {
         &mut self,
         target: &ChangeTarget,
         columns: &[ObjectName],
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Vec<InsertColumn>> {
         if columns.is_empty() {
-            return Ok(target.all_columns());
+            let whole = |place| InsertColumn { place, part: None };
+            return Ok(target.all_columns().into_iter().map(whole).collect());
         }
-        let mut targets: Vec<usize> = Vec::with_capacity(columns.len());
+        let mut targets: Vec<InsertColumn> = Vec::with_capacity(columns.len());
         for column in columns {
-            let position = self.position(object_name_span(column));
-            let parts = object_name_parts(column)?;
-            let Some(name) = parts.first() else {
+            let part = Target::of(column)?;
+            let position = self.position(object_name_span(&part.name));
+            let parts = object_name_parts(&part.name)?;
+            let [name] = &parts[..] else {
                 return Err(syntax("a target column without a name").at(position));
             };
             let index = target.column(name, Change::Insert, position)?;
@@ -191,17 +200,18 @@ impl Binder<'_, '_> {
             if let Some((below, acting)) = target.below() {
                 self.need_columns(below, Privileges::INSERT, &[index + 1], acting);
             }
-            let index = usize::from(index);
-            // Several fields of a column may be given, but not a column twice.
-            let same = |at: usize| columns.get(at).is_some_and(|other| parts.len() > 1 && other.0.len() > 1);
-            if targets.iter().position(|known| *known == index).is_some_and(|at| !same(at)) {
+            let place = usize::from(index);
+            let part = part.is_part().then_some(part);
+            let same =
+                |known: &InsertColumn| known.place == place && (known.part.is_none() || part.is_none());
+            if targets.iter().any(same) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!("column \"{name}\" specified more than once"),
                 )
                 .at(position));
             }
-            targets.push(index);
+            targets.push(InsertColumn { place, part });
         }
         Ok(targets)
     }
@@ -231,7 +241,7 @@ impl Binder<'_, '_> {
     pub(super) fn check_width(
         &self,
         given: usize,
-        targets: &[usize],
+        targets: &[InsertColumn],
         columns: &[ObjectName],
         position: Option<u32>,
     ) -> Result<()> {
@@ -245,14 +255,8 @@ impl Binder<'_, '_> {
         Ok(())
     }
 
-    /// An explicit value for a column; GENERATED ALWAYS takes none.
-    pub(crate) fn insert_value(
-        &mut self,
-        table: &TableRef,
-        column: usize,
-        value: BoundExpr,
-        overriding: bool,
-    ) -> Result<BoundExpr> {
+    /// Refuses an explicit value for a column that is GENERATED ALWAYS.
+    fn check_fillable(&self, table: &TableRef, column: usize, overriding: Option<Overriding>) -> Result<()> {
         let column = &table.columns[column];
         if column.generated.is_some() {
             return Err(SqlError::new(
@@ -261,7 +265,7 @@ impl Binder<'_, '_> {
             )
             .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
         }
-        if column.identity == Some(Identity::Always) && !overriding {
+        if column.identity == Some(Identity::Always) && overriding.is_none() {
             return Err(SqlError::new(
                 GENERATED_ALWAYS,
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
@@ -272,33 +276,43 @@ impl Binder<'_, '_> {
             ))
             .with_hint("Use OVERRIDING SYSTEM VALUE to override."));
         }
-        self.assign_column(value, column)
+        Ok(())
     }
 
-    /// A value for a column, or for a field of one: then the column's value with it, of which earlier
-    /// fields may be there already.
-    pub(super) fn insert_target(
+    /// A value for a column, or for a part of what it has become.
+    pub(crate) fn fill(
         &mut self,
         table: &TableRef,
-        column: usize,
-        (before, path): (Option<BoundExpr>, &[String]),
+        row: &mut [Option<BoundExpr>],
+        target: &InsertColumn,
         value: BoundExpr,
-        overriding: bool,
-    ) -> Result<BoundExpr> {
-        let value = match path {
-            [] => value,
-            path => self.field_alone(before, path, value, &table.columns[column])?,
+        overriding: Option<Overriding>,
+        position: Option<u32>,
+    ) -> Result<()> {
+        let own = &table.columns[target.place];
+        if overriding == Some(Overriding::User) && own.identity.is_some() {
+            return Ok(());
+        }
+        self.check_fillable(table, target.place, overriding)?;
+        let value = match &target.part {
+            None => self.assign_column(value, own),
+            Some(part) => {
+                let column = &table.columns[target.place];
+                let base = row[target.place].take().unwrap_or_else(|| Self::null(column.ty));
+                self.with_part(base, column, part, value, position)
+            }
         };
-        self.insert_value(table, column, value, overriding)
+        row[target.place] = Some(value.map_err(|error| error.at(position))?);
+        Ok(())
     }
 
     fn insert_values(
         &mut self,
         target: &ChangeTarget,
-        targets: &[usize],
+        targets: &[InsertColumn],
         columns: &[ObjectName],
         values: &ast::Values,
-        overriding: bool,
+        overriding: Option<Overriding>,
     ) -> Result<Rel> {
         let (table, to) = (&target.table, target);
         // The defaults of what no row mentions are bound once.
@@ -316,25 +330,17 @@ impl Binder<'_, '_> {
             }
             self.check_width(row.len(), targets, columns, row.last().and_then(|expr| self.start(expr)))?;
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-            for (place, (expr, &target)) in row.iter().zip(targets).enumerate() {
-                let path = field_path(columns, place)?;
+            for (expr, target) in row.iter().zip(targets) {
+                let position = self.start(expr);
                 if is_default(expr) {
-                    if !path.is_empty() {
-                        return Err(no_default_for_fields().at(self.start(expr)));
+                    if let Some(part) = &target.part {
+                        return Err(part.no_default().at(position));
                     }
                     continue;
                 }
-                let position = match &path[..] {
-                    [] => self.start(expr),
-                    _ => self.position(object_name_span(&columns[place])),
-                };
                 let level = Level::new(LevelKind::Plain, Vec::new());
                 let (bound, _) = self.with_level(level, |binder| binder.clause_expr(expr, Clause::Values))?;
-                let before = full[target].take();
-                full[target] = Some(
-                    self.insert_target(table, target, (before, &path), bound, overriding)
-                        .map_err(|error| error.at(position))?,
-                );
+                self.fill(table, &mut full, target, bound, overriding, position)?;
             }
             let mut finished = Vec::with_capacity(full.len());
             for (column, value) in full.into_iter().enumerate() {
@@ -356,10 +362,10 @@ impl Binder<'_, '_> {
     fn insert_query(
         &mut self,
         target: &ChangeTarget,
-        targets: &[usize],
+        targets: &[InsertColumn],
         columns: &[ObjectName],
         query: &ast::Query,
-        overriding: bool,
+        overriding: Option<Overriding>,
     ) -> Result<Rel> {
         let (table, to) = (&target.table, target);
         let position = self.position(query_span(query));
@@ -373,13 +379,10 @@ impl Binder<'_, '_> {
         let types: Vec<Type> = outputs
             .iter()
             .zip(targets)
-            .map(|(column, &target)| {
-                let whole = columns.iter().all(|column| column.0.len() == 1);
-                match column.ty.oid {
-                    Oid::UNKNOWN if whole => Type::of(table.columns[target].ty.oid),
-                    Oid::UNKNOWN => Type::TEXT,
-                    _ => column.ty,
-                }
+            .map(|(column, target)| match (column.ty.oid, &target.part) {
+                (Oid::UNKNOWN, None) => Type::of(table.columns[target.place].ty.oid),
+                (Oid::UNKNOWN, Some(part)) => self.part_type(part, table.columns[target.place].ty),
+                _ => column.ty,
             })
             .collect();
         let rel = self.coerce_columns(rel, &types, "INSERT")?;
@@ -391,17 +394,8 @@ impl Binder<'_, '_> {
             }
         };
         let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-        for (place, (value, &target)) in given.into_iter().zip(targets).enumerate() {
-            let path = field_path(columns, place)?;
-            let position = match &path[..] {
-                [] => position,
-                _ => self.position(object_name_span(&columns[place])),
-            };
-            let before = full[target].take();
-            full[target] = Some(
-                self.insert_target(table, target, (before, &path), value, overriding)
-                    .map_err(|error| error.at(position))?,
-            );
+        for (value, target) in given.into_iter().zip(targets) {
+            self.fill(table, &mut full, target, value, overriding, position)?;
         }
         let exprs = full
             .into_iter()

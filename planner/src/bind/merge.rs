@@ -6,10 +6,11 @@
 
 use archipel_sql::catalog::{Privileges, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 use archipel_sql::types::Type;
 use sqlparser::ast::{
-    Expr, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind,
-    MergeUpdateExpr, TableWithJoins,
+    Assignment, AssignmentTarget, Expr, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr,
+    MergeInsertKind, MergeUpdateExpr, ObjectName, TableWithJoins,
 };
 
 use super::from::combine;
@@ -27,6 +28,15 @@ struct Sides {
     rows: Rel,
     /// The target's names, then the source's.
     both: Vec<Relation>,
+}
+
+fn is_marked(name: &ObjectName, mark: &str) -> bool {
+    matches!(&name.0[..], [part] if part.as_ident().is_some_and(|ident| ident.value == mark))
+}
+
+/// Whether a row stands for something else.
+fn is_only(row: &[Expr], mark: &str) -> bool {
+    matches!(row, [Expr::Identifier(ident)] if ident.value == mark)
 }
 
 impl Binder<'_, '_> {
@@ -48,7 +58,7 @@ impl Binder<'_, '_> {
         let mut actions = Vec::with_capacity(clauses.len());
         for (place, clause) in clauses.iter().enumerate() {
             let earlier = &clauses[..place];
-            actions.push(self.merge_clause(&sides, on, clause, earlier)?);
+            actions.extend(self.merge_clause(&sides, on, clause, earlier)?);
         }
         let source = Cte { id, name: "merge source".to_owned(), body: CteBody::Query(rel) };
         Ok(BoundMerge { table, source, actions })
@@ -60,7 +70,7 @@ impl Binder<'_, '_> {
         on: &Expr,
         clause: &MergeClause,
         earlier: &[MergeClause],
-    ) -> Result<BoundStatement> {
+    ) -> Result<Option<BoundStatement>> {
         let MergeClause { when_token: _, clause_kind, predicate, action } = clause;
         let same_kind: Vec<&MergeClause> =
             earlier.iter().filter(|other| other.clause_kind == *clause_kind).collect();
@@ -82,34 +92,46 @@ impl Binder<'_, '_> {
                     return Err(SqlError::unsupported("this form of MERGE"));
                 }
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
+                let nothing = |assignment: &Assignment| match &assignment.target {
+                    AssignmentTarget::ColumnName(name) => is_marked(name, MERGE_NOTHING),
+                    AssignmentTarget::Tuple(_) => false,
+                };
+                if assignments.iter().any(nothing) {
+                    return Ok(None);
+                }
                 let level = Level::new(LevelKind::Plain, sides.both.clone());
                 let (set, _) = self.with_level(level, |binder| {
                     binder.assignments(&ChangeTarget::of_table(sides.table.clone()), assignments)
                 })?;
                 let checks = self.checks(&sides.table)?;
                 self.need_computed(&sides.table, Some(&set))?;
-                Ok(BoundStatement::Update(BoundUpdate {
+                Ok(Some(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
                     from: Some(sides.rows.clone()),
                     filter: Some(filter),
                     set,
                     checks,
                     returning: None,
-                }))
+                })))
             }
             (true, MergeAction::Delete { .. }) => {
                 self.need(&sides.table, Privileges::DELETE);
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
-                Ok(BoundStatement::Delete(BoundDelete {
+                Ok(Some(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),
                     using: Some(sides.rows.clone()),
                     filter: Some(filter),
                     returning: None,
-                }))
+                })))
             }
             (false, MergeAction::Insert(insert)) => {
                 let filter = self.unmatched_filter(sides, on, predicate.as_ref(), &same_kind)?;
-                self.merge_insert(sides, insert, filter).map(BoundStatement::Insert)
+                if let MergeInsertKind::Values(values) = &insert.kind
+                    && matches!(&values.rows[..], [row] if is_only(&row.content, MERGE_NOTHING))
+                {
+                    return Ok(None);
+                }
+                self.merge_insert(sides, insert, filter).map(|insert| Some(BoundStatement::Insert(insert)))
             }
             _ => Err(syntax("an action of MERGE in the wrong WHEN clause")),
         }
@@ -184,7 +206,12 @@ impl Binder<'_, '_> {
         filter: BoundExpr,
     ) -> Result<BoundInsert> {
         let MergeInsertExpr { insert_token: _, columns, kind_token: _, kind, insert_predicate } = insert;
-        if insert_predicate.is_some() {
+        let overriding = match insert_predicate {
+            None => None,
+            Some(Expr::Identifier(mark)) => Overriding::of_mark(&mark.value),
+            Some(_) => None,
+        };
+        if insert_predicate.is_some() && overriding.is_none() {
             return Err(SqlError::unsupported("this form of MERGE"));
         }
         let MergeInsertKind::Values(values) = kind else {
@@ -194,28 +221,26 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "MERGE inserts one row a time"));
         };
         let table = &sides.table;
+        let row = if is_only(&row.content, MERGE_DEFAULTS) { &[][..] } else { &row.content[..] };
         let target = ChangeTarget::of_table(table.clone());
         let targets = self.insert_columns(&target, columns)?;
         if columns.is_empty() {
-            self.need_first(&target, row.content.len());
+            self.need_first(&target, row.len());
         }
-        self.check_width(row.content.len(), &targets, columns, None)?;
+        self.check_width(row.len(), &targets, columns, None)?;
         let level = Level::new(LevelKind::Plain, sides.source.clone());
         let (exprs, _) = self.with_level(level, |binder| {
             let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
-            for (place, (expr, &target)) in row.content.iter().zip(&targets).enumerate() {
-                let path = super::insert::field_path(columns, place)?;
+            for (expr, target) in row.iter().zip(&targets) {
                 if is_default(expr) {
-                    if !path.is_empty() {
-                        return Err(super::field_target::no_default_for_fields());
+                    if let Some(part) = &target.part {
+                        return Err(part.no_default());
                     }
                     continue;
                 }
                 let position = binder.start(expr);
                 let bound = binder.clause_expr(expr, Clause::Values)?;
-                let before = full[target].take();
-                let value = binder.insert_target(table, target, (before, &path), bound, false);
-                full[target] = Some(value.map_err(|error| error.at(position))?);
+                binder.fill(table, &mut full, target, bound, overriding, position)?;
             }
             full.into_iter()
                 .enumerate()
@@ -231,7 +256,7 @@ impl Binder<'_, '_> {
         Ok(BoundInsert {
             table: table.clone(),
             source: Rel::Project { input: Box::new(input), exprs },
-            given: targets.iter().take(row.content.len()).map(|column| *column as u16).collect(),
+            given: targets.iter().take(row.len()).map(|target| target.place as u16).collect(),
             checks,
             on_conflict: None,
             returning: None,

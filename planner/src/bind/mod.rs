@@ -12,7 +12,8 @@
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
 //! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL
-//! - `target`      what those change: tables, and views that are simple enough; `field_target` fields of their columns
+//! - `target`      what those change: tables, and views that are simple enough; `element` parts of
+//!                 their columns
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - `record`      rows as values
@@ -41,8 +42,8 @@ pub mod compare;
 pub(crate) mod cte;
 pub mod display;
 pub(crate) mod domain;
+mod element;
 pub mod expr;
-mod field_target;
 pub mod forms;
 pub mod from;
 pub(crate) mod from_function;

@@ -11,8 +11,8 @@ use sqlparser::ast::{
 };
 
 use super::call::output_arguments;
+use super::element::Target;
 use super::expr::unnest;
-use super::field_target::names_field;
 use super::from::combine;
 use super::kept::About;
 use super::name::{object_name_parts, object_name_span};
@@ -309,42 +309,70 @@ impl Binder<'_, '_> {
         let table = &target.table;
         let mut set: Vec<(u16, BoundExpr)> = Vec::with_capacity(assignments.len());
         let to = target;
-        let mut by_field: Vec<u16> = Vec::new();
+        // Columns whose parts are assigned to.
+        let mut parts: Vec<u16> = Vec::new();
         for Assignment { target, value } in assignments {
-            let values = match target {
-                AssignmentTarget::ColumnName(name) if names_field(name, to) => {
-                    let (column, value) = self.assigned_field(to, name, value, &by_field, &set)?;
-                    if by_field.contains(&column) {
-                        set.retain(|(known, _)| *known != column);
-                    }
-                    by_field.push(column);
-                    vec![(column, value)]
-                }
+            match target {
                 AssignmentTarget::ColumnName(name) => {
-                    let column = self.assigned_column(to, name)?;
+                    let target = Target::of(name)?;
+                    let column = self.assigned_column(to, &target.name)?;
                     let position = self.start(value);
-                    let bound = if is_default(value) {
-                        self.target_default(to, usize::from(column))?
-                    } else {
-                        let bound = self.clause_expr(value, Clause::UpdateSet)?;
-                        self.assigned_value(table, column, bound).map_err(|error| error.at(position))?
+                    let bound = match (is_default(value), target.is_part()) {
+                        (true, true) => return Err(target.no_default().at(position)),
+                        (true, false) => self.target_default(to, usize::from(column))?,
+                        (false, _) => self.clause_expr(value, Clause::UpdateSet)?,
                     };
-                    vec![(column, bound)]
+                    let given = (column, bound, is_default(value));
+                    self.assign_part(table, (&mut set, &mut parts), &target, given, position)?;
                 }
-                AssignmentTarget::Tuple(names) => self.assigned_row(to, names, value)?,
-            };
-            for (column, value) in values {
-                if set.iter().any(|(known, _)| *known == column) {
-                    let name = &table.columns[usize::from(column)].name;
-                    return Err(syntax(format!("multiple assignments to same column \"{name}\"")));
+                AssignmentTarget::Tuple(names) => {
+                    let targets = names.iter().map(Target::of).collect::<Result<Vec<_>>>()?;
+                    let values = self.assigned_row(to, &targets, value)?;
+                    let position = self.start(value);
+                    for (target, given) in targets.iter().zip(values) {
+                        self.assign_part(table, (&mut set, &mut parts), target, given, position)?;
+                    }
                 }
-                set.push((column, value));
             }
         }
         Ok(set)
     }
 
-    pub(super) fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
+    /// One assignment more: to a column, or to a part of what it is by now.
+    fn assign_part(
+        &mut self,
+        table: &TableRef,
+        (set, parts): (&mut Vec<(u16, BoundExpr)>, &mut Vec<u16>),
+        target: &Target,
+        (column, value, default): (u16, BoundExpr, bool),
+        position: Option<u32>,
+    ) -> Result<()> {
+        let known = set.iter().position(|(known, _)| *known == column);
+        if known.is_some() && !(target.is_part() && parts.contains(&column)) {
+            let name = &table.columns[usize::from(column)].name;
+            return Err(syntax(format!("multiple assignments to same column \"{name}\"")));
+        }
+        if default {
+            set.push((column, value));
+            return Ok(());
+        }
+        self.check_assignable(table, column)?;
+        let whole = if target.is_part() {
+            let base = match known {
+                Some(known) => set.remove(known).1,
+                None => self.current_value(table, column)?,
+            };
+            parts.push(column);
+            self.with_part(base, &table.columns[usize::from(column)], target, value, position)?
+        } else {
+            self.assign_column(value, &table.columns[usize::from(column)])
+                .map_err(|error| error.at(position))?
+        };
+        set.push((column, whole));
+        Ok(())
+    }
+
+    fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
         let table = &target.table;
         let position = self.position(object_name_span(name));
         let parts = object_name_parts(name)?;
@@ -368,12 +396,8 @@ impl Binder<'_, '_> {
         }
     }
 
-    pub(super) fn assigned_value(
-        &mut self,
-        table: &TableRef,
-        column: u16,
-        value: BoundExpr,
-    ) -> Result<BoundExpr> {
+    /// Refuses columns that make their own values.
+    fn check_assignable(&self, table: &TableRef, column: u16) -> Result<()> {
         let column = &table.columns[usize::from(column)];
         if column.generated.is_some() {
             return Err(SqlError::new(
@@ -392,19 +416,21 @@ impl Binder<'_, '_> {
                 column.name
             )));
         }
-        self.assign_column(value, column)
+        Ok(())
     }
 
-    /// `SET (a, b) = (x, y)`, `= ROW(x, y)`, `= (SELECT …)`.
+    /// The values of `SET (a, b) = (x, y)`, `= ROW(x, y)`, `= (SELECT …)`, each with its column and
+    /// whether it is DEFAULT.
     fn assigned_row(
         &mut self,
         target: &ChangeTarget,
-        names: &[ObjectName],
+        targets: &[Target],
         value: &Expr,
-    ) -> Result<Vec<(u16, BoundExpr)>> {
-        let table = &target.table;
-        let columns =
-            names.iter().map(|name| self.assigned_column(target, name)).collect::<Result<Vec<_>>>()?;
+    ) -> Result<Vec<(u16, BoundExpr, bool)>> {
+        let columns = targets
+            .iter()
+            .map(|part| self.assigned_column(target, &part.name))
+            .collect::<Result<Vec<_>>>()?;
         let position = self.start(value);
         let mismatch = || syntax("number of columns does not match number of values").at(position);
         if let Expr::Tuple(items) = unnest(value) {
@@ -412,14 +438,14 @@ impl Binder<'_, '_> {
                 return Err(mismatch());
             }
             let mut set = Vec::with_capacity(columns.len());
-            for (&column, item) in columns.iter().zip(items) {
-                let bound = if is_default(item) {
-                    self.target_default(target, usize::from(column))?
-                } else {
-                    let bound = self.clause_expr(item, Clause::UpdateSet)?;
-                    self.assigned_value(table, column, bound)?
+            for ((&column, item), part) in columns.iter().zip(items).zip(targets) {
+                let default = is_default(item);
+                let bound = match (default, part.is_part()) {
+                    (true, true) => return Err(part.no_default().at(self.start(item))),
+                    (true, false) => self.target_default(target, usize::from(column))?,
+                    (false, _) => self.clause_expr(item, Clause::UpdateSet)?,
                 };
-                set.push((column, bound));
+                set.push((column, bound, default));
             }
             return Ok(set);
         }
@@ -454,13 +480,7 @@ impl Binder<'_, '_> {
         if values.len() != columns.len() {
             return Err(mismatch());
         }
-        columns
-            .into_iter()
-            .zip(values)
-            .map(|(column, value)| {
-                Ok((column, self.assigned_value(table, column, value).map_err(|error| error.at(position))?))
-            })
-            .collect()
+        Ok(columns.into_iter().zip(values).map(|(column, value)| (column, value, false)).collect())
     }
 
     /// The one table an UPDATE or DELETE changes, under its alias.

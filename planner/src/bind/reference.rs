@@ -23,11 +23,11 @@ pub(crate) fn bind_reference_change(
     child: &TableRef,
     key: &ForeignKey,
     types: &[Type],
-    delete: bool,
+    deletes: bool,
     action: ReferentialAction,
     filter: BoundExpr,
 ) -> Result<ReferenceChange> {
-    if delete {
+    if deletes && action == ReferentialAction::Cascade {
         let delete = BoundDelete { table: child.clone(), using: None, filter: Some(filter), returning: None };
         return Ok(ReferenceChange::Delete(delete));
     }
@@ -38,6 +38,9 @@ pub(crate) fn bind_reference_change(
     let mut binder = Binder::new(&mut env);
     let mut set = Vec::with_capacity(key.columns.len());
     for (place, (&column, ty)) in key.columns.iter().zip(types).enumerate() {
+        if deletes && !key.on_delete_columns.is_empty() && !key.on_delete_columns.contains(&column) {
+            continue;
+        }
         let target = &child.columns[usize::from(column)];
         let value = match action {
             ReferentialAction::SetNull => {

@@ -600,6 +600,7 @@ fn drop_column(
     }
     for key in &mut table.foreign_keys {
         key.columns.iter_mut().for_each(shift);
+        key.on_delete_columns.iter_mut().for_each(shift);
         if key.references == table.oid {
             key.referenced_columns.iter_mut().for_each(shift);
         }

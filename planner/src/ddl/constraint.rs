@@ -322,19 +322,12 @@ fn add_foreign_key(
     deferrable: Deferrable,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    if references.match_full && names.len() > 1 {
-        return Err(SqlError::unsupported("MATCH FULL over several columns"));
-    }
     let referenced = referenced_table(table, references, work)?;
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
-        columns.push(table.column_index(name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" referenced in foreign key constraint does not exist"),
-            )
-        })?);
+        columns.push(referencing_column(table, name)?);
     }
+    let on_delete_columns = set_columns(table, &columns, references)?;
     let referenced_columns = referenced_columns(&referenced, references)?;
     if columns.len() != referenced_columns.len() {
         return Err(SqlError::new(
@@ -382,8 +375,37 @@ fn add_foreign_key(
         deferrable: deferrable.deferrable,
         initially_deferred: deferrable.initially_deferred,
         not_valid: false,
+        match_full: references.match_full,
+        on_delete_columns,
     });
     Ok(())
+}
+
+/// The columns that ON DELETE SET NULL or SET DEFAULT changes, each once; none for all.
+fn set_columns(table: &Table, key: &[u16], references: &References) -> Result<Vec<u16>> {
+    let mut found = Vec::new();
+    for name in &references.on_delete_columns {
+        let column = referencing_column(table, name)?;
+        if !key.contains(&column) {
+            return Err(SqlError::new(
+                SqlState::INVALID_COLUMN_REFERENCE,
+                format!("column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"),
+            ));
+        }
+        if !found.contains(&column) {
+            found.push(column);
+        }
+    }
+    Ok(found)
+}
+
+fn referencing_column(table: &Table, name: &str) -> Result<u16> {
+    table.column_index(name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+        )
+    })
 }
 
 /// Whoever points at a table needs REFERENCES on it, or on the columns.

@@ -211,7 +211,10 @@ fn apply_owner(sequence: &mut Sequence, options: &[SequenceOption], work: &Work<
 }
 
 pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> Result<()> {
-    let schema = work.target_schema(&create.name)?;
+    let schema = match create.temporary || create.name.schema.as_deref() == Some("pg_temp") {
+        true => work.temporary_target(&create.name)?,
+        false => work.target_schema(&create.name)?,
+    };
     let name = &create.name.name;
     if work.catalog.relation_in(&schema, name).is_some() {
         let message = format!("relation \"{name}\" already exists");

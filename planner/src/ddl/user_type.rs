@@ -46,7 +46,7 @@ fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>>
                 "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
             ));
         }
-        labels.push(EnumLabel { oid: label_oid(work.oids(1)), name: label.clone() });
+        labels.push(EnumLabel { oid: new_label(work), name: label.clone() });
     }
     Ok(labels)
 }
@@ -66,6 +66,36 @@ fn check_label(label: &str) -> Result<()> {
             .with_detail(format!("Labels must be {LABEL_BYTES_MAX} bytes or less.")));
     }
     Ok(())
+}
+
+/// Labels sort by their numbers: each draws so many, for others to come between.
+const LABEL_SPACE: u32 = 256;
+
+/// The number of a label behind all others.
+fn new_label(work: &mut Work<'_>) -> Oid {
+    Oid(label_oid(work.oids(LABEL_SPACE)).0 + LABEL_SPACE / 2)
+}
+
+/// The number of a label that comes to stand at a place among others.
+fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_>) -> Result<Oid> {
+    let Some(next) = labels.get(at) else { return Ok(new_label(work)) };
+    let end = next.oid.0;
+    let start = match at.checked_sub(1) {
+        Some(before) => labels[before].oid.0,
+        None => (end - LABEL_SPACE / 2).max(Oid::ENUM_LABELS),
+    };
+    // One label after another is put before the same one, or after: there room is left.
+    let step = ((end - start) / 16).max(1);
+    let candidates = start + 1..end;
+    let taken = |oid: &u32| {
+        let same = |label: &EnumLabel| label.oid.0 == *oid;
+        work.catalog.user_types().any(|ty| ty.labels.iter().any(same))
+    };
+    let found = match after {
+        false => candidates.clone().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
+        true => candidates.clone().rev().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
+    };
+    found.map(Oid).ok_or_else(|| SqlError::unsupported("one more label between two of an enum"))
 }
 
 /// What a text may say.
@@ -128,19 +158,22 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
                 }
                 return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
             }
-            if let Some((after, neighbour)) = place {
-                let at = known.labels.iter().position(|other| other.name == *neighbour).ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_PARAMETER_VALUE,
-                        format!("\"{neighbour}\" is not an existing enum label"),
-                    )
-                })?;
-                // Labels sort by their numbers, and there is none left between two.
-                if !*after || at + 1 < known.labels.len() {
-                    return Err(SqlError::unsupported("ALTER TYPE … ADD VALUE other than at the end"));
+            let at = match place {
+                None => known.labels.len(),
+                Some((after, neighbour)) => {
+                    let at = known.labels.iter().position(|other| other.name == *neighbour);
+                    let missing = || {
+                        SqlError::new(
+                            SqlState::INVALID_PARAMETER_VALUE,
+                            format!("\"{neighbour}\" is not an existing enum label"),
+                        )
+                    };
+                    at.ok_or_else(missing)? + usize::from(*after)
                 }
-            }
-            changed.labels.push(EnumLabel { oid: label_oid(work.oids(1)), name: label.clone() });
+            };
+            let after = matches!(place, Some((true, _)));
+            let oid = label_number(&known.labels, at, after, work)?;
+            changed.labels.insert(at, EnumLabel { oid, name: label.clone() });
         }
         TypeAction::RenameValue { from, to } => {
             check_label(to)?;

@@ -158,6 +158,16 @@ pub(super) fn foreign_key_rows(
         present.join(" AND "),
         conditions.join(" AND ")
     );
+    if key.match_full && present.len() > 1 {
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.name, key.name
+        );
+        let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+            .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.");
+        let (all, any) = (present.join(" AND "), present.join(" OR "));
+        work.validate(format!("SELECT 1 FROM {rows} t WHERE ({any}) AND NOT ({all}) LIMIT 1"), error);
+    }
     let error = SqlError::new(
         SqlState::FOREIGN_KEY_VIOLATION,
         format!(

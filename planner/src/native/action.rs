@@ -244,8 +244,8 @@ impl Compiler<'_> {
         let types: Vec<_> =
             key.referenced_columns.iter().map(|column| parent.columns[usize::from(*column)].ty).collect();
         let filter = self.key_conditions(child, &key.columns, types.iter().copied())?;
-        let delete = event == Event::Delete && action == ReferentialAction::Cascade;
-        match bind_reference_change(self.env.catalog, child, key, &types, delete, action, filter)? {
+        let deletes = event == Event::Delete;
+        match bind_reference_change(self.env.catalog, child, key, &types, deletes, action, filter)? {
             ReferenceChange::Delete(delete) => {
                 let compiled = self.scoped(inputs, |c| c.delete(&delete))?;
                 Ok(ActionBody::Delete(Box::new(compiled)))

@@ -318,8 +318,13 @@ impl ReferenceCheck {
 
     /// Runs the check over the values in its slots.
     pub fn check(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        // MATCH SIMPLE: a NULL anywhere references nothing.
-        if self.slots.iter().any(|slot| ctx.frame.slots[*slot as usize].is_null()) {
+        let nulls = self.slots.iter().filter(|slot| ctx.frame.slots[**slot as usize].is_null()).count();
+        if nulls > 0 {
+            let mixed = self.foreign_key.match_full && nulls < self.slots.len();
+            if mixed && self.direction == Direction::ChildNeedsParent {
+                return Err(self.mixed_nulls().into());
+            }
+            // MATCH SIMPLE: a NULL anywhere references nothing.
             return Ok(());
         }
         let look = |ctx: &mut ExecContext<'_, '_>| -> ExecResult<bool> {
@@ -366,6 +371,17 @@ impl ReferenceCheck {
         );
         ctx.deferred.push(check);
         Ok(())
+    }
+
+    fn mixed_nulls(&self) -> SqlError {
+        let (child, name) = (&self.child, &self.foreign_key.name);
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{name}\"",
+            child.name
+        );
+        let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+            .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.");
+        of_table(error, child, Some(name))
     }
 
     /// Whether the key references its own table.

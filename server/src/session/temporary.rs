@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use archipel_sql::ast::{CreateTable, CreateTableAs, CreateView, Drop, ObjectWord, QualifiedName, Statement};
+use archipel_sql::ast::{
+    CreateSequence, CreateTable, CreateTableAs, CreateView, Drop, ObjectWord, QualifiedName, Statement,
+};
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
 use archipel_sql::catalog::{OnCommit, Persistence, TableRef};
 use archipel_sql::error::Result;
@@ -26,6 +28,10 @@ pub(super) fn makes_temporary(statement: &Statement) -> bool {
         }
         Statement::CreateView(create) => {
             let CreateView { temporary, name, .. } = &**create;
+            (*temporary, name)
+        }
+        Statement::CreateSequence(create) => {
+            let CreateSequence { temporary, name, .. } = create;
             (*temporary, name)
         }
         _ => return false,

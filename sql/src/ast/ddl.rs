@@ -235,6 +235,8 @@ pub struct References {
     pub match_full: bool,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+    /// What ON DELETE SET NULL and SET DEFAULT change; empty for all columns.
+    pub on_delete_columns: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -461,6 +463,7 @@ pub enum SequenceOption {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateSequence {
     pub name: QualifiedName,
+    pub temporary: bool,
     pub if_not_exists: bool,
     pub options: Vec<SequenceOption>,
 }

@@ -418,6 +418,12 @@ pub struct ForeignKey {
     pub initially_deferred: bool,
     #[serde(default)]
     pub not_valid: bool,
+    /// MATCH FULL: all of the columns are NULL, or none.
+    #[serde(default)]
+    pub match_full: bool,
+    /// What ON DELETE SET NULL and SET DEFAULT change, if not all columns.
+    #[serde(default)]
+    pub on_delete_columns: Vec<u16>,
 }
 
 /// Where a table's rows live, in the words of the catalog.

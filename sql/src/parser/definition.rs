@@ -32,7 +32,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["operator"],
     &["policy"],
     &["publication"],
-    &["recursive", "view"],
     &["rule"],
     &["server"],
     &["statistics"],
@@ -68,14 +67,16 @@ impl Cursor<'_> {
                         self.skip(1);
                         self.create_table(Persistence::Temporary)
                     }
-                    "sequence" | "recursive" if !or_replace => {
-                        let what = self.word_at(0).to_uppercase();
-                        Ok(self.refuse(format!("CREATE TEMPORARY {what}")))
+                    "recursive" => self.create_recursive_view(or_replace, true),
+                    "sequence" if !or_replace => {
+                        self.skip(1);
+                        self.create_sequence(true)
                     }
                     _ => Err(self.unexpected()),
                 };
             }
             "view" => return self.create_view(or_replace, false),
+            "recursive" => return self.create_recursive_view(or_replace, false),
             "type" if !or_replace => return self.create_type(),
             "domain" if !or_replace => return self.create_domain(),
             _ if or_replace => {}
@@ -87,7 +88,7 @@ impl Cursor<'_> {
             "unique" | "index" => return self.create_index(),
             "sequence" => {
                 self.skip(1);
-                return self.create_sequence();
+                return self.create_sequence(false);
             }
             "schema" => {
                 self.skip(1);

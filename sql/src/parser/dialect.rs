@@ -58,7 +58,7 @@ impl Dialect for ArchipelDialect {
     }
 
     delegate! {
-        supports_unicode_string_literal supports_filter_during_aggregation supports_group_by_expr
+        supports_filter_during_aggregation supports_group_by_expr
         allow_extract_custom allow_extract_single_quotes supports_create_index_with_clause
         supports_explain_with_utility_options supports_listen_notify supports_factorial_operator
         supports_bitwise_shift_operators supports_comment_on supports_load_extension

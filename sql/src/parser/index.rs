@@ -82,11 +82,11 @@ impl Cursor<'_> {
     }
 
     /// After CREATE SEQUENCE.
-    pub(super) fn create_sequence(&mut self) -> Result<Statement> {
+    pub(super) fn create_sequence(&mut self, temporary: bool) -> Result<Statement> {
         let if_not_exists = self.take_if_not_exists();
         let name = self.name()?;
         let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(CreateSequence { name, if_not_exists, options }))
+        Ok(Statement::CreateSequence(CreateSequence { name, temporary, if_not_exists, options }))
     }
 
     pub(super) fn sequence_options(&mut self) -> Result<Vec<SequenceOption>> {

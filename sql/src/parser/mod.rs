@@ -8,9 +8,12 @@
 //! - [`type_names`]  types
 //! - [`table`]       CREATE and ALTER TABLE
 //! - [`domain`]      CREATE and ALTER DOMAIN
+//! - [`element`]     elements of array columns as targets
 //! - [`frame`]       EXCLUDE in window frames
+//! - [`join`]        joins nested without parentheses
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`star`]        stars behind values
+//! - [`unicode`]     Unicode escapes
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
@@ -22,6 +25,7 @@
 //! - [`transaction`] BEGIN … ROLLBACK, savepoints, SET TRANSACTION
 //! - [`dialect`]     expressions sqlparser reads only in part
 //! - [`refuse`]      names for what its query grammar lacks
+//! - [`words`]       rewritings of a few words each
 //! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance
 //!
 //! Invariant: a statement PostgreSQL 15 accepts is accepted or becomes
@@ -33,9 +37,11 @@ mod cursor;
 mod definition;
 mod dialect;
 mod domain;
+mod element;
 mod frame;
 mod index;
 mod inference;
+mod join;
 mod keywords;
 mod refuse;
 mod role;
@@ -48,7 +54,9 @@ mod tokens;
 mod transaction;
 mod trigger;
 mod type_names;
+mod unicode;
 mod user_type;
+mod words;
 
 use sqlparser::ast as sp;
 use sqlparser::tokenizer::Token;
@@ -57,11 +65,14 @@ use crate::ast::{Expression, Statement, StatementText, TypeName};
 use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
+pub use element::assigned_element;
 pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
+pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
+pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.
 const MAX_STATEMENT_NESTING: u32 = 20;

@@ -28,7 +28,6 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["similar"], "SUBSTRING(… SIMILAR …)"),
     (&["grouping", "sets"], "GROUPING SETS inside GROUPING SETS"),
     (&["operator", "("], "OPERATOR(…) here"),
-    (&["u", "&"], "an identifier in Unicode escapes"),
     (&["between", "asymmetric"], "BETWEEN ASYMMETRIC"),
     (&["group", "by", "all"], "GROUP BY ALL"),
     (&["group", "by", "distinct"], "GROUP BY DISTINCT"),

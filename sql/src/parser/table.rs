@@ -8,7 +8,7 @@ use crate::ast::{
     TableConstraint, TableConstraintKind,
 };
 use crate::catalog::{OnCommit, Persistence};
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
@@ -107,7 +107,7 @@ impl Cursor<'_> {
                 column.collation = Some(self.name()?);
             } else if self.take("compression") {
                 self.label()?;
-                return Err(crate::error::SqlError::unsupported("COMPRESSION"));
+                return Err(SqlError::unsupported("COMPRESSION"));
             } else if let Some(constraint) = self.column_constraint()? {
                 column.constraints.push(constraint);
             } else {
@@ -202,7 +202,7 @@ impl Cursor<'_> {
     /// WITH (…) and USING INDEX TABLESPACE after a key.
     fn index_parameters(&mut self) -> Result<()> {
         if self.at_words(&["using", "index", "tablespace"]) {
-            return Err(crate::error::SqlError::unsupported("TABLESPACE"));
+            return Err(SqlError::unsupported("TABLESPACE"));
         }
         if self.at("with") && *self.peek_at(1) == Token::LParen {
             self.skip(1);
@@ -223,18 +223,35 @@ impl Cursor<'_> {
             match_full: false,
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
+            on_delete_columns: Vec::new(),
         };
         loop {
             if self.take("match") {
                 match self.label()?.as_str() {
                     "full" => references.match_full = true,
                     "simple" => {}
-                    _ => return Err(crate::error::SqlError::unsupported("MATCH PARTIAL")),
+                    _ => return Err(SqlError::unsupported("MATCH PARTIAL")),
                 }
             } else if self.take_words(&["on", "delete"]) {
                 references.on_delete = self.referential_action()?;
-            } else if self.take_words(&["on", "update"]) {
+                let set = [ReferentialAction::SetNull, ReferentialAction::SetDefault];
+                if set.contains(&references.on_delete) && *self.peek() == Token::LParen {
+                    references.on_delete_columns = self.columns()?;
+                }
+            } else if self.at_words(&["on", "update"]) {
+                let position = self.position();
+                self.skip(2);
                 references.on_update = self.referential_action()?;
+                let what = match references.on_update {
+                    ReferentialAction::SetNull => "SET NULL",
+                    ReferentialAction::SetDefault => "SET DEFAULT",
+                    _ => continue,
+                };
+                if *self.peek() == Token::LParen {
+                    let message =
+                        format!("a column list with {what} is only supported for ON DELETE actions");
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(Some(position)));
+                }
             } else {
                 return Ok(references);
             }
@@ -249,10 +266,8 @@ impl Cursor<'_> {
         } else if self.take("cascade") {
             Ok(ReferentialAction::Cascade)
         } else if self.take_words(&["set", "null"]) {
-            self.optional_columns()?;
             Ok(ReferentialAction::SetNull)
         } else if self.take_words(&["set", "default"]) {
-            self.optional_columns()?;
             Ok(ReferentialAction::SetDefault)
         } else {
             Err(self.unexpected())
@@ -260,13 +275,6 @@ impl Cursor<'_> {
     }
 
     /// The columns SET NULL or SET DEFAULT is limited to.
-    fn optional_columns(&mut self) -> Result<()> {
-        if *self.peek() == Token::LParen {
-            return Err(crate::error::SqlError::unsupported("a column list of ON DELETE SET NULL"));
-        }
-        Ok(())
-    }
-
     fn deferrable(&mut self) -> Result<Deferrable> {
         let mut deferrable = Deferrable::default();
         loop {

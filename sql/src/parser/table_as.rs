@@ -7,6 +7,8 @@ use crate::ast::{CreateTableAs, CreateView, QualifiedName, Statement, TableLike}
 use crate::catalog::{CheckOption, OnCommit, Persistence};
 use crate::error::Result;
 
+use crate::catalog::names::quote_identifier;
+
 use super::cursor::Cursor;
 
 impl Cursor<'_> {
@@ -204,5 +206,27 @@ impl Cursor<'_> {
             options,
             check_option,
         })))
+    }
+
+    /// At RECURSIVE: the view is over a recursive query of its own name.
+    pub(super) fn create_recursive_view(&mut self, or_replace: bool, temporary: bool) -> Result<Statement> {
+        self.expect("recursive")?;
+        let mut statement = self.create_view(or_replace, temporary)?;
+        if let Statement::CreateView(view) = &mut statement {
+            if view.check_option.is_some() {
+                return Err(crate::error::SqlError::new(
+                    crate::error::SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH CHECK OPTION not supported on recursive views",
+                ));
+            }
+            if view.columns.is_empty() {
+                return Err(self.unexpected());
+            }
+            let columns: Vec<String> = view.columns.iter().map(|name| quote_identifier(name)).collect();
+            let (name, columns) = (quote_identifier(&view.name.name), columns.join(", "));
+            view.query =
+                format!("WITH RECURSIVE {name} ({columns}) AS ({}) SELECT {columns} FROM {name}", view.query);
+        }
+        Ok(statement)
     }
 }

@@ -4,17 +4,21 @@
 
 use std::ops::Range;
 
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
 use crate::ast::RowLockStrength;
 use crate::error::{Result, SqlError, SqlState};
 
+use super::dialect::ArchipelDialect;
+use super::element::rewrite_elements;
 use super::frame::rewrite_exclusions;
 use super::inference::rewrite_inference;
+use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
 use super::star::rewrite_stars;
+use super::unicode::{decode_unicode, escape_error};
+use super::words::{rewrite_like_any, rewrite_sort_operators, rewrite_table, rewrite_words};
 
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
@@ -117,119 +121,11 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
-    let tokens = rewrite_exclusions(rewrite_inference(rewrite_table(tokens), positions));
+    let tokens = rewrite_inference(rewrite_table(rewrite_elements(tokens, positions)), positions);
+    let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_sort_operators(
+        rewrite_like_any(tokens),
+    ))));
     Ok(rewrite_stars(rewrite_locks(rewrite_words(drop_only(tokens)))))
-}
-
-/// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.
-fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let begins = |index: usize| {
-        keyword(tokens.get(index)) == Some(Keyword::TABLE)
-            && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
-            && match index.checked_sub(1).map(|before| &tokens[before].token) {
-                None | Some(Token::SemiColon | Token::LParen) => true,
-                // After the columns of an INSERT, or options; not in REINDEX (…) TABLE.
-                Some(Token::RParen) => {
-                    let start = tokens[..index].iter().rposition(|token| token.token == Token::SemiColon);
-                    let first = tokens.get(start.map_or(0, |start| start + 1));
-                    ["insert", "explain", "with"].iter().any(|word| is_word(first, word))
-                }
-                Some(Token::Word(word)) => matches!(
-                    word.keyword,
-                    Keyword::UNION
-                        | Keyword::INTERSECT
-                        | Keyword::EXCEPT
-                        | Keyword::ALL
-                        | Keyword::DISTINCT
-                        | Keyword::AS
-                        | Keyword::EXPLAIN
-                        | Keyword::ANALYZE
-                        | Keyword::VERBOSE
-                ),
-                Some(_) => false,
-            }
-    };
-    if !(0..tokens.len()).any(begins) {
-        return tokens;
-    }
-    let mut out = Vec::with_capacity(tokens.len() + 4);
-    for (index, token) in tokens.iter().enumerate() {
-        if begins(index) {
-            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-            out.extend(words.map(|token_kind| TokenWithSpan { token: token_kind, span: token.span }));
-        } else {
-            out.push(token.clone());
-        }
-    }
-    out
-}
-
-/// Rewrites that are local to a few words:
-///
-/// - `TRIM(BOTH FROM x)` says which characters: the blank;
-/// - `f(VARIADIC x)` becomes a named argument, [`crate::ast::VARIADIC_ARGUMENT`];
-/// - `INSERT INTO t … OVERRIDING SYSTEM VALUE` becomes sqlparser's INSERT OVERWRITE.
-fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let wanted = |token: &TokenWithSpan| {
-        is_word(Some(token), "variadic")
-            || is_word(Some(token), "overriding")
-            || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
-    };
-    if !tokens.iter().any(wanted) {
-        return tokens;
-    }
-    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
-    // Our own productions read VARIADIC in declarations and in CALL.
-    let mut own = false;
-    // Where in `out` the last INSERT stands.
-    let mut insert = None;
-    let mut skip = 0;
-    for (index, token) in tokens.iter().enumerate() {
-        let first = index == 0 || tokens[index - 1].token == Token::SemiColon;
-        if first {
-            own = ["create", "alter", "drop", "comment", "grant", "revoke", "call"]
-                .iter()
-                .any(|word| is_word(Some(token), word));
-            insert = None;
-        }
-        if skip > 0 {
-            skip -= 1;
-            continue;
-        }
-        let before = index.checked_sub(1).map(|before| &tokens[before].token);
-        let opens = matches!(before, Some(Token::LParen | Token::Comma));
-        let like = |token_kind: Token| TokenWithSpan { token: token_kind, span: token.span };
-        if is_word(Some(token), "insert") {
-            insert = Some(out.len());
-        }
-        if !own && opens && is_word(Some(token), "variadic") {
-            out.push(like(Token::Word(Word {
-                value: crate::ast::VARIADIC_ARGUMENT.to_string(),
-                quote_style: Some('"'),
-                keyword: Keyword::NoKeyword,
-            })));
-            out.push(like(Token::RArrow));
-            continue;
-        }
-        if let Some(place) = insert
-            && is_word(Some(token), "overriding")
-            && is_word(tokens.get(index + 1), "system")
-            && is_word(tokens.get(index + 2), "value")
-        {
-            let span = out[place].span;
-            out.insert(place + 1, TokenWithSpan { token: Token::make_keyword("OVERWRITE"), span });
-            skip = 2;
-            continue;
-        }
-        out.push(token.clone());
-        if opens
-            && matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
-            && keyword(tokens.get(index + 1)) == Some(Keyword::FROM)
-        {
-            out.push(like(Token::SingleQuotedString(" ".to_string())));
-        }
-    }
-    out
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
@@ -246,11 +142,10 @@ fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
         .at(Some(positions.character_of_byte(offset))));
     }
     let mut tokens = Vec::with_capacity(text.len() / 4 + 4);
-    if let Err(error) =
-        Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location_into_buf(&mut tokens)
-    {
+    if let Err(error) = Tokenizer::new(&ArchipelDialect, text).tokenize_with_location_into_buf(&mut tokens) {
         return Err(lexical_error(positions, &tokens, &error.message));
     }
+    let mut tokens = decode_unicode(tokens, positions)?;
     for token in &mut tokens {
         match &mut token.token {
             Token::Word(word) if word.quote_style.is_some() && word.value.is_empty() => {
@@ -282,6 +177,9 @@ fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &
     let rest = &text[start..];
     let rest_trimmed = rest.trim_start();
     let at = start + rest.len() - rest_trimmed.len();
+    if let Some(error) = escape_error(rest_trimmed, positions.character_of_byte(at)) {
+        return error;
+    }
     let what = if rest_trimmed.starts_with("/*") {
         "unterminated /* comment"
     } else if rest_trimmed.starts_with('"') {
@@ -400,7 +298,7 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
+pub(super) fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
     match token.map(|token| &token.token) {
         Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,

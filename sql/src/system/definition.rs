@@ -136,10 +136,16 @@ pub fn constraint_definition(
                 column_names(table, &key.columns),
                 column_names(&target, &key.referenced_columns)
             );
+            if key.match_full {
+                text.push_str(" MATCH FULL");
+            }
             for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
                 if action != crate::ast::ReferentialAction::NoAction {
                     text.push_str(&format!(" ON {event} {}", action.as_str()));
                 }
+            }
+            if !key.on_delete_columns.is_empty() {
+                text.push_str(&format!(" ({})", column_names(table, &key.on_delete_columns)));
             }
             text.push_str(deferral(key.deferrable, key.initially_deferred));
             if key.not_valid {

@@ -145,6 +145,8 @@ mod tests {
                 deferrable: false,
                 initially_deferred: false,
                 not_valid: false,
+                match_full: false,
+                on_delete_columns: Vec::new(),
             }],
             triggers: Vec::new(),
             distribution: Distribution::Column { column: 0, group: 16 },

@@ -442,7 +442,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("convalidated", Datum::Bool(!key.not_valid)),
                 ("condeferrable", Datum::Bool(key.deferrable)),
                 ("condeferred", Datum::Bool(key.initially_deferred)),
-                ("confmatchtype", text("s")),
+                ("confmatchtype", text(if key.match_full { "f" } else { "s" })),
                 ("conkey", numbers(&key.columns)),
                 ("confkey", numbers(&key.referenced_columns)),
             ]);

@@ -1,0 +1,283 @@
+//! Rewritings of a few words each, so that constructions sqlparser lacks reach its grammar in a
+//! form it has.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::tokens::{is_word, keyword};
+
+/// `TABLE t` where a query may begin becomes `SELECT * FROM t`, which is what it means.
+pub(super) fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let begins = |index: usize| {
+        keyword(tokens.get(index)) == Some(Keyword::TABLE)
+            && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
+            && match index.checked_sub(1).map(|before| &tokens[before].token) {
+                None | Some(Token::SemiColon | Token::LParen) => true,
+                // After the columns of an INSERT, or options; not in REINDEX (…) TABLE.
+                Some(Token::RParen) => {
+                    let start = tokens[..index].iter().rposition(|token| token.token == Token::SemiColon);
+                    let first = tokens.get(start.map_or(0, |start| start + 1));
+                    ["insert", "explain", "with"].iter().any(|word| is_word(first, word))
+                }
+                Some(Token::Word(word)) => matches!(
+                    word.keyword,
+                    Keyword::UNION
+                        | Keyword::INTERSECT
+                        | Keyword::EXCEPT
+                        | Keyword::ALL
+                        | Keyword::DISTINCT
+                        | Keyword::AS
+                        | Keyword::EXPLAIN
+                        | Keyword::ANALYZE
+                        | Keyword::VERBOSE
+                ),
+                Some(_) => false,
+            }
+    };
+    if !(0..tokens.len()).any(begins) {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 4);
+    for (index, token) in tokens.iter().enumerate() {
+        if begins(index) {
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            out.extend(words.map(|token_kind| TokenWithSpan { token: token_kind, span: token.span }));
+        } else {
+            out.push(token.clone());
+        }
+    }
+    out
+}
+
+/// `ORDER BY x USING <` becomes ASC and `USING >` DESC: the operators of the ends of an index.
+pub(super) fn rewrite_sort_operators(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        let order = match &tokens[at + 1].token {
+            Token::Lt => Some("ASC"),
+            Token::Gt => Some("DESC"),
+            Token::CustomBinaryOperator(name) if name == "~<~" => Some("ASC"),
+            Token::CustomBinaryOperator(name) if name == "~>~" => Some("DESC"),
+            _ => None,
+        };
+        if let Some(order) = order.filter(|_| is_word(tokens.get(at), "using")) {
+            tokens[at].token = Token::make_keyword(order);
+            tokens[at].span.end = tokens[at + 1].span.end;
+            tokens.remove(at + 1);
+        }
+        at += 1;
+    }
+    tokens
+}
+
+/// `x [NOT] LIKE ANY (…)` becomes the operator behind LIKE before ANY.
+pub(super) fn rewrite_like_any(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut at = 0;
+    while at + 1 < tokens.len() {
+        let (like, ilike) = (is_word(tokens.get(at), "like"), is_word(tokens.get(at), "ilike"));
+        let any = ["any", "all", "some"].iter().any(|word| is_word(tokens.get(at + 1), word));
+        let opens = tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
+        if (like || ilike) && any && opens {
+            let negated = at > 0 && is_word(tokens.get(at - 1), "not");
+            tokens[at].token = match (negated, ilike) {
+                (false, false) => Token::DoubleTilde,
+                (false, true) => Token::DoubleTildeAsterisk,
+                (true, false) => Token::ExclamationMarkDoubleTilde,
+                (true, true) => Token::ExclamationMarkDoubleTildeAsterisk,
+            };
+            if negated {
+                at -= 1;
+                tokens.remove(at);
+            }
+        }
+        at += 1;
+    }
+    tokens
+}
+
+/// Rewrites that are local to a few words:
+///
+/// - `TRIM(BOTH FROM x)` says which characters: the blank;
+/// - `SUBSTRING(x SIMILAR y ESCAPE z)` is a call with three arguments;
+/// - `f(VARIADIC x)` becomes a named argument, [`crate::ast::VARIADIC_ARGUMENT`];
+/// - `INSERT INTO t … OVERRIDING SYSTEM VALUE` becomes sqlparser's INSERT OVERWRITE, with USER
+///   VALUE its INSERT OVERWRITE INTO TABLE; in MERGE it becomes a condition ([`Overriding`]);
+/// - INSERT DEFAULT VALUES and DO NOTHING in MERGE become a row or an assignment of a marked name.
+pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let wanted = |token: &TokenWithSpan| {
+        is_word(Some(token), "variadic")
+            || is_word(Some(token), "similar")
+            || is_word(Some(token), "overriding")
+            || is_word(Some(token), "merge")
+            || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
+    };
+    if !tokens.iter().any(wanted) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
+    // Our own productions read VARIADIC in declarations and in CALL.
+    let mut own = false;
+    // Where in `out` the last INSERT stands.
+    let mut insert = None;
+    let mut skip = 0;
+    let mut merging = false;
+    // Whether the parentheses around are those of SUBSTRING.
+    let mut substrings: Vec<bool> = Vec::new();
+    // Where the row of a MERGE's INSERT ends, and what it overrides.
+    let mut merged: Option<(usize, Overriding)> = None;
+    for (index, token) in tokens.iter().enumerate() {
+        let first = index == 0 || tokens[index - 1].token == Token::SemiColon;
+        if first {
+            own = ["create", "alter", "drop", "comment", "grant", "revoke", "call"]
+                .iter()
+                .any(|word| is_word(Some(token), word));
+            insert = None;
+        }
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        let before = index.checked_sub(1).map(|before| &tokens[before].token);
+        let opens = matches!(before, Some(Token::LParen | Token::Comma));
+        let like = |token_kind: Token| TokenWithSpan { token: token_kind, span: token.span };
+        if is_word(Some(token), "insert") {
+            insert = Some(out.len());
+        }
+        match token.token {
+            Token::LParen => {
+                substrings.push(index > 0 && is_word(tokens.get(index - 1), "substring"));
+            }
+            Token::RParen => drop(substrings.pop()),
+            _ => {}
+        }
+        let similar = is_word(Some(token), "similar") && !is_word(tokens.get(index + 1), "to");
+        if substrings.last() == Some(&true) && (similar || is_word(Some(token), "escape")) {
+            out.push(like(Token::Comma));
+            continue;
+        }
+        merging = !first && merging || is_word(Some(token), "merge");
+        if merging && let Some((words, length)) = merge_action(&tokens, index) {
+            out.extend(words.into_iter().map(like));
+            skip = length - 1;
+            continue;
+        }
+        if !own && opens && is_word(Some(token), "variadic") {
+            out.push(like(Token::Word(Word {
+                value: crate::ast::VARIADIC_ARGUMENT.to_string(),
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            })));
+            out.push(like(Token::RArrow));
+            continue;
+        }
+        let overriding = match is_word(Some(token), "overriding") && is_word(tokens.get(index + 2), "value") {
+            true if is_word(tokens.get(index + 1), "system") => Some(Overriding::System),
+            true if is_word(tokens.get(index + 1), "user") => Some(Overriding::User),
+            _ => None,
+        };
+        if let (Some(place), Some(overriding)) = (insert, overriding) {
+            let span = out[place].span;
+            if is_word(out.get(place + 1), "into") {
+                out.insert(place + 1, TokenWithSpan { token: Token::make_keyword("OVERWRITE"), span });
+                if overriding == Overriding::User {
+                    out.insert(place + 3, TokenWithSpan { token: Token::make_keyword("TABLE"), span });
+                }
+            } else {
+                merged = closing(&tokens, index + 4).map(|end| (end, overriding));
+            }
+            skip = 2;
+            continue;
+        }
+        out.push(token.clone());
+        if let Some((end, overriding)) = merged
+            && end == index
+        {
+            merged = None;
+            out.push(like(Token::make_keyword("WHERE")));
+            out.push(like(Token::Word(Word {
+                value: overriding.mark().to_owned(),
+                quote_style: Some('"'),
+                keyword: Keyword::NoKeyword,
+            })));
+        }
+        if opens
+            && matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
+            && keyword(tokens.get(index + 1)) == Some(Keyword::FROM)
+        {
+            out.push(like(Token::SingleQuotedString(" ".to_string())));
+        }
+    }
+    out
+}
+
+/// The value of a row that stands for INSERT DEFAULT VALUES in MERGE.
+pub const MERGE_DEFAULTS: &str = "\u{1}merge defaults";
+/// The value of a row, or the column of an assignment, that stands for DO NOTHING in MERGE.
+pub const MERGE_NOTHING: &str = "\u{1}merge nothing";
+
+/// An action of MERGE that begins here in words that sqlparser has, and how many it takes the place
+/// of.
+fn merge_action(tokens: &[TokenWithSpan], at: usize) -> Option<(Vec<Token>, usize)> {
+    let words = |words: &[&str]| {
+        words.iter().enumerate().all(|(n, word)| is_word(tokens.get(at + n), word))
+            && at > 0
+            && is_word(tokens.get(at - 1), "then")
+    };
+    let marked = |value: &str| {
+        Token::Word(Word { value: value.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
+    };
+    let row = |value: &str| {
+        let word = Token::make_keyword;
+        vec![word("INSERT"), word("VALUES"), Token::LParen, marked(value), Token::RParen]
+    };
+    if words(&["insert", "default", "values"]) {
+        return Some((row(MERGE_DEFAULTS), 3));
+    }
+    if !words(&["do", "nothing"]) {
+        return None;
+    }
+    let matched = tokens[..at].iter().rposition(|token| is_word(Some(token), "matched"))?;
+    if matched > 0 && is_word(tokens.get(matched - 1), "not") {
+        return Some((row(MERGE_NOTHING), 2));
+    }
+    let word = Token::make_keyword;
+    Some((vec![word("UPDATE"), word("SET"), marked(MERGE_NOTHING), Token::Eq, word("NULL")], 2))
+}
+
+/// OVERRIDING: whose values identity columns take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overriding {
+    /// Those of the statement.
+    System,
+    /// Those of their sequences.
+    User,
+}
+
+impl Overriding {
+    fn mark(self) -> &'static str {
+        match self {
+            Overriding::System => "\u{1}overriding system",
+            Overriding::User => "\u{1}overriding user",
+        }
+    }
+
+    /// What the condition of a MERGE's INSERT says.
+    pub fn of_mark(name: &str) -> Option<Overriding> {
+        [Overriding::System, Overriding::User].into_iter().find(|known| known.mark() == name)
+    }
+}
+
+/// The end of the parentheses that open at a place.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (place, token) in tokens.iter().enumerate().skip(open) {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth <= 1 => return (depth == 1).then_some(place),
+            Token::RParen => depth -= 1,
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
