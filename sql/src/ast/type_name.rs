@@ -68,6 +68,7 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("anynonarray", 2776, 0),
     ("uuid", 2950, 2951),
     ("jsonb", 3802, 3807),
+    ("jsonpath", 4072, 0),
     ("regnamespace", 4089, 4090),
     ("regrole", 4096, 4097),
     ("anycompatible", 5077, 0),

@@ -104,8 +104,7 @@ fn overlay(v: &[Datum], length: Option<i32>) -> Result<Datum> {
 
 /// Reads `\0061`, `\+000061`, `\u0061` and `\U00000061`.
 fn unistr(text: &str) -> Result<String> {
-    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-    let pair = || invalid("invalid Unicode surrogate pair".to_owned());
+    let pair = || SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode surrogate pair");
     let mut out = String::with_capacity(text.len());
     let mut high: Option<u32> = None;
     let mut rest = text;
@@ -127,11 +126,12 @@ fn unistr(text: &str) -> Result<String> {
         };
         let code = body.get(skip..skip + digits).filter(|d| d.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let Some(code) = code.and_then(|code| u32::from_str_radix(code, 16).ok()) else {
-            return Err(invalid("invalid Unicode escape".to_owned())
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "invalid Unicode escape")
                 .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."));
         };
         if code == 0 || code > 0x10_ffff {
-            return Err(invalid(format!("invalid Unicode code point: {code:04X}")));
+            let message = format!("invalid Unicode code point: {code:04X}");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
         match (high.take(), code) {
             (Some(high), 0xdc00..=0xdfff) => {

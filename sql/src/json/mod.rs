@@ -44,7 +44,17 @@ pub enum Kind<'t> {
 impl<'t> Node<'t> {
     /// Parses a whole text.
     pub fn parse(text: &'t str) -> Result<Node<'t>> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        Node::read(text, true)
+    }
+
+    /// As [`Node::parse`], for who keeps the text as it is: what its escapes stand for does not
+    /// matter.
+    pub fn parse_kept(text: &'t str) -> Result<Node<'t>> {
+        Node::read(text, false)
+    }
+
+    fn read(text: &'t str, decodes: bool) -> Result<Node<'t>> {
+        let mut parser = Parser { text, at: 0, depth: 0, decodes };
         let node = parser.value()?;
         parser.blanks();
         if parser.at < text.len() {
@@ -112,6 +122,8 @@ struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: u32,
+    /// Whether halves of surrogate pairs are refused.
+    decodes: bool,
 }
 
 /// How many bytes of a line an error shows.
@@ -168,7 +180,7 @@ impl<'t> Parser<'t> {
         if rest.is_empty() {
             return self.invalid("The input string ended unexpectedly.", self.at);
         }
-        let mut ahead = Parser { text: self.text, at: self.at, depth: 0 };
+        let mut ahead = Parser { text: self.text, at: self.at, depth: 0, decodes: self.decodes };
         let length = match rest.as_bytes()[0] {
             b'"' => match ahead.string() {
                 Ok(_) => ahead.at - self.at,
@@ -410,6 +422,9 @@ impl<'t> Parser<'t> {
 
     fn unicode(&mut self, start: usize) -> Result<char> {
         let first = self.hexadecimal(start)?;
+        if !self.decodes {
+            return Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
         const LOW: &str = "Unicode low surrogate must follow a high surrogate.";
         let value = match first {
             0xd800..=0xdbff => {

@@ -146,6 +146,12 @@ fn assignments(tokens: &[TokenWithSpan], start: usize, found: &mut Vec<(usize, u
 fn columns(tokens: &[TokenWithSpan], start: usize, found: &mut Vec<(usize, usize)>) -> usize {
     let mut at = start;
     while matches!(tokens.get(at).map(|token| &token.token), Some(Token::Word(_) | Token::Period)) {
+        if ["values", "select", "default", "with", "overriding"]
+            .iter()
+            .any(|word| is_word(tokens.get(at), word))
+        {
+            return at;
+        }
         at += 1;
     }
     let opens = tokens.get(at).is_some_and(|token| token.token == Token::LParen);

@@ -193,7 +193,8 @@ pub(super) fn escape_error(text: &str, start: u32) -> Option<SqlError> {
         let end = at + 2 + digits;
         let Some(code) = code else {
             return Some(
-                syntax("invalid Unicode escape", position(at))
+                SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid Unicode escape")
+                    .at(position(at))
                     .with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX."),
             );
         };
