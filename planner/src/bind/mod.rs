@@ -12,8 +12,7 @@
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
 //! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL
-//! - `target`      what those change: tables, and views that are simple enough; `element` parts of
-//!                 their columns
+//! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - `record`      rows as values
