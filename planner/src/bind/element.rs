@@ -57,13 +57,13 @@ impl Target {
         };
         let mut path: Vec<Part> = fields.iter().map(|field| Part::Field(ident_name(field))).collect();
         for access in access_chain {
-            match (access, path.last_mut()) {
-                (AccessExpr::Subscript(subscript), Some(Part::Elements(together))) => {
-                    together.push(subscript);
-                }
-                (AccessExpr::Subscript(subscript), _) => path.push(Part::Elements(vec![subscript])),
-                (AccessExpr::Dot(Expr::Identifier(field)), _) => path.push(Part::Field(ident_name(&field))),
-                (AccessExpr::Dot(_), _) => return Err(refused()),
+            match access {
+                AccessExpr::Subscript(subscript) => match path.last_mut() {
+                    Some(Part::Elements(together)) => together.push(subscript),
+                    _ => path.push(Part::Elements(vec![subscript])),
+                },
+                AccessExpr::Dot(Expr::Identifier(field)) => path.push(Part::Field(ident_name(&field))),
+                AccessExpr::Dot(_) => return Err(refused()),
             }
         }
         Ok(Target { name: ObjectName::from(vec![first]), path })
@@ -135,9 +135,11 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         match path {
             [] => Ok(value),
-            [Part::Field(field), rest @ ..] => self.with_field(base, ty, (field, rest), value, change),
+            [Part::Field(field), rest @ ..] => {
+                self.with_field(base, ty, (field.as_str(), rest), value, change)
+            }
             [Part::Elements(subscripts), rest @ ..] => {
-                self.with_element(base, ty, (subscripts, rest), value, change)
+                self.with_element(base, ty, (subscripts.as_slice(), rest), value, change)
             }
         }
     }

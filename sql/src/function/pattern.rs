@@ -328,7 +328,7 @@ fn regex_error(reason: &str) -> &str {
         ("incomplete escape sequence", "invalid escape \\ sequence"),
         ("unrecognized escape sequence", "invalid escape \\ sequence"),
     ];
-    known.iter().find(|(ours, _)| reason.starts_with(ours)).map_or(reason, |(_, theirs)| theirs)
+    known.iter().find(|(ours, _)| reason.starts_with(ours)).map_or(reason, |(_, theirs)| *theirs)
 }
 
 /// A regular expression with flags as the functions' `flags` arguments have them.
