@@ -371,7 +371,6 @@ fn statements_without_an_equivalent_are_refused_by_name() {
         ("prepare transaction 'x'", "PREPARE TRANSACTION"),
         ("update t set a = 1 where current of c", "WHERE CURRENT OF"),
         ("select * from rows from (f(1), g(2))", "ROWS FROM"),
-        ("merge into t using s on true when matched then do nothing", "this form of MERGE"),
     ] {
         check_refused(text, what);
     }
@@ -383,6 +382,12 @@ fn every_utility_statement_has_its_node() {
         ("create view v as select 1", "CREATE VIEW"),
         ("create or replace temp view v (a) as (select 1) with local check option", "CREATE VIEW"),
         ("create temp table t (a int) on commit drop", "CREATE TABLE"),
+        ("create temp sequence s", "CREATE SEQUENCE"),
+        ("create or replace recursive view v (a) as select 1", "CREATE VIEW"),
+        ("merge into t using s on true when matched then do nothing", "MERGE"),
+        ("merge into t using s on true when not matched then insert default values", "MERGE"),
+        ("insert into t (a[1], b[1:2]) overriding user value values (1, '{}')", "INSERT"),
+        ("update t set a[1][2] = 3, (b[1], c) = (1, 2) where d[1] = 2", "UPDATE"),
         ("create unlogged table t (a int)", "CREATE TABLE"),
         ("create table t (like u including all, b int)", "CREATE TABLE"),
         ("select a into temp table t from u", "SELECT"),
