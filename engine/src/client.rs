@@ -108,11 +108,11 @@ impl Client {
         self.transaction.lock().upgrade()
     }
 
-    /// The tables its open transaction uses without standing in anybody's way, and how.
-    pub fn weak_locks(&self) -> Vec<(TreeId, ObjectMode)> {
+    /// The tables and sequences its open transaction uses without standing in anybody's way, and how.
+    pub fn weak_locks(&self) -> Vec<(LockTag, ObjectMode)> {
         let weak = self.interactive().map(|state| state.objects.weak()).unwrap_or_default();
         weak.into_iter()
-            .flat_map(|(table, bits)| ObjectMode::of_bits(bits).map(move |mode| (table, mode)))
+            .flat_map(|(tag, bits)| ObjectMode::of_bits(bits).map(move |mode| (tag, mode)))
             .collect()
     }
 
@@ -178,6 +178,14 @@ impl Client {
         {
             shared.waits.publish(self.owner, vec![state.id]);
         }
+    }
+
+    /// Says what it waits for outside of any program, or that it does not any more.
+    pub fn tell_wait(&self, wait: Option<(WaitOn, Vec<TxnId>)>) {
+        let since = self.shared.upgrade().map_or(0, |shared| shared.clock.wall_micros());
+        let mut own = self.wait.lock();
+        let since = own.as_ref().map_or(since, |before| before.since);
+        *own = wait.map(|(on, blockers)| Wait { on, blockers, since });
     }
 
     pub(crate) fn begin_wait(&self, wait: Wait) {

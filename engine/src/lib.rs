@@ -66,7 +66,7 @@ pub use engine::{
     Seams, SubmitOptions, TopologyChange, TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
-pub use locks::{LockScope, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
+pub use locks::{LockScope, LockSequence, LockTables, LockTag, LockView, ObjectLock, ObjectMode};
 pub use log::Wake;
 pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
 pub use partition::{ClaimSet, Route, RoutingTable};

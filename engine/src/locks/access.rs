@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::table::{Asked, Asker, Looked};
 use super::{LockTag, ObjectLock, ObjectMode};
 use crate::client::{Client, WaitOn};
-use crate::id::{TreeId, TxnId};
+use crate::id::{SequenceId, TxnId};
 use crate::partition::Root;
 use crate::program::Stop;
 use crate::table::TableMeta;
@@ -33,8 +33,8 @@ pub(crate) struct Notes(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    /// Tables, and the bits of the weak modes noted.
-    weak: SmallVec<[(TreeId, u8); 4]>,
+    /// Tables and sequences, and the bits of the weak modes noted.
+    weak: SmallVec<[(LockTag, u8); 4]>,
     /// In the lock table, oldest first.
     table: Vec<(LockTag, ObjectMode)>,
     /// In the lock table, because somebody gathered notes: no savepoint gives them back.
@@ -42,16 +42,16 @@ struct Held {
 }
 
 impl Notes {
-    fn note(&self, table: TreeId, mode: ObjectMode) {
+    fn note(&self, tag: LockTag, mode: ObjectMode) {
         let mut held = self.0.lock();
-        match held.weak.iter_mut().find(|(id, _)| *id == table) {
+        match held.weak.iter_mut().find(|(noted, _)| *noted == tag) {
             Some((_, bits)) => *bits |= mode.bit(),
-            None => held.weak.push((table, mode.bit())),
+            None => held.weak.push((tag, mode.bit())),
         }
     }
 
-    fn is_noted(&self, table: TreeId, mode: ObjectMode) -> bool {
-        self.0.lock().weak.iter().any(|&(id, bits)| id == table && bits & mode.bit() != 0)
+    fn is_noted(&self, tag: LockTag, mode: ObjectMode) -> bool {
+        self.0.lock().weak.iter().any(|&(noted, bits)| noted == tag && bits & mode.bit() != 0)
     }
 
     fn keep(&self, tag: LockTag, mode: ObjectMode) {
@@ -64,7 +64,7 @@ impl Notes {
     }
 
     /// The weak modes noted at home, for `pg_locks`.
-    pub fn weak(&self) -> Vec<(TreeId, u8)> {
+    pub fn weak(&self) -> Vec<(LockTag, u8)> {
         self.0.lock().weak.to_vec()
     }
 }
@@ -95,15 +95,14 @@ impl Txn<'_> {
             return Ok(());
         }
         let Some(state) = self.interactive_state().cloned() else {
-            let table = self.table_of(place.id);
-            root.locked = self.pass_by(table, mode)?;
+            root.locked = self.pass_by(LockTag::Table(self.table_of(place.id)), mode)?;
             return Ok(());
         };
         // An index is reached through its table, which asks for itself.
         if self.table(place.id).is_some() {
             if !root.locked {
-                state.objects.note(place.id, mode);
-            } else if !state.objects.is_noted(place.id, mode) {
+                state.objects.note(LockTag::Table(place.id), mode);
+            } else if !state.objects.is_noted(LockTag::Table(place.id), mode) {
                 self.lock_object(LockTag::Table(place.id), mode, LockScope::Transaction, self.lock_wait())?;
             }
         }
@@ -128,26 +127,46 @@ impl Txn<'_> {
         if self.is_maintenance() || self.admitted(place.id, mode) {
             return Ok(());
         }
-        let table = self.table_of(place.id);
-        match self.interactive_state().cloned() {
-            None => {
-                self.pass_by(table, mode)?;
-            }
-            Some(state) => {
-                state.objects.note(table, mode);
-                if self.shared().locks.is_strong() {
-                    self.lock_object(LockTag::Table(table), mode, LockScope::Transaction, self.lock_wait())?;
-                }
-            }
-        }
+        self.admit_unclaimed(LockTag::Table(self.table_of(place.id)), mode)?;
         self.note_admitted(place.id, mode);
         Ok(())
     }
 
-    /// A one-shot at a table that may be locked; whether it is, in whatever mode.
-    fn pass_by(&mut self, table: TreeId, mode: ObjectMode) -> Result<bool, Stop> {
+    /// As [`Txn::admit_reference`], for whoever draws from a sequence.
+    #[inline]
+    pub(crate) fn admit_sequence(&mut self, id: SequenceId) -> Result<(), Stop> {
+        if self.interactive_state().is_some() || self.shared().locks.is_strong() {
+            return self.admit_sequence_slowly(id);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn admit_sequence_slowly(&mut self, id: SequenceId) -> Result<(), Stop> {
+        if self.is_maintenance() || self.drawn_from.contains(&id) {
+            return Ok(());
+        }
+        self.admit_unclaimed(LockTag::Sequence(id), ObjectMode::RowExclusive)?;
+        self.drawn_from.push(id);
+        Ok(())
+    }
+
+    fn admit_unclaimed(&mut self, tag: LockTag, mode: ObjectMode) -> Result<(), Stop> {
+        match self.interactive_state().cloned() {
+            None => self.pass_by(tag, mode).map(drop),
+            Some(state) => {
+                state.objects.note(tag, mode);
+                if self.shared().locks.is_strong() {
+                    self.lock_object(tag, mode, LockScope::Transaction, self.lock_wait())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A one-shot at a table or a sequence that may be locked; whether it is, in whatever mode.
+    fn pass_by(&mut self, tag: LockTag, mode: ObjectMode) -> Result<bool, Stop> {
         let shared = self.shared().clone();
-        let tag = LockTag::Table(table);
         let now = shared.clock.monotonic_nanos();
         match shared.locks.look(tag, mode, self.client(), self.waits_as(), now) {
             Looked::Unlocked => Ok(false),
@@ -176,22 +195,31 @@ impl Txn<'_> {
         self.shared().locks.announce();
         let locked = self
             .mark_table(meta)
-            .map(|()| self.gather_notes(meta.def.id))
+            .map(|()| self.gather_notes(tag))
             .and_then(|()| self.lock_object(tag, mode, LockScope::Transaction, wait));
         self.shared().locks.announced();
         locked
     }
 
+    /// Locks a sequence for the rest of the interactive transaction.
+    pub(crate) fn lock_sequence(&mut self, id: SequenceId, mode: ObjectMode) -> Result<(), Stop> {
+        let tag = LockTag::Sequence(id);
+        self.shared().locks.announce();
+        self.gather_notes(tag);
+        let locked = self.lock_object(tag, mode, LockScope::Transaction, self.lock_wait());
+        self.shared().locks.announced();
+        locked
+    }
+
     /// Whoever noted a weak mode at home holds it in the table from here on.
-    fn gather_notes(&mut self, table: TreeId) {
-        let tag = LockTag::Table(table);
+    fn gather_notes(&mut self, tag: LockTag) {
         for client in self.shared().clients() {
             let Some(state) = client.interactive() else { continue };
             let mut held = state.objects.0.lock();
             if state.is_ended() {
                 continue;
             }
-            let Some(at) = held.weak.iter().position(|(id, _)| *id == table) else { continue };
+            let Some(at) = held.weak.iter().position(|(noted, _)| *noted == tag) else { continue };
             let (_, bits) = held.weak.swap_remove(at);
             for mode in ObjectMode::of_bits(bits) {
                 self.shared().locks.put(tag, mode, state.id, &client);

@@ -19,7 +19,7 @@
 //!
 //! - [`table`]   the lock table: holders, queues, who is in whose way
 //! - `access`    what statements and one-shots do at a table; advisory locks of a program
-//! - [`program`] LOCK TABLE
+//! - [`program`] LOCK TABLE, and what definitions of sequences lock
 //!
 //! Invariant: a program that waits here has been undone and holds no partition. The latches of
 //! the lock table are held only to look and to change it.
@@ -28,11 +28,11 @@ mod access;
 pub(crate) mod program;
 pub(crate) mod table;
 
-use crate::id::TreeId;
+use crate::id::{SequenceId, TreeId};
 
 pub use access::LockScope;
 pub(crate) use access::{Notes, ObjectWork};
-pub use program::LockTables;
+pub use program::{LockSequence, LockTables};
 pub use table::{LockView, ObjectLock};
 
 /// PostgreSQL's eight table lock modes, weakest first; advisory locks use `Share` and
@@ -115,6 +115,7 @@ impl ObjectMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockTag {
     Table(TreeId),
+    Sequence(SequenceId),
     /// The two halves of a number, and whether it was given as two (`pg_locks.objsubid` 2).
     Advisory(u32, u32, bool),
 }

@@ -1,7 +1,7 @@
-//! LOCK TABLE.
+//! LOCK TABLE, and the same for sequences.
 
 use super::ObjectMode;
-use crate::id::TreeId;
+use crate::id::{SequenceId, TreeId};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::txn::{LockWait, Txn};
@@ -18,6 +18,23 @@ pub struct LockTables {
 impl LockTables {
     pub fn new(tables: Vec<TreeId>, mode: ObjectMode, wait: LockWait) -> Self {
         Self { tables, mode, wait, refused: None }
+    }
+}
+
+/// Locks a sequence for the interactive transaction it is submitted under.
+pub struct LockSequence {
+    pub id: SequenceId,
+    pub mode: ObjectMode,
+}
+
+impl Program for LockSequence {
+    fn predict(&mut self, _routing: &RoutingTable, _claims: &mut ClaimSet) {
+        // Sequences are in no partition.
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        txn.sequence(self.id)?;
+        txn.lock_sequence(self.id, self.mode)
     }
 }
 

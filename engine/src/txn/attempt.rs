@@ -250,6 +250,7 @@ impl Txn<'_> {
     fn forget_reads(&mut self) {
         self.settle_objects(Err(Stop::Restart));
         self.admitted.clear();
+        self.drawn_from.clear();
         self.reads = self.reads.take().map(|_| Default::default());
         self.past_references.clear();
         self.touched.clear();

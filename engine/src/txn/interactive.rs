@@ -369,11 +369,14 @@ impl Program for RollbackTo {
                 let mut notes = self.state.notes.lock();
                 if notes.len() <= self.savepoint.notes { None } else { notes.pop() }
             };
-            let Some(note) = note else {
+            let Some(mut note) = note else {
                 txn.release_objects_since(&self.state, self.savepoint.objects);
                 return Ok(());
             };
             let partition = txn.partition_for(note.place.group, &note.key)?;
+            if txn.root(partition, note.place).is_err() {
+                note.place = txn.place_now(note.place);
+            }
             txn.undo_overlay(partition, self.state.id, note);
         }
     }
@@ -401,9 +404,10 @@ impl Txn<'_> {
             }
         }
         // Everything is claimed before anything changes.
-        for (place, key) in &keys {
+        for (place, key) in &mut keys {
             let partition = self.partition_for(place.group, key)?;
-            if commit {
+            if commit && self.root(partition, *place).is_err() {
+                *place = self.place_now(*place);
                 self.root(partition, *place)?;
             }
         }
@@ -434,6 +438,17 @@ impl Txn<'_> {
         let mut woken = Vec::new();
         self.shared.release_objects(&state, &mut woken);
         self.wake_later(woken);
+    }
+
+    /// Where a tree is whose definition has changed since it was written to. Only what leaves rows
+    /// and images as they are may change while a transaction has written there.
+    fn place_now(&self, place: Place) -> Place {
+        let tables = &self.worker.schema.tables;
+        let own = tables.get(&place.id).map(|table| Place::of(table));
+        let now = own.or_else(|| {
+            tables.values().find_map(|table| Some(Place::of_index(table, table.index(place.id)?)))
+        });
+        now.filter(|now| (now.group, now.root) == (place.group, place.root)).unwrap_or(place)
     }
 
     pub(super) fn is_table(&self, id: TreeId) -> bool {

@@ -84,7 +84,7 @@ pub(crate) use write::entry_bytes;
 use crate::client::{Client, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
-use crate::id::{Epoch, ExecutorId, GroupId, TreeId, TxnId};
+use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
 use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
@@ -238,6 +238,8 @@ pub struct Txn<'w> {
     objects: Option<Box<ObjectWork>>,
     /// Tables this statement may use in these modes, and their indexes.
     admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
+    /// Sequences it may draw from.
+    pub(crate) drawn_from: smallvec::SmallVec<[SequenceId; 2]>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
     /// The epoch in which it began, for a planted bug that commits in it.
@@ -295,6 +297,7 @@ impl<'w> Txn<'w> {
             locking_only: false,
             objects: None,
             admitted: smallvec::SmallVec::new(),
+            drawn_from: smallvec::SmallVec::new(),
             look: false,
             #[cfg(test)]
             began_in: shared.epochs.current(),

@@ -153,6 +153,7 @@ impl Txn<'_> {
 
     /// `nextval`. [`Stop::Recompile`] if there is no such sequence.
     pub fn next_value(&mut self, id: SequenceId) -> Result<NextValue, Stop> {
+        self.admit_sequence(id)?;
         let sequence = self.sequence(id)?;
         let (value, epoch) = sequence.take(self.shared, self.worker, 1);
         self.depend(epoch);
@@ -161,6 +162,7 @@ impl Txn<'_> {
 
     /// `setval(sequence, value, is_called)`; not undone with the transaction, as in PostgreSQL.
     pub fn set_value(&mut self, id: SequenceId, value: i64, is_called: bool) -> Result<(), Stop> {
+        self.admit_sequence(id)?;
         let sequence = self.sequence(id)?;
         let epoch = sequence.set(self.shared, self.worker, value, is_called);
         self.depend(epoch);

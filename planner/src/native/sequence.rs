@@ -46,8 +46,9 @@ pub(crate) fn call(
                 ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
                 let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
                 if *value < def.min || *value > def.max {
+                    let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
                     let message = format!(
-                        "setval: value {value} is out of bounds for sequence ({}..{})",
+                        "setval: value {value} is out of bounds for sequence \"{name}\" ({}..{})",
                         def.min, def.max
                     );
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
@@ -103,11 +104,9 @@ fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
         NextValue::Exhausted => {
             let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
             let (end, bound) = if def.increment > 0 { ("maximum", def.max) } else { ("minimum", def.min) };
-            Err(SqlError::new(
-                SqlState(*b"2200H"),
-                format!("nextval: reached {end} value of sequence ({bound})"),
-            )
-            .into())
+            let name = ctx.functions.session.relation_name(oid).unwrap_or_default();
+            let message = format!("nextval: reached {end} value of sequence \"{name}\" ({bound})");
+            Err(SqlError::new(SqlState(*b"2200H"), message).into())
         }
     }
 }

@@ -11,11 +11,11 @@ use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
-use archipel_sql::ast::{AlterRole, QualifiedName, RoleAction, Statement, Vacuum};
-use archipel_sql::catalog::authority::must_be_owner;
-use archipel_sql::catalog::{Catalog, CatalogChange, DATABASE, Object, Relation, Required, Requirement};
+use archipel_sql::ast::{AlterRole, RoleAction, Statement};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, Required, Requirement};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
+use super::lock::weaker_mode;
 use super::temporary::makes_temporary;
 use super::{Session, role};
 use crate::run::computed::{ComputedRun, ValueRun};
@@ -32,11 +32,17 @@ impl Session {
     ) -> Result<String> {
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
-                self.check_tables(vacuum, prepared.tag)?;
+                self.maintain(vacuum, prepared.tag).await?;
                 return Ok(prepared.tag.to_owned());
             }
-            Statement::Reindex { what, name } => {
-                self.check_reindexed(what, name.as_ref())?;
+            Statement::Reindex { what, name, concurrently } => {
+                self.reindex(what, name.as_ref(), *concurrently).await?;
+                return Ok(prepared.tag.to_owned());
+            }
+            Statement::Cluster { table, index } => {
+                if let Some(table) = table {
+                    self.cluster(table, index.as_deref()).await?;
+                }
                 return Ok(prepared.tag.to_owned());
             }
             Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
@@ -58,40 +64,6 @@ impl Session {
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
         self.run_or_stage(source, prepared.tag).await
-    }
-
-    /// There is nothing to vacuum and there are no statistics to gather: rows are updated in
-    /// place. Names are checked, so that a typing error does not pass.
-    fn check_tables(&mut self, vacuum: &Vacuum, tag: &str) -> Result<()> {
-        let host = self.host();
-        let path = self.search_path();
-        for (name, _) in &vacuum.tables {
-            let table = host.catalog.catalog.require_table(name, &path)?;
-            if !host.rights().owns(table.oid) && !host.rights().owns(DATABASE) {
-                let message = format!(
-                    "skipping \"{}\" --- only table or database owner can {} it",
-                    table.name,
-                    tag.to_lowercase()
-                );
-                self.notice(Severity::Warning, &SqlError::new(SqlState::WARNING, message));
-            }
-        }
-        Ok(())
-    }
-
-    /// There is nothing to rebuild; whoever does not own it may not ask for it.
-    fn check_reindexed(&mut self, what: &str, name: Option<&QualifiedName>) -> Result<()> {
-        let Some(name) = name.filter(|_| matches!(what, "index" | "table")) else { return Ok(()) };
-        let host = self.host();
-        let relation = host.catalog.catalog.require_relation(name, &self.search_path())?;
-        let (owned, what) = match &relation {
-            Relation::Index(table, _) | Relation::PrimaryKey(table) => (table.oid, "index"),
-            other => (other.oid(), host.catalog.catalog.kind_and_name(other.oid()).0),
-        };
-        if host.rights().owns(owned) || host.rights().owns(DATABASE) {
-            return Ok(());
-        }
-        Err(must_be_owner(what, relation.name()))
     }
 
     /// ALTER ROLE … SET: the setting must exist, and take the value.
@@ -135,7 +107,9 @@ impl Session {
         let server = self.server.clone();
         // Others may define while this waits for the tables it changes.
         let first = self.plan_definition(&source, &server.catalog.current().catalog.clone(), &[])?;
-        let _locks = self.lock_for_definitions(first.operations.iter()).await?;
+        let weaker = weaker_mode(&source);
+        let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)));
+        let _locks = self.lock_for_definitions(wanted).await?;
         let _one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.
         let catalog = server.catalog.current().catalog.clone();

@@ -220,6 +220,10 @@ impl SessionHost for Host {
         self.rights().require_all(needed)
     }
 
+    fn relation_name(&self, relation: Oid) -> Option<String> {
+        self.catalog.catalog.relation_by_oid(relation).map(|relation| relation.name().to_owned())
+    }
+
     fn require_sequence(&self, sequence: Oid, one_of: Privileges) -> Result<()> {
         let asked = (sequence.0, one_of.0);
         let rights = self.rights();

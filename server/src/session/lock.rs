@@ -1,14 +1,25 @@
 //! LOCK TABLE, and the locks definitions take.
 
-use archipel_engine::id::TreeId;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use archipel_engine::id::{TreeId, TxnId};
 use archipel_engine::txn::{Interactive, Isolation};
-use archipel_engine::{DdlOp, LockTables, LockTag, LockWait, ObjectLock, ObjectMode, Stop, SubmitOptions};
-use archipel_sql::ast::{LockTable, TableLockMode};
+use archipel_engine::{
+    DdlOp, Engine, LockSequence, LockTables, LockTag, LockWait, ObjectLock, ObjectMode, Stop, SubmitOptions,
+    TableMeta, WaitOn,
+};
+use archipel_sql::ast::{AlterTableAction, LockTable, Statement, TableConstraintKind, TableLockMode};
 use archipel_sql::catalog::{Privileges, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
+use super::definition::Source;
+use super::staging::keeps_rows;
 use crate::statement::{Code, RowPlan};
+
+/// How often CONCURRENTLY looks whether those it waits for have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 fn mode_of(mode: TableLockMode) -> ObjectMode {
     match mode {
@@ -23,20 +34,51 @@ fn mode_of(mode: TableLockMode) -> ObjectMode {
     }
 }
 
-/// The lock PostgreSQL's definitions take on a table that is there.
-fn lock_of(operation: &DdlOp) -> Option<(TreeId, ObjectMode)> {
+/// The lock PostgreSQL's definitions take on a table that is there; `weaker` is what one asks for
+/// that only adds to what is said of a table, whose rows and indexes stay.
+fn lock_of(operation: &DdlOp, weaker: Option<ObjectMode>, engine: &Engine) -> Option<(LockTag, ObjectMode)> {
+    let table = |tree: TreeId, mode| Some((LockTag::Table(tree), mode));
     match operation {
-        DdlOp::CreateIndex { table, .. } => Some((*table, ObjectMode::Share)),
-        DdlOp::AlterTable { def, .. } => Some((def.id, ObjectMode::AccessExclusive)),
-        DdlOp::DropIndex { table, .. } => Some((*table, ObjectMode::AccessExclusive)),
-        DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => Some((*tree, ObjectMode::AccessExclusive)),
+        DdlOp::CreateIndex { table: of, .. } => table(*of, ObjectMode::Share),
+        DdlOp::AlterTable { def, .. } => {
+            let indexes = |table: Arc<TableMeta>| table.def.indexes == def.indexes;
+            let adds = keeps_rows(operation, engine) && engine.table(def.id).is_some_and(indexes);
+            table(def.id, weaker.filter(|_| adds).unwrap_or(ObjectMode::AccessExclusive))
+        }
+        DdlOp::DropIndex { table: of, .. } => table(*of, ObjectMode::AccessExclusive),
+        DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => table(*tree, ObjectMode::AccessExclusive),
+        DdlOp::AlterSequence { def, .. } => Some((LockTag::Sequence(def.id), ObjectMode::ShareRowExclusive)),
+        DdlOp::DropSequence(id) => Some((LockTag::Sequence(*id), ObjectMode::AccessExclusive)),
         // Whoever copies a table has locked it.
         DdlOp::CopyTable { .. }
         | DdlOp::CatchUp { .. }
         | DdlOp::CreateTable(_)
-        | DdlOp::CreateSequence(_)
-        | DdlOp::AlterSequence { .. }
-        | DdlOp::DropSequence(_) => None,
+        | DdlOp::CreateSequence(_) => None,
+    }
+}
+
+/// The mode of a definition that needs less than to have its tables for itself, as PostgreSQL's
+/// `AlterTableGetLockLevel` and `CreateTrigger` have it.
+pub(super) fn weaker_mode(source: &Source) -> Option<ObjectMode> {
+    let Source::Statement(statement, _) = source else { return None };
+    match &**statement {
+        // Of a table that a new one references.
+        Statement::CreateTrigger(_) | Statement::CreateTable(_) => Some(ObjectMode::ShareRowExclusive),
+        Statement::AlterTable(alter) => {
+            let modes = alter.actions.iter().map(|action| match action {
+                AlterTableAction::ValidateConstraint(_)
+                | AlterTableAction::SetOptions(_)
+                | AlterTableAction::SetColumnOption { .. } => Some(ObjectMode::ShareUpdateExclusive),
+                AlterTableAction::SetTrigger { .. } => Some(ObjectMode::ShareRowExclusive),
+                AlterTableAction::AddConstraint(constraint) => match &constraint.kind {
+                    TableConstraintKind::ForeignKey { .. } => Some(ObjectMode::ShareRowExclusive),
+                    _ => None,
+                },
+                _ => None,
+            });
+            modes.collect::<Option<Vec<_>>>()?.into_iter().max()
+        }
+        _ => None,
     }
 }
 
@@ -50,6 +92,7 @@ impl Session {
                 let oid = catalog.tables().find(|table| table.tree == tree.0).map_or(0, |table| table.oid.0);
                 format!("relation {oid} of database {database}")
             }
+            LockTag::Sequence(id) => format!("relation {} of database {database}", id.0),
             LockTag::Advisory(first, second, two) => {
                 format!("advisory lock [{database},{first},{second},{}]", if two { 2 } else { 1 })
             }
@@ -61,35 +104,140 @@ impl Session {
     /// the answer is dropped.
     pub(super) async fn lock_for_definitions(
         &mut self,
-        operations: impl Iterator<Item = &DdlOp>,
+        wanted: Vec<(LockTag, ObjectMode)>,
     ) -> Result<Option<Interactive>> {
-        let mut wanted: Vec<(TreeId, ObjectMode)> = operations.filter_map(lock_of).collect();
-        wanted.sort_unstable();
-        // The strongest mode of each, which the order puts last.
-        wanted.reverse();
-        wanted.dedup_by_key(|(tree, _)| *tree);
-        wanted.retain(|(tree, _)| self.server.engine.table(*tree).is_some());
-        wanted.reverse();
         if wanted.is_empty() {
             return Ok(None);
         }
-        let client = self.entry().engine.clone();
-        let guard = self.server.engine.begin_for(&client, Isolation::ReadCommitted, false);
-        for (tree, mode) in wanted {
-            let program = LockTables::new(vec![tree], mode, LockWait::Wait);
-            let options = SubmitOptions {
-                transaction: Some(&guard),
-                client: Some(&client),
-                ..SubmitOptions::default()
-            };
-            let submission = self.server.engine.submit(program, options);
-            match self.cancellable(submission).await.outcome.result {
-                // A table that went meanwhile is missed when the definition is planned.
-                Ok(()) | Err(Stop::Recompile) => {}
-                Err(stop) => return Err(self.stop_error(stop)),
-            }
+        let guard = self.guard();
+        for (tag, mode) in wanted {
+            self.lock_under(Some(&guard), tag, mode).await?;
         }
         Ok(Some(guard))
+    }
+
+    /// The locks that definitions take on tables that are there, in the order of the tables.
+    pub(super) fn locks_of<'o>(
+        &self,
+        operations: impl Iterator<Item = (&'o DdlOp, Option<ObjectMode>)>,
+    ) -> Vec<(LockTag, ObjectMode)> {
+        let engine = &self.server.engine;
+        let mut wanted: Vec<(LockTag, ObjectMode)> =
+            operations.filter_map(|(operation, weaker)| lock_of(operation, weaker, engine)).collect();
+        wanted.sort_unstable();
+        // The strongest mode of each, which the order puts last.
+        wanted.reverse();
+        wanted.dedup_by_key(|(tag, _)| *tag);
+        wanted.retain(|(tag, _)| match tag {
+            LockTag::Table(tree) => engine.table(*tree).is_some(),
+            LockTag::Sequence(id) => engine.sequence(*id).is_some(),
+            LockTag::Advisory(..) => false,
+        });
+        wanted.reverse();
+        wanted
+    }
+
+    /// A transaction that holds locks until it is dropped.
+    fn guard(&self) -> Interactive {
+        self.server.engine.begin_for(&self.entry().engine, Isolation::ReadCommitted, false)
+    }
+
+    /// Locks a table or a sequence for a guard, or for the open transaction.
+    async fn lock_under(&self, guard: Option<&Interactive>, tag: LockTag, mode: ObjectMode) -> Result<()> {
+        let options = SubmitOptions {
+            transaction: guard.or(self.transaction.interactive()),
+            client: Some(&self.entry().engine),
+            ..SubmitOptions::default()
+        };
+        let engine = &self.server.engine;
+        let result = match tag {
+            LockTag::Table(tree) => {
+                let program = LockTables::new(vec![tree], mode, LockWait::Wait);
+                self.cancellable(engine.submit(program, options)).await.outcome.result
+            }
+            LockTag::Sequence(id) => {
+                self.cancellable(engine.submit(LockSequence { id, mode }, options)).await.outcome.result
+            }
+            LockTag::Advisory(..) => Ok(()),
+        };
+        match result {
+            // One that went meanwhile is missed when what it was locked for is planned.
+            Ok(()) | Err(Stop::Recompile) => Ok(()),
+            Err(stop) => Err(self.stop_error(stop)),
+        }
+    }
+
+    /// Locks tables for the rest of the block, as its definitions do in PostgreSQL.
+    pub(super) async fn lock_in_block(&mut self, wanted: Vec<(LockTag, ObjectMode)>) -> Result<()> {
+        if !wanted.is_empty() {
+            self.enter_transaction(false);
+        }
+        for (tag, mode) in wanted {
+            self.lock_under(None, tag, mode).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for its turn at a table, and lets go of it unless there is a transaction to keep it:
+    /// maintenance that has nothing to do here waits for whom PostgreSQL's would wait.
+    pub(super) async fn wait_at(&mut self, tree: TreeId, mode: ObjectMode) -> Result<()> {
+        if self.transaction.is_open() {
+            return self.lock_in_block(vec![(LockTag::Table(tree), mode)]).await;
+        }
+        let guard = self.guard();
+        self.lock_under(Some(&guard), LockTag::Table(tree), mode).await
+    }
+
+    /// As [`Session::wait_at`] for CONCURRENTLY: waits until all who use the table now have ended
+    /// their transactions, and keeps nobody else from it but others of its kind.
+    pub(super) async fn wait_for_users(&mut self, tree: TreeId) -> Result<()> {
+        let guard = self.guard();
+        self.lock_under(Some(&guard), LockTag::Table(tree), ObjectMode::ShareUpdateExclusive).await?;
+        let engine = self.server.engine.clone();
+        let client = self.entry().engine.clone();
+        let held = engine.object_locks();
+        let mut left: Vec<TxnId> = Vec::new();
+        for session in self.server.sessions.list() {
+            let Some((id, _)) = session.engine.transaction() else { continue };
+            let weak = session.engine.weak_locks().iter().any(|(tag, _)| *tag == LockTag::Table(tree));
+            let strong = held.iter().any(|view| {
+                view.granted
+                    && view.lock.tag == LockTag::Table(tree)
+                    && view.client == session.engine.number()
+            });
+            if (weak || strong) && session.process_id != self.entry().process_id {
+                left.push(id);
+            }
+        }
+        let lock = ObjectLock { tag: LockTag::Table(tree), mode: ObjectMode::ShareUpdateExclusive };
+        let limit = self.settings.effective().lock_timeout_ms;
+        let begun = Instant::now();
+        let waited = loop {
+            let sessions = self.server.sessions.list();
+            let is_open = |id: &TxnId| {
+                sessions
+                    .iter()
+                    .any(|session| session.engine.transaction().is_some_and(|(open, _)| open == *id))
+            };
+            left.retain(is_open);
+            if left.is_empty() {
+                break Ok(());
+            }
+            // Whoever closes a cycle of waits finds it.
+            engine.waits().publish(guard.id(), left.clone());
+            client.tell_wait(Some((WaitOn::Object(lock), left.clone())));
+            tokio::select! {
+                biased;
+                () = self.entry().cancel_asked() => break Err(self.entry().cancel_error()),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            if limit > 0 && begun.elapsed() >= Duration::from_millis(limit) {
+                break Err(self.stop_error(Stop::LockNotAvailable));
+            }
+        };
+        client.tell_wait(None);
+        engine.waits().forget(guard.id());
+        waited
     }
 
     /// Takes the ACCESS SHARE locks of a query over a snapshot: for the open transaction, or

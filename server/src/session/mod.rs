@@ -17,7 +17,8 @@
 //! - [`temporary`]   what goes with the session
 //! - [`definition`], [`staging`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
-//! - [`lock`]    LOCK TABLE
+//! - [`lock`]    LOCK TABLE, and the locks of definitions
+//! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`moving`]      a session that goes to another executor
 //! - [`role`]        in whose name
@@ -45,6 +46,7 @@ mod explain;
 mod extended;
 pub mod host;
 mod lock;
+mod maintenance;
 mod modes;
 pub mod moving;
 mod portal;

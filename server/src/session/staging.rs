@@ -30,6 +30,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
 use super::definition::Source;
+use super::lock::weaker_mode;
 use crate::catalog::CatalogState;
 use crate::design::OpenBlock;
 use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
@@ -59,6 +60,8 @@ struct Step {
     changing: Vec<(TreeId, String)>,
     /// Tables that the block has a copy of from here on.
     copied: Vec<TreeId>,
+    /// What it needs of a table to which it only adds, if that is less than all.
+    weaker: Option<ObjectMode>,
 }
 
 enum Made {
@@ -223,7 +226,7 @@ fn take_copies(run: &mut DefinitionRun) -> Option<DefinitionRun> {
 /// Whether an operation leaves the rows of its table as they are: an index, a name, a default,
 /// a constraint, or a plan that must be made anew. Rows can be written before it and after it;
 /// what a new unique index has to say about them, COMMIT says.
-fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
+pub(super) fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
     let (def, columns) = match operation {
         DdlOp::CreateIndex { .. } | DdlOp::DropIndex { .. } => return true,
         DdlOp::AlterTable { def, columns } => (def, columns),
@@ -284,19 +287,47 @@ fn other_definitions() -> SqlError {
 }
 
 impl Session {
+    /// Begins a block's definitions on the newest catalog; also anew, if there are none yet.
+    async fn begin_staging(&mut self) {
+        if let Some(staged) = self.transaction.staged_mut() {
+            let current = self.server.catalog.current();
+            if staged.steps.is_empty() && staged.base_version != current.version {
+                staged.base = current.catalog.clone();
+                staged.base_version = current.version;
+                staged.state = current;
+                self.host = None;
+            }
+            return;
+        }
+        let open = self.server.open_blocks.enter().await;
+        let current = self.server.catalog.current();
+        self.transaction.set_staged(Staged {
+            base: current.catalog.clone(),
+            base_version: current.version,
+            state: current,
+            steps: Vec::new(),
+            _open: open,
+        });
+    }
+
+    /// Takes the locks of a definition for the rest of the block; what it is about may be another
+    /// thing when they are granted.
+    async fn lock_for_staging(&mut self, source: &Source, weaker: Option<ObjectMode>) -> Result<()> {
+        let catalog = self.catalog_state().catalog.clone();
+        let plan = self.plan_definition(source, &catalog, &[])?;
+        let Some(staged) = self.transaction.staged() else { return Ok(()) };
+        let private = staged.private(&plan.operations);
+        let others = plan.operations.iter().zip(private).filter(|(_, private)| !private);
+        let wanted = self.locks_of(others.map(|(operation, _)| (operation, weaker)));
+        self.lock_in_block(wanted).await
+    }
+
     /// Adds a definition to the block's.
     pub(super) async fn stage_definition(&mut self, source: &Source) -> Result<String> {
-        if self.transaction.staged().is_none() {
-            let open = self.server.open_blocks.enter().await;
-            let current = self.server.catalog.current();
-            self.transaction.set_staged(Staged {
-                base: current.catalog.clone(),
-                base_version: current.version,
-                state: current,
-                steps: Vec::new(),
-                _open: open,
-            });
-        }
+        let weaker = weaker_mode(source);
+        self.begin_staging().await;
+        self.lock_for_staging(source, weaker).await?;
+        self.begin_staging().await;
         let catalog = self.catalog_state().catalog.clone();
         let mut plan = self.plan_definition(source, &catalog, &[])?;
         let copied = self.to_be_copied(&plan.operations);
@@ -326,6 +357,7 @@ impl Session {
             dropped: Vec::new(),
             changing: tables_of(later.ddl(), &catalog, &self.server.engine),
             copied,
+            weaker,
             run: later,
         };
         step.changing.retain(|(tree, _)| !step.copied.contains(tree));
@@ -497,8 +529,12 @@ impl Session {
     /// Takes the locks and the latch of definitions, and commits.
     async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<()> {
         let server = self.server.clone();
-        let operations = staged.steps.iter().flat_map(|step| step.run.ddl());
-        let _locks = self.lock_for_definitions(operations).await?;
+        let operations = staged.steps.iter().flat_map(|step| {
+            let weaker = step.weaker;
+            step.run.ddl().map(move |operation| (operation, weaker))
+        });
+        let wanted = self.locks_of(operations);
+        let _locks = self.lock_for_definitions(wanted).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {
             return Err(other_definitions());

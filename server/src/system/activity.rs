@@ -26,7 +26,7 @@ pub(super) fn wait_event(on: &WaitOn) -> &'static str {
     match on {
         WaitOn::Row(_) => "transactionid",
         WaitOn::Object(lock) => match lock.tag {
-            LockTag::Table(_) => "relation",
+            LockTag::Table(_) | LockTag::Sequence(_) => "relation",
             LockTag::Advisory(..) => "advisory",
         },
     }

@@ -38,8 +38,8 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
         rows.push(row(object(host, view.lock.tag), client, *pid, view.lock.mode, view.granted, since));
     }
     for (client, pid) in &clients {
-        for (table, mode) in client.weak_locks() {
-            rows.push(row(object(host, LockTag::Table(table)), client, *pid, mode, true, Datum::Null));
+        for (tag, mode) in client.weak_locks() {
+            rows.push(row(object(host, tag), client, *pid, mode, true, Datum::Null));
         }
         if let Some((id, true)) = client.transaction() {
             let own = Object { transaction: Some(id), ..Object::of("transactionid") };
@@ -81,6 +81,7 @@ impl Object {
 fn object(host: &Host, tag: LockTag) -> Object {
     match tag {
         LockTag::Table(tree) => Object { relation: relation(host, tree), ..Object::of("relation") },
+        LockTag::Sequence(id) => Object { relation: Some(Oid(id.0)), ..Object::of("relation") },
         LockTag::Advisory(first, second, two) => {
             let kind = if two { TWO_NUMBERS } else { ONE_NUMBER };
             Object { numbers: Some((first, second, kind)), ..Object::of("advisory") }

@@ -112,6 +112,12 @@ pub enum Statement {
     Reindex {
         what: String,
         name: Option<QualifiedName>,
+        concurrently: bool,
+    },
+    /// Of a table by one of its indexes.
+    Cluster {
+        table: Option<QualifiedName>,
+        index: Option<String>,
     },
     /// The command of PostgreSQL's replication protocol.
     BaseBackup,
@@ -237,6 +243,7 @@ impl Statement {
             Statement::Vacuum(_) => "VACUUM",
             Statement::Analyze(_) => "ANALYZE",
             Statement::Reindex { .. } => "REINDEX",
+            Statement::Cluster { .. } => "CLUSTER",
             Statement::BaseBackup => "BASE_BACKUP",
             Statement::Checkpoint => "CHECKPOINT",
             Statement::Unsupported { .. } => "???",

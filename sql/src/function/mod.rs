@@ -158,6 +158,10 @@ pub trait SessionHost: Sync {
     fn require_sequence(&self, _sequence: Oid, _one_of: Privileges) -> Result<()> {
         Ok(())
     }
+    /// The name of a relation, where the session knows it.
+    fn relation_name(&self, _relation: Oid) -> Option<String> {
+        None
+    }
     /// A random number in [0, 1), deterministic under the simulator.
     fn random(&self) -> f64 {
         0.0

@@ -222,7 +222,7 @@ impl Cursor<'_> {
                 self.skip(1);
                 Ok(Statement::Checkpoint)
             }
-            "cluster" => Ok(self.refuse("CLUSTER")),
+            "cluster" => self.cluster(),
             "load" => Ok(self.refuse("LOAD")),
             "refresh" => Ok(self.refuse("REFRESH MATERIALIZED VIEW")),
             "reassign" => {

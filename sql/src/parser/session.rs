@@ -490,16 +490,43 @@ impl Cursor<'_> {
 
     pub(super) fn reindex(&mut self) -> Result<Statement> {
         self.skip(1);
+        let mut concurrently = false;
         if *self.peek() == Token::LParen {
-            self.maintenance_options()?;
+            let options = self.maintenance_options()?;
+            let is_off = |value: &Option<String>| {
+                value.as_deref().is_some_and(|value| matches!(value, "off" | "false" | "0"))
+            };
+            concurrently = options.iter().any(|(name, value)| name == "concurrently" && !is_off(value));
         }
         let what = self.word_at(0);
         if !matches!(what.as_str(), "index" | "table" | "schema" | "database" | "system") {
             return Err(self.unexpected());
         }
         self.skip(1);
-        self.take("concurrently");
+        concurrently |= self.take("concurrently");
         let name = if self.at_end() { None } else { Some(self.name()?) };
-        Ok(Statement::Reindex { what, name })
+        Ok(Statement::Reindex { what, name, concurrently })
+    }
+
+    pub(super) fn cluster(&mut self) -> Result<Statement> {
+        self.skip(1);
+        if *self.peek() == Token::LParen {
+            self.maintenance_options()?;
+        }
+        self.take("verbose");
+        if self.at_end() {
+            return Ok(Statement::Cluster { table: None, index: None });
+        }
+        let name = self.name()?;
+        if self.take("using") {
+            let index = self.label()?;
+            return Ok(Statement::Cluster { table: Some(name), index: Some(index) });
+        }
+        if self.take("on") {
+            // The old order: CLUSTER index ON table.
+            let table = self.name()?;
+            return Ok(Statement::Cluster { table: Some(table), index: Some(name.name) });
+        }
+        Ok(Statement::Cluster { table: Some(name), index: None })
     }
 }

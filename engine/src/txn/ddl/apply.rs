@@ -229,7 +229,6 @@ impl Txn<'_> {
 
     pub(super) fn alter_table(&mut self, def: TableDef, columns: &[ColumnSource]) -> Result<Inserted, Stop> {
         let old = self.defined(def.id)?;
-        self.wait_for_locks(&old)?;
         let same_columns = columns.len() == old.def.columns.len()
             && columns.iter().enumerate().all(
                 |(at, source)| matches!(source, ColumnSource::Kept(column) if usize::from(*column) == at),
@@ -240,10 +239,13 @@ impl Txn<'_> {
             && def.placement == old.def.placement
             && def.indexes == old.def.indexes;
         if same {
+            // Rows stay where they are, locked ones and uncommitted images with them: whoever asks
+            // for this has locked the table against those it must not meet.
             let new = self.define(def)?;
             self.stamp_roots(&old, &new)?;
             return Ok(Inserted::Ok);
         }
+        self.wait_for_locks(&old)?;
         if columns.len() != def.columns.len() {
             return Err(Stop::Abort);
         }
