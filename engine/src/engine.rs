@@ -425,7 +425,9 @@ pub(crate) fn submit_on<P: Program>(
                     Attempt::<P>::widen(&mut claims, &mut missing, restarts);
                     worker.scratch.missing = missing;
                 }
-                Ran::Wait(waiter) => parked = Some(waiter),
+                // There is no view yet, so nothing to look at again.
+                Ran::Reevaluate => {}
+                Ran::Wait(waiter, view) => parked = Some((waiter, view)),
             }
         }
         let pending = Pending::new(shared);
@@ -441,7 +443,7 @@ pub(crate) fn submit_on<P: Program>(
             from: worker.executor,
         };
         match parked {
-            Some(waiter) => Box::new(attempt).wait(shared, worker, waiter),
+            Some((waiter, view)) => Box::new(attempt).wait(shared, worker, waiter, view),
             None => attempt.enqueue(shared, worker),
         }
         Submission::pending(pending)

@@ -22,6 +22,12 @@ pub trait Program: Send + 'static {
         0
     }
 
+    /// Whether it is one statement, which under READ COMMITTED goes on with what it saw when it had
+    /// to wait. Others run anew and see what is committed then.
+    fn keeps_view(&self) -> bool {
+        false
+    }
+
     /// Runs to completion. Every call starts afresh: state left by an earlier, undone run must
     /// be reset here. Errors of [`Stop`] must be passed up untouched.
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;
@@ -36,6 +42,9 @@ pub enum Stop {
     /// A row is locked by an interactive transaction; the engine has enqueued the program
     /// there and runs it again when woken. Never seen in an [`Outcome`].
     Wait,
+    /// A row changed since the statement saw it and waited: the engine has noted which, undoes the
+    /// program and runs it again, seeing the row as it is now. Never seen in an [`Outcome`].
+    Reevaluate,
     /// The program cannot go on as a one-shot (it sleeps, or exceeded its budget): run it again
     /// as an interactive transaction.
     Interactive,

@@ -65,13 +65,7 @@ impl TableMeta {
 
     /// Appends the key of `row`'s entry in `index`; `storage_key` follows it unless the index
     /// is unique and no column of the entry is NULL.
-    pub(crate) fn index_key(
-        &self,
-        index: &IndexMeta,
-        row: &[u8],
-        storage_key: &[u8],
-        out: &mut KeyBuf,
-    ) -> bool {
+    pub fn index_key(&self, index: &IndexMeta, row: &[u8], storage_key: &[u8], out: &mut KeyBuf) -> bool {
         append_key(&self.layout, &index.def.key, row, out);
         let alone = index.def.unique
             && !index.def.key.iter().any(|column| self.layout.is_null(row, column.column.into()));

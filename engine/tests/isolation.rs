@@ -8,7 +8,7 @@ use archipel_engine::cell::Cell;
 use archipel_engine::id::GroupId;
 use archipel_engine::{
     DdlOp, Direction, Engine, Inserted, Interactive, Isolation, KeyRange, LockMode, LockWait,
-    REFERENCE_GROUP, Stop,
+    REFERENCE_GROUP, Stop, SubmitOptions,
 };
 use common::*;
 
@@ -411,4 +411,40 @@ fn a_table_made_anew_cannot_be_read_at_an_older_snapshot() {
     assert_eq!(within(&engine, &transaction, |txn| balance(txn, 3)), Err(Stop::ConcurrentUpdate));
     let later = begin(&engine, Isolation::RepeatableRead);
     assert_eq!(within(&engine, &later, |txn| balance(txn, 3)), Ok(None));
+}
+
+#[test]
+fn a_statement_that_waited_sees_one_row_anew_and_the_rest_as_it_was() {
+    let engine = bank();
+    let (blocker, waiter) = (engine.begin(), engine.begin());
+    within(&engine, &blocker, |txn| set_balance(txn, 3, 1)).map(drop).expect("set");
+    let mut program = script(
+        |_, _| {},
+        |txn| {
+            let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+            let elsewhere = balance(txn, 15)?;
+            let all = all_accounts(txn, Direction::Ascending)?.len();
+            let before = match txn.is_newer(&table, &account_key(3)) {
+                true => txn.get_newest(&table, &account_key(3))?.map(|row| int8(&table, row, 2)),
+                false => balance(txn, 3)?,
+            };
+            set_balance(txn, 3, before.unwrap_or_default() + 7)?;
+            let left = txn.leave_view(true);
+            let now = balance(txn, 15)?;
+            txn.leave_view(left);
+            Ok((elsewhere, all, before, now))
+        },
+    );
+    program.is_statement = true;
+    let options = SubmitOptions { transaction: Some(&waiter), ..SubmitOptions::default() };
+    let mut waiting = engine.submit(program, options);
+    assert!(waiting.try_take().is_none());
+    set(&engine, 15, 1_000);
+    unpredicted(&engine, |txn| insert_account(txn, 40, "late", 1)).0.map(drop).expect("inserted");
+    commit(&engine, &blocker).expect("committed");
+    let (seen, _) = finish(waiting.wait());
+    assert_eq!(seen, Ok((Some(115), 20, Some(1), Some(1_000))));
+    assert!(engine.snapshots().is_empty(), "its view ends with it");
+    commit(&engine, &waiter).expect("committed");
+    assert_eq!(read(&engine, 3), Some(8));
 }

@@ -339,7 +339,10 @@ impl Txn<'_> {
         let shared = self.shared().clone();
         let mut woken = Vec::new();
         // An error ends a program as well; only what runs again starts from nothing.
-        let ended = !matches!(result, Err(Stop::Restart | Stop::Wait | Stop::Interactive | Stop::Recompile));
+        let ended = !matches!(
+            result,
+            Err(Stop::Restart | Stop::Reevaluate | Stop::Wait | Stop::Interactive | Stop::Recompile)
+        );
         let state = self.interactive_state().cloned();
         for &(tag, mode, owner, scope) in &work.taken {
             let keep = match scope {

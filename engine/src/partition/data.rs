@@ -80,6 +80,8 @@ pub(crate) struct Image {
     pub writer: TxnId,
     /// `None` is a deleted row.
     pub row: Option<Row>,
+    /// Whether that has gone to another key.
+    pub moved: bool,
 }
 
 impl RowLock {

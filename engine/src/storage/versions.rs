@@ -31,6 +31,8 @@ use crate::id::Epoch;
 struct Image {
     superseded: Epoch,
     row: Option<Row>,
+    /// Whether this write, or a later one that left no image, took the row to another key.
+    moved: bool,
 }
 
 /// Most keys have one image.
@@ -54,22 +56,27 @@ impl TreeVersions {
     /// Keeps the row `key` had before the transaction of epoch `superseded` wrote it (`None`:
     /// it was absent), if a snapshot up to `newest`, the newest one registered, can see it: an
     /// earlier image serves those from before the write it tells of, so what was written after
-    /// `newest`, or in this very epoch, is nobody's past. Answers the bytes this took.
+    /// `newest`, or in this very epoch, is nobody's past. `moved` says that the write took the row to
+    /// another key. Answers the bytes this took.
     pub fn keep(
         &mut self,
         key: &[u8],
         superseded: Epoch,
         newest: Epoch,
+        moved: bool,
         row: impl FnOnce() -> Option<Row>,
     ) -> u64 {
         let images = match self.images.get_mut(key) {
             Some(images) => images,
             None => self.images.entry(key.into()).or_default(),
         };
-        if images.last().is_some_and(|last| last.superseded > newest || last.superseded >= superseded) {
+        if let Some(last) = images.last_mut()
+            && (last.superseded > newest || last.superseded >= superseded)
+        {
+            last.moved |= moved;
             return 0;
         }
-        let image = Image { superseded, row: row() };
+        let image = Image { superseded, row: row(), moved };
         let bytes = image_bytes(key, &image);
         images.push(image);
         self.bytes += bytes;
@@ -88,6 +95,12 @@ impl TreeVersions {
     /// registered.
     pub fn changed_since(&self, key: &[u8], snapshot: Epoch) -> bool {
         self.images.get(key).is_some_and(|images| is_newer(images, snapshot))
+    }
+
+    /// Whether one of them took the row to another key.
+    pub fn moved_since(&self, key: &[u8], snapshot: Epoch) -> bool {
+        let newer = |image: &Image| image.superseded > snapshot && image.moved;
+        self.images.get(key).is_some_and(|images| images.iter().any(newer))
     }
 
     /// Whether a transaction of an epoch after `snapshot` wrote any key between the bounds.
@@ -279,7 +292,7 @@ mod tests {
                 // A snapshot registers before the next epoch begins.
                 if let Some(&newest) = snapshots.range(..epoch.0).next_back() {
                     let kept = versions.bytes();
-                    let bytes = versions.keep(&[key], epoch, Epoch(newest), || before);
+                    let bytes = versions.keep(&[key], epoch, Epoch(newest), false, || before);
                     prop_assert_eq!(versions.bytes(), kept + bytes);
                 }
             }

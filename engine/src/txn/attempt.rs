@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commit::Committed;
-use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, Txn};
+use super::{InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn};
 use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
@@ -39,6 +39,8 @@ pub(crate) struct RunOptions {
     pub client: Option<Arc<Client>>,
     /// It runs on a thread of its own, for as long as it takes.
     pub apart: bool,
+    /// What the statement saw before it waited.
+    pub view: Option<Arc<StatementView>>,
 }
 
 impl RunOptions {
@@ -73,8 +75,10 @@ pub(crate) enum Ran {
     Done(Outcome),
     /// The prediction was wrong; the worker's scratch holds what was missing.
     Restart,
-    /// Enqueued at a row.
-    Wait(Arc<RowWaiter>),
+    /// Rows changed that the statement had seen: it looks again.
+    Reevaluate,
+    /// Enqueued at a row; with what the statement saw, if it goes on with that.
+    Wait(Arc<RowWaiter>, Option<Arc<StatementView>>),
 }
 
 /// Runs a program once over `held`, which `claims` predicted, commits or undoes it, and releases.
@@ -103,6 +107,10 @@ pub(crate) fn run_held<P: Program>(
     txn.apart = options.apart;
     txn.locker = options.locker.as_ref().map(|locker| locker.id);
     txn.keeps_locks = options.keeps_locks;
+    if let Some(view) = &options.view {
+        view.begin_round();
+        txn.set_view(view.clone());
+    }
     let result = loop {
         if options.is_cancelled() {
             break Err(Stop::Cancelled);
@@ -114,6 +122,8 @@ pub(crate) fn run_held<P: Program>(
                 Err(Stop::Panicked)
             }
         };
+        // What was seen otherwise than it is now is not what the statement ends with.
+        let result = if txn.must_reevaluate(result) { Err(Stop::Reevaluate) } else { result };
         // From here to the release only the engine's own code runs.
         let whole = NoUnwind::new("at the commit point");
         if measured {
@@ -151,7 +161,7 @@ pub(crate) fn run_held<P: Program>(
             },
             Err(stop) => {
                 txn.undo_all();
-                if stop == Stop::Wait
+                if matches!(stop, Stop::Wait | Stop::Reevaluate)
                     && options.keeps_locks
                     && let Some(owner) = options.lock_owner()
                 {
@@ -166,11 +176,16 @@ pub(crate) fn run_held<P: Program>(
         }
     };
     let whole = NoUnwind::new("at a release");
-    if !matches!(result, Err(Stop::Restart | Stop::Wait)) {
+    if !matches!(result, Err(Stop::Restart | Stop::Wait | Stop::Reevaluate)) {
         txn.keep_reads();
     }
     txn.settle_objects(result);
     let look = sampled || txn.look;
+    // Before the release: nobody changes what was read until the snapshot is registered.
+    let view = match result {
+        Err(Stop::Wait) if program.keeps_view() => txn.left_view(),
+        _ => None,
+    };
     let (held, depends_on, waiting, woken) = txn.into_parts();
     let took = (sampled || measured).then(|| shared.clock.monotonic_nanos().saturating_sub(began));
     let nanos = took.filter(|_| sampled);
@@ -204,7 +219,8 @@ pub(crate) fn run_held<P: Program>(
     }
     match (result, waiting) {
         (Err(Stop::Restart), _) => Ran::Restart,
-        (Err(Stop::Wait), Some(waiter)) => Ran::Wait(waiter),
+        (Err(Stop::Reevaluate), _) => Ran::Reevaluate,
+        (Err(Stop::Wait), Some(waiter)) => Ran::Wait(waiter, view),
         (result, _) => Ran::Done(Outcome {
             result,
             // An error that was read from the data depends on it too.
@@ -249,6 +265,7 @@ impl Txn<'_> {
 
     fn forget_reads(&mut self) {
         self.settle_objects(Err(Stop::Restart));
+        self.reevaluates = false;
         self.admitted.clear();
         self.drawn_from.clear();
         self.reads = self.reads.take().map(|_| Default::default());
@@ -356,8 +373,17 @@ impl<P: Program> Attempt<P> {
                 worker.scratch.missing = missing;
                 self.enqueue(shared, worker);
             }
-            Ran::Wait(waiter) => self.wait(shared, worker, waiter),
+            Ran::Reevaluate => self.reevaluate(shared, worker),
+            Ran::Wait(waiter, view) => self.wait(shared, worker, waiter, view),
         }
+    }
+
+    /// Runs again over the rows that changed, or anew where that is not possible any more.
+    pub fn reevaluate(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
+        if self.options.view.as_ref().is_some_and(|view| view.is_lost()) {
+            self.options.view = None;
+        }
+        self.enqueue(shared, worker);
     }
 
     /// Takes the place of the starved one-shot, if it is free.
@@ -373,7 +399,18 @@ impl<P: Program> Attempt<P> {
     }
 
     /// Parks at a row; runs again at once if the lock was dropped meanwhile.
-    pub fn wait(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, waiter: Arc<RowWaiter>) {
+    pub fn wait(
+        mut self: Box<Self>,
+        shared: &Arc<Shared>,
+        worker: &mut Worker,
+        waiter: Arc<RowWaiter>,
+        view: Option<Arc<StatementView>>,
+    ) {
+        if view.is_some() {
+            self.options.view = view;
+            // What it has locked on its way stays so.
+            self.options.keeps_locks = true;
+        }
         if let Some(before) = self.waited_for.replace(waiter.clone()) {
             waiter.waits_since(&before);
         }

@@ -58,7 +58,7 @@ impl Txn<'_> {
             let root = self.root(partition, place)?;
             self.admit(root, place, ObjectMode::AccessShare)?;
             if snapshot.is_some_and(|snapshot| root.since > snapshot) {
-                return Err(Stop::ConcurrentUpdate);
+                return Err(self.past_is_gone());
             }
         }
         let results: Vec<Mutex<Option<(R, u64)>>> = partitions.iter().map(|_| Mutex::new(None)).collect();

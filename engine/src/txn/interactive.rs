@@ -76,6 +76,10 @@ impl InteractiveState {
         })
     }
 
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
     /// Takes the snapshot, if the isolation asks for one and it is not there yet.
     pub fn take_snapshot(&self, shared: &Arc<Shared>) {
         if self.isolation == Isolation::ReadCommitted || self.snapshot_epoch.get().is_some() {

@@ -137,7 +137,7 @@ impl Txn<'_> {
     /// The epoch at which a tree is read; `None`: its newest committed state.
     #[inline]
     pub(super) fn reads_at(&self, place: Place) -> Option<Epoch> {
-        self.snapshot.filter(|_| !self.reads_newest && !self.is_own(place))
+        self.snapshot.or_else(|| self.view_epoch()).filter(|_| !self.reads_newest && !self.is_own(place))
     }
 
     /// Whether a tree was made by this very transaction, so that nobody else knows it.
@@ -195,14 +195,28 @@ impl Txn<'_> {
         place: Place,
         key: &[u8],
     ) -> Result<(), Stop> {
-        match self.snapshot.filter(|_| !self.is_own(place)) {
-            None => Ok(()),
-            Some(snapshot) => self.check_unchanged_since(partition, place, key, snapshot),
+        match (self.snapshot, self.view_epoch()) {
+            (None, None) => Ok(()),
+            _ if self.is_own(place) => Ok(()),
+            (Some(snapshot), _) => self.check_unchanged_since(partition, place, key, snapshot),
+            (None, Some(_)) if self.reads_newest => Ok(()),
+            (None, Some(view)) => self.check_viewed(partition, place, key, view),
         }
     }
 
+    /// Whether a row left for another key since `snapshot`.
+    pub(super) fn has_moved(
+        &self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        snapshot: Epoch,
+    ) -> Result<bool, Stop> {
+        Ok(!place.is_reference() && self.root(partition, place)?.versions.moved_since(key, snapshot))
+    }
+
     #[cold]
-    fn check_unchanged_since(
+    pub(super) fn check_unchanged_since(
         &mut self,
         partition: PartitionRef,
         place: Place,
@@ -223,7 +237,9 @@ impl Txn<'_> {
             (now != before.as_ref(), now.is_some())
         } else {
             let changed = root.since > snapshot || root.versions.changed_since(key, snapshot);
-            (changed, changed && root.tree.lookup(key).row.is_some())
+            // A row that has another key now is elsewhere, and not gone.
+            let moved = changed && root.versions.moved_since(key, snapshot);
+            (changed, changed && (moved || root.tree.lookup(key).row.is_some()))
         };
         match (changed, is_there) {
             (false, _) => Ok(()),
@@ -354,17 +370,15 @@ impl Txn<'_> {
         mode: LockMode,
     ) -> Result<(), Stop> {
         let place = Place::of(table);
-        let checked = self.check_unchanged(partition, place, key);
-        match (checked, self.snapshot) {
-            (Err(Stop::ConcurrentUpdate), Some(snapshot))
-                if mode == LockMode::KeyShare
-                    && !place.is_reference()
-                    && !self.keys_changed_since(partition, table, key, snapshot)? =>
-            {
-                Ok(())
-            }
-            (checked, _) => checked,
+        if mode == LockMode::KeyShare
+            && !place.is_reference()
+            && let Some(epoch) = self.snapshot.or_else(|| self.view_epoch()).filter(|_| !self.is_own(place))
+            && self.check_unchanged_since(partition, place, key, epoch) == Err(Stop::ConcurrentUpdate)
+            && !self.keys_changed_since(partition, table, key, epoch)?
+        {
+            return Ok(());
         }
+        self.check_unchanged(partition, place, key)
     }
 
     /// A reference table has one version vector for all its rows, so the rows are compared. The

@@ -21,6 +21,7 @@
 //! - `fan_out` bodies over many partitions side by side
 //! - `overlay`     row locks and uncommitted images  - `waits` the graph of waiters
 //! - `isolation`   snapshots of interactive transactions, conflicts, validation
+//! - `view`        what a READ COMMITTED statement sees after it has waited
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of everything
@@ -49,6 +50,7 @@ mod reference;
 mod repartition;
 mod sequence;
 mod undo;
+mod view;
 mod waits;
 mod write;
 
@@ -78,6 +80,7 @@ pub use sequence::{NextValue, Sequence};
 pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};
+pub(crate) use view::StatementView;
 pub use waits::{WaitEdge, WaitGraph};
 pub(crate) use write::entry_bytes;
 
@@ -195,6 +198,14 @@ pub struct Txn<'w> {
     snapshot: Option<Epoch>,
     /// Checks of constraints read what is committed now.
     reads_newest: bool,
+    /// What a READ COMMITTED statement saw before it waited.
+    pub(crate) view: Option<Arc<StatementView>>,
+    /// What runs now is not the statement itself.
+    outside_view: bool,
+    /// It met rows that changed since its view.
+    reevaluates: bool,
+    /// The row that is being taken out goes to another key.
+    moving: bool,
     /// Trees that this transaction made, and nobody else knows.
     own_trees: smallvec::SmallVec<[TreeId; 4]>,
     /// What was read, if the transaction must answer for it at its commit.
@@ -272,6 +283,10 @@ impl<'w> Txn<'w> {
             interactive,
             snapshot,
             reads_newest: false,
+            view: None,
+            outside_view: false,
+            reevaluates: false,
+            moving: false,
             own_trees,
             reads,
             past_references: smallvec::SmallVec::new(),

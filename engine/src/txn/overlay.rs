@@ -387,7 +387,8 @@ impl Txn<'_> {
         if let Some(lock) = root.overlay.get_mut(key)
             && let Some(me) = self.transaction_id()
         {
-            let before = lock.image.replace(Image { writer: me, row: image }).map(|image| image.row);
+            let image = Image { writer: me, moved: self.moving && image.is_none(), row: image };
+            let before = lock.image.replace(image).map(|image| image.row);
             self.note_overlay(partition, place, key, Some(mode), Some(before));
         }
         if place.is_reference()
@@ -419,7 +420,7 @@ impl Txn<'_> {
         let Ok(root) = self.root(partition, place) else { return };
         let Some(lock) = root.overlay.get_mut(&key) else { return };
         if let Some(image) = image_before {
-            lock.image = image.map(|row| Image { writer: me, row });
+            lock.image = image.map(|row| Image { writer: me, row, moved: false });
             return;
         }
         match mode_before {

@@ -104,7 +104,7 @@ impl Txn<'_> {
             return Ok(found.row.map(|row| &**row));
         };
         if root.since > snapshot {
-            return Err(Stop::ConcurrentUpdate);
+            return Err(self.past_is_gone());
         }
         self.depend(epoch.min(snapshot));
         Ok(root.versions.at(key, snapshot, found.row).map(|row| &**row))
@@ -269,7 +269,7 @@ impl Txn<'_> {
         self.admit(root, place, ObjectMode::AccessShare)?;
         let (me, snapshot) = (self.transaction_id(), self.reads_at(place));
         if snapshot.is_some_and(|snapshot| root.since > snapshot) {
-            return Err(Stop::ConcurrentUpdate);
+            return Err(self.past_is_gone());
         }
         let own = if me.is_some() { patches(root, range, direction, me, snapshot) } else { None };
         let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit);

@@ -221,7 +221,7 @@ impl Txn<'_> {
                 Ok(table)
             }
             // Defined, or defined anew, since.
-            _ => Err(Stop::ConcurrentUpdate),
+            _ => Err(self.past_is_gone()),
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Undo {
     pub image: Range<u32>,
     /// A row of a table, which snapshots read; not an index entry.
     pub row: bool,
+    /// Whether it took the row to another key.
+    pub moved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) enum UndoKind {
 
 impl Undo {
     pub fn overlay(partition: PartitionRef, place: Place) -> Self {
-        Self { kind: UndoKind::Overlay, partition, place, key: 0..0, image: 0..0, row: false }
+        Self { kind: UndoKind::Overlay, partition, place, key: 0..0, image: 0..0, row: false, moved: false }
     }
 }
 

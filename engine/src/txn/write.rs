@@ -114,6 +114,14 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
+    /// As [`Txn::delete`], of a row that goes to another key.
+    pub fn take_away(&mut self, table: &TableMeta, key: &[u8]) -> Result<bool, Stop> {
+        self.moving = true;
+        let deleted = self.delete(table, key);
+        self.moving = false;
+        deleted
+    }
+
     /// Deletes a row and the entries of its indexes; whether it was there.
     pub fn delete(&mut self, table: &TableMeta, key: &[u8]) -> Result<bool, Stop> {
         self.before_write()?;
@@ -260,6 +268,7 @@ impl Txn<'_> {
             key: key_at,
             image,
             row: true,
+            moved: false,
         });
         if grown != 0 {
             self.account(partition, grown);
@@ -272,10 +281,13 @@ impl Txn<'_> {
         for (place, key) in keys {
             let partition = self.partition_for(place.group, key)?;
             let lock = self.root(partition, *place)?.overlay.get(key);
-            let image = lock.and_then(|lock| lock.image_of(writer)).cloned();
-            if let Some(image) = image {
+            let image = lock.and_then(|lock| lock.image.as_ref()).filter(|image| image.writer == writer);
+            if let Some((image, moved)) = image.map(|image| (image.row.clone(), image.moved)) {
                 let row = self.is_table(place.id);
-                self.settle(partition, *place, key, image, row)?;
+                self.moving = moved;
+                let settled = self.settle(partition, *place, key, image, row);
+                self.moving = false;
+                settled?;
             }
         }
         Ok(())
@@ -342,7 +354,8 @@ impl Txn<'_> {
         let scratch = &mut self.worker.scratch;
         let key = append(&mut scratch.arena, key);
         let image = append(&mut scratch.arena, image.unwrap_or(&[]));
-        scratch.undo.push(Undo { kind, partition, place, key, image, row });
+        let moved = self.moving && kind == UndoKind::Removed;
+        scratch.undo.push(Undo { kind, partition, place, key, image, row, moved });
     }
 
     pub(super) fn account(&mut self, partition: PartitionRef, bytes: i64) {

@@ -31,11 +31,17 @@ pub struct Script<T> {
     pub predict: Predict,
     pub body: Body<T>,
     pub value: Option<T>,
+    /// Whether it goes on with what it saw when it has waited.
+    pub is_statement: bool,
 }
 
 impl<T: Send + 'static> Program for Script<T> {
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
         (self.predict)(routing, claims);
+    }
+
+    fn keeps_view(&self) -> bool {
+        self.is_statement
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
@@ -49,7 +55,7 @@ pub fn script<T>(
     predict: impl FnMut(&RoutingTable, &mut ClaimSet) + Send + 'static,
     body: impl FnMut(&mut Txn<'_>) -> Result<T, Stop> + Send + 'static,
 ) -> Script<T> {
-    Script { predict: Box::new(predict), body: Box::new(body), value: None }
+    Script { predict: Box::new(predict), body: Box::new(body), value: None, is_statement: false }
 }
 
 pub fn config(executors: usize) -> EngineConfig {

@@ -4,7 +4,7 @@
 //! A session's lock outlives the transaction, whatever becomes of it; one of a transaction goes
 //! with it. A program that is undone to run again has taken nothing.
 
-use archipel_engine::{LockScope, LockTag, LockWait, ObjectMode};
+use archipel_engine::{LockScope, LockTag, LockWait, ObjectMode, Stop};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::ScalarFunction;
@@ -60,6 +60,13 @@ pub(crate) fn compile(
         };
         Ok(match act {
             Act::Lock(scope) => {
+                if ctx.budgeted && ctx.txn.transaction_id().is_none() {
+                    // What it waits with goes on with what it saw: no one-shot does.
+                    if !ctx.txn.try_lock_object(tag, mode, scope)? {
+                        return Err(Stop::Interactive.into());
+                    }
+                    return Ok(Datum::Text(Default::default()));
+                }
                 ctx.txn.lock_object(tag, mode, scope, LockWait::Wait)?;
                 // void
                 Datum::Text(Default::default())

@@ -87,6 +87,8 @@ pub(crate) struct Compiler<'e> {
     kept: Vec<Arc<Rel>>,
     /// The rows that the SELECT … FOR being planned locks; `None` outside of one.
     pub lock_targets: Option<Vec<super::lock::LockTarget>>,
+    /// The target of the MERGE being compiled.
+    pub merged: Option<Oid>,
     /// The slots of each relation's columns, by its address in the bound tree.
     layouts: FxHashMap<*const Rel, Layout>,
     pub accesses: Vec<Access>,
@@ -146,6 +148,7 @@ impl<'e> Compiler<'e> {
             ctes_read: FxHashSet::default(),
             kept: Vec::new(),
             lock_targets: None,
+            merged: None,
             layouts: FxHashMap::default(),
             lists: FxHashMap::default(),
             accesses: Vec::new(),

@@ -313,7 +313,7 @@ impl ReferenceCheck {
         if values[..self.slots.len()].iter().any(Datum::is_null) {
             return Ok(());
         }
-        action.run(ctx, values)
+        ctx.outside_view(|ctx| action.run(ctx, values))
     }
 
     /// Runs the check over the values in its slots.
@@ -331,11 +331,11 @@ impl ReferenceCheck {
             Ok(self.node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?.is_break())
         };
         let found = match self.direction {
-            Direction::ChildNeedsParent => look(ctx)?,
+            Direction::ChildNeedsParent => ctx.outside_view(look)?,
             // A child that came after the transaction's snapshot counts, too.
             Direction::ParentLeaves => {
                 let before = ctx.txn.read_newest_from_now(true);
-                let found = look(ctx);
+                let found = ctx.outside_view(look);
                 ctx.txn.read_newest_from_now(before);
                 found?
             }

@@ -250,6 +250,16 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message).into())
     }
 
+    /// Runs what is not the statement itself, but a function of its own mind, a trigger or a
+    /// constraint: it sees what is committed by now, where the statement goes on with what it saw
+    /// before it waited.
+    pub(crate) fn outside_view<T>(&mut self, body: impl FnOnce(&mut Self) -> ExecResult<T>) -> ExecResult<T> {
+        let before = self.txn.leave_view(true);
+        let result = body(self);
+        self.txn.leave_view(before);
+        result
+    }
+
     /// Runs `body` in a fresh frame of a statement's shape.
     pub(crate) fn in_frame<T>(
         &mut self,

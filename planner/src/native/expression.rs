@@ -142,7 +142,7 @@ impl Compiler<'_> {
             ExprKind::Routine { routine, args } => {
                 let compiled = self.link(routine, args)?;
                 let args = self.exprs(args)?;
-                let strict = routine.strict;
+                let (strict, volatile) = (routine.strict, routine.volatility == 'v');
                 let record = expr.ty.oid == Oid::RECORD;
                 Box::new(move |ctx| {
                     let args = eval_all(&args, ctx)?;
@@ -150,7 +150,11 @@ impl Compiler<'_> {
                         return Ok(Datum::Null);
                     }
                     let mut first = FirstRow { value: Datum::Null, record };
-                    compiled.call(ctx, &args, &mut first)?;
+                    if volatile {
+                        ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut first))?;
+                    } else {
+                        compiled.call(ctx, &args, &mut first)?;
+                    }
                     Ok(first.value)
                 })
             }

@@ -547,7 +547,7 @@ impl Insert {
             return Err(second_time().into());
         }
         if !self.compute_update(update, ctx, &existing)?
-            || !update.change.apply(ctx, &self.target, &existing)?
+            || !ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, &existing))?
         {
             return Ok(Written::Skipped);
         }
@@ -569,9 +569,15 @@ impl Insert {
         existing: &KeyBuf,
     ) -> ExecResult<bool> {
         // Whoever changes the row now is waited for: the condition is about what comes of it.
-        ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
-        let Some(stored) = ctx.txn.get(&self.target.meta, existing)? else { return Ok(false) };
-        decode(update.columns.get(), stored, &mut ctx.frame);
+        let found = ctx.outside_view(|ctx| {
+            ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
+            let Some(stored) = ctx.txn.get(&self.target.meta, existing)? else { return Ok(false) };
+            decode(update.columns.get(), stored, &mut ctx.frame);
+            Ok(true)
+        })?;
+        if !found {
+            return Ok(false);
+        }
         if let Some(filter) = &update.filter
             && filter(ctx)? != Some(true)
         {

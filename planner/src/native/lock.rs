@@ -131,6 +131,8 @@ pub(crate) fn lock_row(
     match ctx.txn.lock_row(meta, key, mode, wait) {
         Ok(_) => Ok(true),
         Err(Stop::LockNotAvailable) if lock.wait == LockWait::SkipLocked => Ok(false),
+        // It is looked at again, and so are others that changed.
+        Err(Stop::Reevaluate) => Ok(false),
         Err(Stop::LockNotAvailable) => {
             let message = format!("could not obtain lock on row in relation \"{}\"", meta.def.name);
             Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message).into())

@@ -31,8 +31,11 @@ impl Compiler<'_> {
 
     fn merge_parts(&mut self, merge: &BoundMerge) -> Result<Merge> {
         let source = self.one_cte(&merge.source)?;
-        let actions = merge.actions.iter().map(|action| self.body(action)).collect::<Result<Vec<_>>>()?;
-        Ok(Merge { source, actions })
+        // Whether a row of the source is matched is asked again, too.
+        let before = self.merged.replace(merge.table.oid);
+        let actions = merge.actions.iter().map(|action| self.body(action)).collect::<Result<Vec<_>>>();
+        self.merged = before;
+        Ok(Merge { source, actions: actions? })
     }
 }
 

@@ -8,6 +8,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use archipel_engine::txn::LockMode;
 use archipel_sql::error::Result;
 
 mod change;
@@ -168,7 +169,7 @@ impl Compiler<'_> {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.at_once {
+        if !self.targets.at_once || ctx.txn.has_view() {
             let found = self.find(ctx)?;
             return self.write_all(ctx, &found, emit);
         }
@@ -192,11 +193,12 @@ impl Update {
 
     /// Finds the targets and computes their new values.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
+        let mode = if self.change.moves { LockMode::Update } else { LockMode::NoKeyUpdate };
         if self.triggered.is_some() {
             // Triggers come before the checks.
-            return self.targets.find(ctx, &|ctx, _| self.change.compute(ctx));
+            return self.targets.find(ctx, (&self.target, mode), &|ctx, _| self.change.compute(ctx));
         }
-        self.targets.find(ctx, &|ctx, key| self.change.evaluate(ctx, &self.target, key))
+        self.targets.find(ctx, (&self.target, mode), &|ctx, key| self.change.evaluate(ctx, &self.target, key))
     }
 
     /// As [`Update::find`], of the rows that no other part of the statement writes, past the BEFORE
@@ -255,7 +257,7 @@ impl Update {
 
 impl Delete {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.at_once {
+        if !self.targets.at_once || ctx.txn.has_view() {
             let found = self.find(ctx)?;
             return self.write_all(ctx, &found, emit);
         }
@@ -284,7 +286,7 @@ impl Delete {
 
     /// Finds the targets.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
-        self.targets.find(ctx, &|_, _| Ok(()))
+        self.targets.find(ctx, (&self.target, LockMode::Update), &|_, _| Ok(()))
     }
 
     /// As [`Delete::find`], of the rows that no other part of the statement writes, past the BEFORE

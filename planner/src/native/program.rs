@@ -157,7 +157,7 @@ pub fn stop_error(stop: Stop) -> SqlError {
             .with_hint("Old row versions exceeded archipel.max_version_memory."),
         Stop::LogFailed => SqlError::new(SqlState::IO_ERROR, "could not write to the log"),
         Stop::Panicked => SqlError::internal("the statement failed unexpectedly and was undone"),
-        Stop::Restart | Stop::Wait | Stop::Interactive | Stop::Recompile | Stop::Abort => {
+        Stop::Restart | Stop::Reevaluate | Stop::Wait | Stop::Interactive | Stop::Recompile | Stop::Abort => {
             SqlError::internal(format!("a program ended with {stop:?}"))
         }
     }

@@ -347,6 +347,9 @@ impl Compiler<'_> {
             _ => None,
         };
         let lock = if key_slot.is_some() { None } else { usage.lock };
+        let reevaluated = usage.key.is_some()
+            || (usage.lock.is_some() && !usage.reference)
+            || self.merged == Some(table.oid);
         let node = Node::Scan(Scan {
             meta,
             path: Arc::new(path),
@@ -359,6 +362,7 @@ impl Compiler<'_> {
             first_batch: super::scan::BATCH_ROWS,
             deferred: Pruned::none(),
             lookup: None,
+            reevaluated,
         });
         Ok(Planned { node, ordered: choice.ordered })
     }
@@ -372,7 +376,8 @@ impl Compiler<'_> {
             SetCall::Routine { routine, args } => {
                 let compiled = self.link(routine, args)?;
                 let args = self.exprs(args)?;
-                (routine.name.clone(), SetCode::Routine { compiled, args, strict: routine.strict })
+                let (strict, volatile) = (routine.strict, routine.volatility == 'v');
+                (routine.name.clone(), SetCode::Routine { compiled, args, strict, volatile })
             }
             SetCall::Scalar(expr) => ("expression".to_owned(), SetCode::Scalar(self.source(expr)?)),
         })
@@ -392,7 +397,7 @@ pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
 /// A compiled call that answers rows.
 pub(crate) enum SetCode {
     Builtin { function: &'static SetFunction, args: Vec<Source> },
-    Routine { compiled: Arc<dyn CompiledRoutine>, args: Vec<Source>, strict: bool },
+    Routine { compiled: Arc<dyn CompiledRoutine>, args: Vec<Source>, strict: bool, volatile: bool },
     Scalar(Source),
 }
 
@@ -408,13 +413,17 @@ impl SetCode {
                 }
                 Ok((function.eval)(&ctx.functions, &args)?)
             }
-            SetCode::Routine { compiled, args, strict } => {
+            SetCode::Routine { compiled, args, strict, volatile } => {
                 let args = eval_all(args, ctx)?;
                 if *strict && any_null(&args) {
                     return Ok(Vec::new());
                 }
                 let mut rows: Vec<Vec<Datum>> = Vec::new();
-                compiled.call(ctx, &args, &mut rows)?;
+                if *volatile {
+                    ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut rows))?;
+                } else {
+                    compiled.call(ctx, &args, &mut rows)?;
+                }
                 Ok(rows)
             }
             SetCode::Scalar(source) => Ok(vec![vec![source.eval(ctx)?]]),

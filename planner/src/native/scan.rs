@@ -67,6 +67,9 @@ pub(crate) struct Scan {
     pub deferred: Pruned<ScanColumn>,
     /// What each row of a range will be looked up in by its key.
     pub lookup: Option<Lookup>,
+    /// Whether its rows are to be changed or locked: those that changed while the statement waited
+    /// are seen as they are now.
+    pub reevaluated: bool,
 }
 
 /// A table that a join reads by its key, once a row of the scan on its left.
@@ -152,6 +155,15 @@ pub(crate) fn decode(columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
 
 impl Scan {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        if self.reevaluated && ctx.txn.sees_newer() {
+            return self.run_again(ctx, out);
+        }
+        self.walk(ctx, out)
+    }
+
+    /// Walks the path.
+    #[inline]
+    fn walk(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         if self.path.unique {
             let mut key = KeyBuf::new();
             if !self.path.point(ctx, &mut key)? {
@@ -178,6 +190,75 @@ impl Scan {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Runs where some rows are seen in their newest version: each of them where the path met it
+    /// before, or at the end if only its newest version is on the path.
+    #[cold]
+    fn run_again(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        let spans = self.path.all_spans(ctx)?;
+        let mut unmet = Vec::new();
+        for key in ctx.txn.newer_rows(&self.meta) {
+            let before = ctx.txn.get(&self.meta, &key)?;
+            if !before.is_some_and(|row| self.leads_to(&spans, &key, row)) {
+                unmet.push(key);
+            }
+        }
+        let flow = self.walk(ctx, out)?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        for key in unmet {
+            if self.fetch_newest(ctx, &key, out)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether the path leads to a row.
+    fn leads_to(&self, spans: &[KeySpan], key: &[u8], row: &[u8]) -> bool {
+        match &self.path.tree {
+            Tree::Storage => spans.iter().any(|span| span.holds(key)),
+            Tree::Index(index) => self.meta.index(index.id).is_some_and(|index| {
+                let mut entry = KeyBuf::new();
+                self.meta.index_key(index, row, key, &mut entry);
+                spans.iter().any(|span| span.holds(&entry))
+            }),
+        }
+    }
+
+    /// Whether the statement sees the row under a key in its newest version.
+    #[inline]
+    fn is_newer(&self, ctx: &ExecContext<'_, '_>, key: &[u8]) -> bool {
+        self.reevaluated && ctx.txn.has_view() && ctx.txn.is_newer(&self.meta, key)
+    }
+
+    /// The newest version of a row, if the path leads to that.
+    #[cold]
+    fn fetch_newest(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        key: &[u8],
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let spans = self.path.all_spans(ctx)?;
+        let Some(row) = ctx.txn.get_newest(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
+        if !self.leads_to(&spans, key, row) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.show(&mut ctx.frame, row);
+        self.emit(ctx, key, out)
+    }
+
+    /// Puts the columns of a row into their slots.
+    #[inline]
+    fn show(&self, frame: &mut Frame, row: &[u8]) {
+        decode(self.columns.get(), row, frame);
+        if !self.deferred.get().is_empty() {
+            frame.row.clear();
+            frame.row.extend_from_slice(row);
+        }
+    }
+
     /// One row by its storage key.
     #[inline]
     fn fetch(
@@ -186,12 +267,11 @@ impl Scan {
         key: &[u8],
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
-        let Some(row) = ctx.txn.get(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
-        decode(self.columns.get(), row, &mut ctx.frame);
-        if !self.deferred.get().is_empty() {
-            ctx.frame.row.clear();
-            ctx.frame.row.extend_from_slice(row);
+        if self.is_newer(ctx, key) {
+            return self.fetch_newest(ctx, key, out);
         }
+        let Some(row) = ctx.txn.get(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
+        self.show(&mut ctx.frame, row);
         self.emit(ctx, key, out)
     }
 
@@ -269,7 +349,8 @@ impl Scan {
     ) -> ExecResult<ControlFlow<()>> {
         let direction = if self.path.reverse { Direction::Descending } else { Direction::Ascending };
         let columns = self.columns.get();
-        let keep_keys = self.key.is_some() || self.lock.is_some() || self.key_slot.is_some();
+        let keep_keys =
+            self.key.is_some() || self.lock.is_some() || self.key_slot.is_some() || self.reevaluated;
         let mut limit = self.first_batch.max(1);
         let mut range = span.range();
         if span.point && span.high.is_none() {
@@ -312,6 +393,9 @@ impl Scan {
                     self.fetch_ahead(ctx, lookup, batch, row);
                 }
                 let flow = match &self.path.tree {
+                    Tree::Storage if self.is_newer(ctx, batch.key(row)) => {
+                        self.fetch_newest(ctx, batch.key(row), out)?
+                    }
                     Tree::Storage => {
                         let values = &mut batch.values[row * columns.len()..(row + 1) * columns.len()];
                         for (column, value) in columns.iter().zip(values) {

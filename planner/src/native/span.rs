@@ -34,6 +34,15 @@ impl KeySpan {
             },
         }
     }
+
+    /// Whether a key is in it.
+    pub fn holds(&self, key: &[u8]) -> bool {
+        if self.point && self.high.is_none() {
+            return *key == self.low[..];
+        }
+        let above = if self.low_included { self.low[..] <= *key } else { self.low[..] < *key };
+        above && self.high.as_ref().is_none_or(|high| *key < high[..])
+    }
 }
 
 /// Where a range starts and ends after its prefix: key bytes, and whether past all keys that
@@ -87,6 +96,17 @@ impl Path {
             }
         }
         Ok(true)
+    }
+
+    /// As [`Path::spans`], of a path to a single key, too.
+    pub fn all_spans(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SmallVec<[KeySpan; 1]>> {
+        if !self.unique {
+            return self.spans(ctx);
+        }
+        let mut low = KeyBuf::new();
+        let known = self.point(ctx, &mut low)?;
+        let span = KeySpan { low, low_included: true, high: None, point: true };
+        Ok(known.then_some(span).into_iter().collect())
     }
 
     /// The ranges of keys to visit, in key order and disjoint.

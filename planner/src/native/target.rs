@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use archipel_engine::Stop;
 use archipel_engine::id::TreeId;
+use archipel_engine::txn::{LockMode, LockWait};
 use rustc_hash::FxHashSet;
 
 use super::context::{ExecContext, ExecResult};
@@ -11,6 +13,7 @@ use super::foreseen::{Fate, Foreseen};
 use super::node::Node;
 use super::rows::RowBuffer;
 use super::walk;
+use super::write::Target;
 use crate::bound::{BoundExpr, ExprKind, Returning};
 
 /// How the targets are found, and what is kept of them.
@@ -126,11 +129,13 @@ impl Targets {
         Targets { node, key, kept, returning, at_once: may_at_once && single && !reads }
     }
 
-    /// Finds the targets. `prepare` computes what is kept of one beside its own columns; a
+    /// Finds the targets, rows of `target` that are locked in a mode where the statement has waited
+    /// before. `prepare` computes what is kept of one beside its own columns; a
     /// target that several FROM rows match is prepared once, for the first of them.
     pub fn find(
         &self,
         ctx: &mut ExecContext<'_, '_>,
+        (target, mode): (&Target, LockMode),
         prepare: &dyn Fn(&mut ExecContext<'_, '_>, &[u8]) -> ExecResult<()>,
     ) -> ExecResult<Found> {
         let mut found = Found {
@@ -143,9 +148,15 @@ impl Targets {
         let mut seen: FxHashSet<Vec<u8>> = FxHashSet::default();
         // A scan alone visits no row twice.
         let joined = !matches!(self.node, Node::Scan(_));
+        let viewed = ctx.txn.has_view();
+        let mut changed = false;
         let _ = self.node.run(ctx, &mut |ctx| {
             let key = std::mem::take(&mut ctx.frame.keys[self.key]);
-            if !joined || seen.insert(key.clone()) {
+            let stays = !viewed || is_as_seen(ctx, target, &key, mode)?;
+            changed |= !stays;
+            if !stays {
+                // It is looked at again, and so are the others that changed.
+            } else if !joined || seen.insert(key.clone()) {
                 prepare(ctx, &key)?;
                 found.values.push_slots(&ctx.frame, &self.kept);
                 if let Some(returning) = &self.returning {
@@ -159,6 +170,23 @@ impl Targets {
             ctx.frame.keys[self.key] = key;
             Ok(ControlFlow::Continue(()))
         })?;
+        if changed {
+            return Err(Stop::Reevaluate.into());
+        }
         Ok(found)
+    }
+}
+
+/// Locks a row that a statement found which has waited; whether it still is what was found.
+fn is_as_seen(
+    ctx: &mut ExecContext<'_, '_>,
+    target: &Target,
+    key: &[u8],
+    mode: LockMode,
+) -> ExecResult<bool> {
+    match ctx.txn.lock_row(&target.meta, key, mode, LockWait::Wait) {
+        Ok(_) => Ok(true),
+        Err(Stop::Reevaluate) => Ok(false),
+        Err(stop) => Err(stop.into()),
     }
 }

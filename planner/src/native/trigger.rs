@@ -71,7 +71,7 @@ impl Fire {
     fn wants(&self, ctx: &mut ExecContext<'_, '_>, old: &Datum, new: &Datum) -> ExecResult<bool> {
         let Some(condition) = &self.condition else { return Ok(true) };
         let mut answer = First::default();
-        condition.call(ctx, &[old.clone(), new.clone()], &mut answer)?;
+        ctx.outside_view(|ctx| condition.call(ctx, &[old.clone(), new.clone()], &mut answer))?;
         Ok(matches!(answer.0.as_deref(), Some([Datum::Bool(true)])))
     }
 
@@ -91,7 +91,7 @@ impl Fire {
             );
         }
         ctx.trigger_depth += 1;
-        let called = self.function.call(ctx, &args, &mut answer);
+        let called = ctx.outside_view(|ctx| self.function.call(ctx, &args, &mut answer));
         ctx.trigger_depth -= 1;
         called?;
         Ok(answer.0)

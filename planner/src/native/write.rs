@@ -151,7 +151,7 @@ impl Target {
 
     /// The row under a key, decoded; empty if it is gone.
     pub fn stored(&self, ctx: &mut ExecContext<'_, '_>, key: &[u8]) -> ExecResult<Vec<Datum>> {
-        Ok(ctx.txn.get(&self.meta, key)?.map(|row| self.decode(row)).unwrap_or_default())
+        Ok(ctx.txn.get_for_write(&self.meta, key)?.map(|row| self.decode(row)).unwrap_or_default())
     }
 
     /// Turns the engine's refusal into PostgreSQL's error.

@@ -168,6 +168,11 @@ impl Program for StatementRun {
         }
     }
 
+    fn keeps_view(&self) -> bool {
+        // The statements of a routine each see what is committed when they begin.
+        matches!(self.plan.code, Code::Native(_))
+    }
+
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.out.truncate(self.mark);
         self.kept.clear();

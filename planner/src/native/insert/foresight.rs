@@ -93,7 +93,7 @@ impl Insert {
         for (index, existing) in proposal.existing.iter().enumerate() {
             proposal.rows.restore(index, &mut ctx.frame, &self.kept);
             if let (Some(existing), Some(update)) = (existing, update) {
-                update.change.apply(ctx, &self.target, existing)?;
+                ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, existing))?;
                 if let Some(triggers) = &update.triggers {
                     triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
                 }

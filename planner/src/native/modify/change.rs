@@ -264,7 +264,7 @@ impl Change {
         target: &Target,
         key: &[u8],
     ) -> ExecResult<Option<(Vec<u8>, KeyBuf)>> {
-        let hidden = match ctx.txn.get(&target.meta, key)? {
+        let hidden = match ctx.txn.get_for_write(&target.meta, key)? {
             None => return Ok(None),
             Some(stored) if target.hidden => match target.meta.layout.get(stored, target.visible) {
                 Cell::Int8(number) => Some(number),
@@ -284,7 +284,7 @@ impl Change {
             &mut row,
             &mut new_key,
         )?;
-        if !ctx.txn.delete(&target.meta, key)? {
+        if !ctx.txn.take_away(&target.meta, key)? {
             return Ok(None);
         }
         Ok(Some((row, new_key)))
