@@ -428,7 +428,8 @@ fn a_statement_that_waited_sees_one_row_anew_and_the_rest_as_it_was() {
                 true => txn.get_newest(&table, &account_key(3))?.map(|row| int8(&table, row, 2)),
                 false => balance(txn, 3)?,
             };
-            set_balance(txn, 3, before.unwrap_or_default() + 7)?;
+            let written = set_balance(txn, 3, before.unwrap_or_default() + 7)?;
+            assert!(matches!(written, archipel_engine::Inserted::Ok));
             let left = txn.leave_view(true);
             let now = balance(txn, 15)?;
             txn.leave_view(left);

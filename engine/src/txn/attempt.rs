@@ -373,17 +373,15 @@ impl<P: Program> Attempt<P> {
                 worker.scratch.missing = missing;
                 self.enqueue(shared, worker);
             }
-            Ran::Reevaluate => self.reevaluate(shared, worker),
+            Ran::Reevaluate => {
+                // Over the rows that changed, or anew where that is not possible any more.
+                if self.options.view.as_ref().is_some_and(|view| view.is_lost()) {
+                    self.options.view = None;
+                }
+                self.enqueue(shared, worker);
+            }
             Ran::Wait(waiter, view) => self.wait(shared, worker, waiter, view),
         }
-    }
-
-    /// Runs again over the rows that changed, or anew where that is not possible any more.
-    pub fn reevaluate(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
-        if self.options.view.as_ref().is_some_and(|view| view.is_lost()) {
-            self.options.view = None;
-        }
-        self.enqueue(shared, worker);
     }
 
     /// Takes the place of the starved one-shot, if it is free.
