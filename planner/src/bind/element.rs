@@ -271,7 +271,6 @@ impl Binder<'_, '_> {
                     ),
                 )
                 .with_hint("You will need to rewrite or cast the expression.")
-                .at(change.value_position)
             })
     }
 
