@@ -181,7 +181,7 @@ const CASES: &[Case] = &[
                    INSERT INTO audit SELECT format('%s>%s %s', old.value, new.value, sum(amount)) FROM price;
                    RETURN new; END $$;
                  CREATE TRIGGER note BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION note()",
-        blocker: "UPDATE price SET amount = 1; UPDATE item SET value = 11 WHERE id = 2",
+        blocker: "UPDATE price SET amount = 1; UPDATE item SET value = 11 WHERE id = 1",
         waits: "UPDATE item SET value = value + 1 WHERE grp = 1",
     },
     Case {
