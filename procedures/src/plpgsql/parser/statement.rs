@@ -340,7 +340,7 @@ impl Parser<'_> {
                     let error = mismatch(self, message);
                     return Err(if self.signature.returns_set {
                         error.with_hint("Use RETURN NEXT or RETURN QUERY.")
-                    } else if self.signature.procedure {
+                    } else if self.signature.procedure && !self.signature.anonymous {
                         self.error_here(message)
                     } else {
                         error
