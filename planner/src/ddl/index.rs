@@ -82,6 +82,10 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     if let Some(predicate) = &predicate {
         check_index_predicate(&table, predicate, &mut env)?;
+        // Whoever makes the index asks it of the rows that are there.
+        if !work.env.system {
+            work.authority().require_all(&std::mem::take(&mut env.required))?;
+        }
     }
     let (columns, mut expressions, names) = index_parts(create, &table, &mut env, work)?;
     let numbers: Vec<u16> =
