@@ -108,7 +108,8 @@ impl Session {
         // Others may define while this waits for the tables it changes.
         let first = self.plan_definition(&source, &server.catalog.current().catalog.clone(), &[])?;
         let weaker = weaker_mode(&source);
-        let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)));
+        let named = self.named_table(&source);
+        let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);
         let _locks = self.lock_for_definitions(wanted).await?;
         let _one_at_a_time = server.definitions.lock().await;
         // Nothing changes the catalog while the latch is held.

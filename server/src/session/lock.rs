@@ -21,6 +21,9 @@ use crate::statement::{Code, RowPlan};
 /// How often CONCURRENTLY looks whether those it waits for have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// How often it waits for those who use its table.
+const CONCURRENT_PHASES: usize = 2;
+
 fn mode_of(mode: TableLockMode) -> ObjectMode {
     match mode {
         TableLockMode::AccessShare => ObjectMode::AccessShare,
@@ -116,10 +119,12 @@ impl Session {
         Ok(Some(guard))
     }
 
-    /// The locks that definitions take on tables that are there, in the order of the tables.
+    /// The locks that definitions take on tables that are there: the one `named` first, the others
+    /// in their order.
     pub(super) fn locks_of<'o>(
         &self,
         operations: impl Iterator<Item = (&'o DdlOp, Option<ObjectMode>)>,
+        named: Option<LockTag>,
     ) -> Vec<(LockTag, ObjectMode)> {
         let engine = &self.server.engine;
         let mut wanted: Vec<(LockTag, ObjectMode)> =
@@ -134,7 +139,22 @@ impl Session {
             LockTag::Advisory(..) => false,
         });
         wanted.reverse();
+        // A statement locks what it names before what that refers to.
+        wanted.sort_by_key(|(tag, _)| Some(*tag) != named);
         wanted
+    }
+
+    /// The table that a definition names.
+    pub(super) fn named_table(&mut self, source: &Source) -> Option<LockTag> {
+        let Source::Statement(statement, _) = source else { return None };
+        let name = match &**statement {
+            Statement::AlterTable(alter) => &alter.name,
+            Statement::CreateTrigger(create) => &create.table,
+            _ => return None,
+        };
+        let path = self.search_path();
+        let catalog = self.catalog_state().catalog.clone();
+        catalog.require_table(name, &path).ok().map(|table| LockTag::Table(TreeId(table.tree)))
     }
 
     /// A transaction that holds locks until it is dropped.
@@ -188,31 +208,49 @@ impl Session {
         self.lock_under(Some(&guard), LockTag::Table(tree), mode).await
     }
 
-    /// As [`Session::wait_at`] for CONCURRENTLY: waits until all who use the table now have ended
-    /// their transactions, and keeps nobody else from it but others of its kind.
+    /// As [`Session::wait_at`] for CONCURRENTLY: waits until all who use the table have ended their
+    /// transactions, and keeps nobody from it but others of its kind. As PostgreSQL does before and
+    /// after it builds, it then waits for those who came meanwhile.
     pub(super) async fn wait_for_users(&mut self, tree: TreeId) -> Result<()> {
         let guard = self.guard();
         self.lock_under(Some(&guard), LockTag::Table(tree), ObjectMode::ShareUpdateExclusive).await?;
-        let engine = self.server.engine.clone();
-        let client = self.entry().engine.clone();
-        let held = engine.object_locks();
-        let mut left: Vec<TxnId> = Vec::new();
-        for session in self.server.sessions.list() {
-            let Some((id, _)) = session.engine.transaction() else { continue };
-            let weak = session.engine.weak_locks().iter().any(|(tag, _)| *tag == LockTag::Table(tree));
-            let strong = held.iter().any(|view| {
-                view.granted
-                    && view.lock.tag == LockTag::Table(tree)
-                    && view.client == session.engine.number()
-            });
-            if (weak || strong) && session.process_id != self.entry().process_id {
-                left.push(id);
+        let mut waited = Ok(());
+        for _ in 0..CONCURRENT_PHASES {
+            let users = self.users_of(tree);
+            waited = self.wait_for_ends(&guard, tree, users).await;
+            if waited.is_err() {
+                break;
             }
         }
+        self.entry().engine.tell_wait(None);
+        self.server.engine.waits().forget(guard.id());
+        waited
+    }
+
+    /// The open transactions of others that have used a table.
+    fn users_of(&self, tree: TreeId) -> Vec<TxnId> {
+        let tag = LockTag::Table(tree);
+        let held = self.server.engine.object_locks();
+        let mut users = Vec::new();
+        for session in self.server.sessions.list() {
+            let Some((id, _)) = session.engine.transaction() else { continue };
+            let weak = session.engine.weak_locks().iter().any(|(noted, _)| *noted == tag);
+            let number = session.engine.number();
+            let strong =
+                held.iter().any(|view| view.granted && view.lock.tag == tag && view.client == number);
+            if (weak || strong) && session.process_id != self.entry().process_id {
+                users.push(id);
+            }
+        }
+        users
+    }
+
+    /// Waits until these transactions have ended.
+    async fn wait_for_ends(&self, guard: &Interactive, tree: TreeId, mut left: Vec<TxnId>) -> Result<()> {
         let lock = ObjectLock { tag: LockTag::Table(tree), mode: ObjectMode::ShareUpdateExclusive };
         let limit = self.settings.effective().lock_timeout_ms;
         let begun = Instant::now();
-        let waited = loop {
+        loop {
             let sessions = self.server.sessions.list();
             let is_open = |id: &TxnId| {
                 sessions
@@ -221,23 +259,20 @@ impl Session {
             };
             left.retain(is_open);
             if left.is_empty() {
-                break Ok(());
+                return Ok(());
             }
             // Whoever closes a cycle of waits finds it.
-            engine.waits().publish(guard.id(), left.clone());
-            client.tell_wait(Some((WaitOn::Object(lock), left.clone())));
+            self.server.engine.waits().publish(guard.id(), left.clone());
+            self.entry().engine.tell_wait(Some((WaitOn::Object(lock), left.clone())));
             tokio::select! {
                 biased;
-                () = self.entry().cancel_asked() => break Err(self.entry().cancel_error()),
+                () = self.entry().cancel_asked() => return Err(self.entry().cancel_error()),
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             if limit > 0 && begun.elapsed() >= Duration::from_millis(limit) {
-                break Err(self.stop_error(Stop::LockNotAvailable));
+                return Err(self.stop_error(Stop::LockNotAvailable));
             }
-        };
-        client.tell_wait(None);
-        engine.waits().forget(guard.id());
-        waited
+        }
     }
 
     /// Takes the ACCESS SHARE locks of a query over a snapshot: for the open transaction, or

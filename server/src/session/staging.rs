@@ -315,10 +315,11 @@ impl Session {
     async fn lock_for_staging(&mut self, source: &Source, weaker: Option<ObjectMode>) -> Result<()> {
         let catalog = self.catalog_state().catalog.clone();
         let plan = self.plan_definition(source, &catalog, &[])?;
+        let named = self.named_table(source);
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
         let private = staged.private(&plan.operations);
         let others = plan.operations.iter().zip(private).filter(|(_, private)| !private);
-        let wanted = self.locks_of(others.map(|(operation, _)| (operation, weaker)));
+        let wanted = self.locks_of(others.map(|(operation, _)| (operation, weaker)), named);
         self.lock_in_block(wanted).await
     }
 
@@ -533,7 +534,7 @@ impl Session {
             let weaker = step.weaker;
             step.run.ddl().map(move |operation| (operation, weaker))
         });
-        let wanted = self.locks_of(operations);
+        let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
         let _one_at_a_time = server.definitions.lock().await;
         if server.catalog.version() != staged.base_version {
