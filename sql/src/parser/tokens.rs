@@ -18,7 +18,9 @@ use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
 use super::star::rewrite_stars;
 use super::unicode::{decode_unicode, escape_error};
-use super::words::{rewrite_like_any, rewrite_sort_operators, rewrite_table, rewrite_words};
+use super::words::{
+    rewrite_like_any, rewrite_sort_operators, rewrite_table, rewrite_typed_escapes, rewrite_words,
+};
 
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
 pub const MAX_IDENTIFIER_BYTES: usize = 63;
@@ -123,7 +125,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     }
     let tokens = rewrite_inference(rewrite_table(rewrite_elements(tokens, positions)), positions);
     let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_sort_operators(
-        rewrite_like_any(tokens),
+        rewrite_like_any(rewrite_typed_escapes(tokens)),
     ))));
     Ok(rewrite_stars(rewrite_locks(rewrite_words(drop_only(tokens)))))
 }

@@ -95,6 +95,23 @@ pub(super) fn rewrite_like_any(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithS
     tokens
 }
 
+/// `LIKE … ESCAPE 'c'::bytea` loses its cast: the escape is of the pattern's type, and sqlparser reads
+/// but the literal as the escape and would cast the whole.
+pub(super) fn rewrite_typed_escapes(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut at = 0;
+    while at + 3 < tokens.len() {
+        let typed = is_word(tokens.get(at), "escape")
+            && matches!(tokens[at + 1].token, Token::SingleQuotedString(_))
+            && tokens[at + 2].token == Token::DoubleColon
+            && ["bytea", "text"].iter().any(|name| is_word(tokens.get(at + 3), name));
+        if typed {
+            tokens.drain(at + 2..at + 4);
+        }
+        at += 1;
+    }
+    tokens
+}
+
 /// Rewrites that are local to a few words:
 ///
 /// - `TRIM(BOTH FROM x)` says which characters: the blank;
