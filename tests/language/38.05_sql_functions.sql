@@ -474,7 +474,7 @@ SELECT * FROM bank ORDER BY 1;
 -- case: BEGIN ATOMIC with CASE inside
 CREATE FUNCTION sign_of(n int) RETURNS text LANGUAGE sql
 BEGIN ATOMIC
-  SELECT CASE WHEN n > 0 THEN 'plus' WHEN n < 0 THEN 'minus' ELSE 'zero' END;
+  SELECT CASE WHEN n > 0 THEN 'plus' WHEN n < 0 THEN 'minus' ELSE 'zero' END AS sign;
 END;
 SELECT sign_of(1), sign_of(0), sign_of(-1);
 --> sign_of | sign_of | sign_of
