@@ -4,7 +4,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use super::Compiler;
-use super::spoken::{about_value, expression_line};
+use super::spoken::{about_converted, about_value, expression_line};
 use super::storage::Storage;
 use super::trace::Symbol;
 use crate::plpgsql::ast::*;
@@ -37,7 +37,7 @@ impl Compiler<'_> {
             self.flow.get_mut().begin(variable.line, None);
             let kind = self.assign(&target, default, &expression_line(default));
             // The value is converted when it is there, by no query.
-            let kind = kind.map_err(about_value);
+            let kind = kind.map_err(about_value).map_err(|error| about_converted(error, default));
             self.flow.get_mut().end(&[*id]);
             operations.push(self.or_fail(site, kind));
         }

@@ -8,7 +8,7 @@ use archipel_sql::types::Type;
 
 use super::Compiler;
 use super::control::{Path, assigned_in, walk};
-use super::spoken::expression_line;
+use super::spoken::{about_converted, expression_line};
 use super::storage::RecordState;
 use super::trace::Symbol;
 use crate::plpgsql::ast::*;
@@ -111,8 +111,9 @@ impl Compiler<'_> {
         let register = self.register_of(*variable);
         let name = self.body.variables[*variable as usize].name.clone();
         let bounds = (|| {
-            let low = self.bind(lower, Some(Type::INT4))?;
-            let high = self.bind(upper, Some(Type::INT4))?;
+            let integer = Some(Type::INT4);
+            let low = self.bind(lower, integer).map_err(|error| about_converted(error, lower))?;
+            let high = self.bind(upper, integer).map_err(|error| about_converted(error, upper))?;
             let step = step.as_ref().map(|step| self.typed(step, Some(Type::INT4))).transpose()?;
             let from = self.plan_typed(&low, expression_line(lower))?;
             Ok((from, self.plan_typed(&high, expression_line(upper))?, step, low, high))

@@ -11,7 +11,7 @@ use archipel_sql::parser;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
-use super::spoken::{about_fragment, about_statement, expression_line};
+use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, Environment, bind_env, no_session};
 use crate::plpgsql::ast::*;
@@ -232,7 +232,7 @@ impl Compiler<'_> {
 
     /// The same for a statement that a machine may run.
     pub(super) fn typed(&mut self, fragment: &Fragment, target: Option<Type>) -> Result<Expression> {
-        let bound = self.bind(fragment, target)?;
+        let bound = self.bind(fragment, target).map_err(|error| about_converted(error, fragment))?;
         self.plan_typed(&bound, expression_line(fragment))
     }
 

@@ -9,6 +9,7 @@ use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, scalar};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::Compiler;
 use crate::plpgsql::ast::{Fragment, Target};
@@ -24,7 +25,13 @@ impl Compiler<'_> {
 
     /// The same for a statement that a machine may run.
     pub(super) fn plan_typed(&mut self, bound: &BoundExpr, line: String) -> Result<Expression> {
-        if is_named(bound) {
+        // What no cast of SQL's converts, and whatever is not assigned by a statement, PL/pgSQL
+        // converts itself, outside of the expression.
+        let converted = match line.starts_with(ASSIGNMENT) {
+            true => is_converted_by_assignment(bound),
+            false => is_converted_constant(bound),
+        };
+        if !converted && is_named(bound) {
             let run = self.plan_spoken(bound, line)?;
             return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None });
         }
@@ -48,12 +55,15 @@ impl Compiler<'_> {
         match (start, source.get(value.start..value.start + value.text.len())) {
             (Some(start), Some(text)) if text == value.text => {
                 let written = &source[start..value.start + text.len()];
-                format!("PL/pgSQL assignment \"{}\"", written.trim_end())
+                format!("{ASSIGNMENT} \"{}\"", written.trim_end())
             }
-            _ => format!("PL/pgSQL assignment \"{} := {}\"", target.text, value.text.trim()),
+            _ => format!("{ASSIGNMENT} \"{} := {}\"", target.text, value.text.trim()),
         }
     }
 }
+
+/// How the line of an assignment begins.
+const ASSIGNMENT: &str = "PL/pgSQL assignment";
 
 /// The line of any other expression.
 pub(super) fn expression_line(fragment: &Fragment) -> String {
@@ -62,14 +72,19 @@ pub(super) fn expression_line(fragment: &Fragment) -> String {
 
 /// An error of binding says where in its query it is; the client's own query is another.
 pub(super) fn about_fragment(mut error: SqlError, fragment: &Fragment) -> SqlError {
-    // A literal is converted when its value is there, by no query.
-    let is_literal = is_one_literal(fragment.text.trim()) && error.state() != SqlState::SYNTAX_ERROR;
     let fields = error.fields_mut();
     if let Some(position) = fields.position.take()
         && fields.internal.is_none()
-        && !is_literal
     {
         fields.internal = Some((position, fragment.text.trim_end().to_string()));
+    }
+    error
+}
+
+/// The same where PL/pgSQL converts the value: a literal's is converted by no query.
+pub(super) fn about_converted(mut error: SqlError, fragment: &Fragment) -> SqlError {
+    if is_one_literal(fragment.text.trim()) && error.state() != SqlState::SYNTAX_ERROR {
+        error.fields_mut().internal = None;
     }
     error
 }
@@ -135,9 +150,19 @@ fn is_converted_constant(bound: &BoundExpr) -> bool {
     }
 }
 
+/// A constant that an assignment lets a domain check, or converts through a text that means
+/// something else at another time.
+fn is_converted_by_assignment(bound: &BoundExpr) -> bool {
+    let timely = [Oid::DATE, Oid::TIME, Oid::TIMETZ, Oid::TIMESTAMP, Oid::TIMESTAMPTZ];
+    match &bound.kind {
+        ExprKind::ConvertIo(inner) => timely.contains(&bound.ty.oid) && is_converted_constant(inner),
+        ExprKind::Domain { expr, .. } => is_converted_constant(expr),
+        _ => false,
+    }
+}
+
 pub(super) fn is_named(bound: &BoundExpr) -> bool {
-    // PL/pgSQL converts a value itself, outside of the expression.
-    if matches!(bound.kind, ExprKind::Variable(_)) || is_converted_constant(bound) {
+    if matches!(bound.kind, ExprKind::Const(_) | ExprKind::Variable(_)) {
         return false;
     }
     let (mut query, mut varies) = (false, false);
