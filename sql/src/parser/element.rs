@@ -170,7 +170,13 @@ fn listed(tokens: &[TokenWithSpan], open: usize, found: &mut Vec<(usize, usize)>
                 inside.push((at, end));
                 at = end;
             }
-            None => at += 1,
+            // A column, or a field of one.
+            None => {
+                at += 1;
+                while tokens.get(at).is_some_and(|token| token.token == Token::Period) {
+                    at += 2;
+                }
+            }
         }
         match tokens.get(at).map(|token| &token.token) {
             Some(Token::Comma) => at += 1,
