@@ -168,7 +168,7 @@ impl Lexer<'_> {
         } else {
             digits(self);
         }
-        if self.peek() == Some('.') && !self.rest().starts_with("..") {
+        if self.peek() == Some('.') {
             self.at += 1;
             digits(self);
             plain = false;

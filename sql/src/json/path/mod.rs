@@ -186,6 +186,17 @@ impl Path {
 
     fn write(&self, parentheses: bool, out: &mut String) {
         let priority = self.priority();
+        // What a step would otherwise become a part of.
+        let apart = !self.steps.is_empty()
+            && match &self.head {
+                Head::Number(_) => true,
+                Head::Predicate(predicate) => matches!(predicate.as_ref(), Predicate::Not(_)),
+                _ => false,
+            };
+        let parentheses = parentheses || !self.steps.is_empty();
+        if apart {
+            out.push('(');
+        }
         match &self.head {
             Head::Root => out.push('$'),
             Head::Current => out.push('@'),
@@ -215,6 +226,9 @@ impl Path {
                 }
             }
             Head::Predicate(predicate) => predicate.write(priority, parentheses, out),
+        }
+        if apart {
+            out.push(')');
         }
         for step in &self.steps {
             step.write(out);

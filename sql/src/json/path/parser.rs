@@ -244,7 +244,12 @@ impl Parser<'_> {
         self.at += 1;
         let path = self.nested(Self::signed)?;
         self.need_value(&path)?;
-        Ok(Head::Sign(operator, Box::new(path)).into())
+        // The sign of a number is its own.
+        Ok(match (&path.head, operator) {
+            (Head::Number(_), Operator::Add) if path.steps.is_empty() => path,
+            (Head::Number(number), _) if path.steps.is_empty() => Head::Number(number.neg()).into(),
+            _ => Head::Sign(operator, Box::new(path)).into(),
+        })
     }
 
     fn accessor(&mut self) -> Result<Path> {
