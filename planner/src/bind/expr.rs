@@ -160,9 +160,15 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// `ROW(…)`, `(a, b)`.
+    /// `ROW(…)`, `(a, b)`. Literals stay what they are until it is known what the row becomes.
     pub(crate) fn row(&mut self, items: Vec<BoundExpr>) -> Result<BoundExpr> {
-        let items = items.into_iter().map(|item| self.resolve_unknown(item)).collect::<Result<Vec<_>>>()?;
+        let items = items
+            .into_iter()
+            .map(|item| match item.kind {
+                ExprKind::Const(_) => Ok(item),
+                _ => self.resolve_unknown(item),
+            })
+            .collect::<Result<Vec<_>>>()?;
         Ok(BoundExpr::new(ExprKind::Row(items), Type::RECORD))
     }
 

@@ -99,10 +99,20 @@ impl Binder<'_, '_> {
                 (SetCall::Scalar(Box::new(expr)), columns)
             }
             Resolved::Scalar { function: scalar_function, args } => {
-                scalar = true;
                 let ty = scalar_function.result;
-                let expr = BoundExpr::new(ExprKind::Call { function: scalar_function, args }, ty);
-                (SetCall::Scalar(Box::new(expr)), vec![(own_name(), ty)])
+                let mut expr = BoundExpr::new(ExprKind::Call { function: scalar_function, args }, ty);
+                let columns = match self.composite_fields(ty.oid) {
+                    Some(fields) => fields,
+                    None => {
+                        scalar = true;
+                        vec![(own_name(), ty)]
+                    }
+                };
+                // A record of one field would pass for its field.
+                if let ([(_, field)], false) = (&columns[..], scalar) {
+                    expr = super::record::record_field(expr, 0, *field);
+                }
+                (SetCall::Scalar(Box::new(expr)), columns)
             }
             Resolved::Cast(expr) => {
                 scalar = true;

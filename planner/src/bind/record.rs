@@ -23,7 +23,9 @@ impl Binder<'_, '_> {
                     Some((_, names)) => names[i].clone(),
                     None => format!("f{}", i + 1),
                 };
-                Some(items.iter().enumerate().map(|(i, item)| (name(i), item.ty)).collect())
+                // A literal that stays one is text.
+                let ty = |item: &BoundExpr| if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
+                Some(items.iter().enumerate().map(|(i, item)| (name(i), ty(item))).collect())
             }
             ExprKind::Routine { routine, .. } => {
                 let columns = super::call::output_arguments(routine);

@@ -34,7 +34,11 @@ pub(super) fn attributes(definitions: &[ColumnDefinition], work: &Work<'_>) -> R
 
 fn attribute(definition: &ColumnDefinition, work: &Work<'_>) -> Result<Column> {
     table::check_collation(definition)?;
-    let (ty, domain) = table::named_type(&definition.name, &definition.ty, work)?;
+    // PostgreSQL does not say where here.
+    let (ty, domain) = table::named_type(&definition.name, &definition.ty, work).map_err(|mut error| {
+        error.fields_mut().position = None;
+        error
+    })?;
     Ok(Column { domain, ..Column::new(definition.name.clone(), ty) })
 }
 

@@ -9,7 +9,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Type;
-use sqlparser::ast::{Expr, UnaryOperator, Value, Visit, Visitor};
+use sqlparser::ast::{AccessExpr, Expr, UnaryOperator, Value, Visit, Visitor};
+use sqlparser::tokenizer::Span;
 
 use crate::row::datum_to_cell;
 
@@ -201,6 +202,8 @@ pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
 #[derive(Default)]
 struct Names {
     columns: Vec<Vec<String>>,
+    /// Where fields of rows are named, which are no columns.
+    fields: Vec<Span>,
     subquery: bool,
 }
 
@@ -213,6 +216,13 @@ impl Visitor for Names {
             None => ident.value.to_lowercase(),
         };
         match expr {
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                self.fields.extend(access_chain.iter().filter_map(|access| match access {
+                    AccessExpr::Dot(Expr::Identifier(field)) => Some(field.span),
+                    _ => None,
+                }));
+            }
+            Expr::Identifier(ident) if self.fields.contains(&ident.span) => {}
             Expr::Identifier(ident) => {
                 let name = fold(ident);
                 // Keyword-like values parse as names in some places.

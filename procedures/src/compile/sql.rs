@@ -12,7 +12,7 @@ use archipel_sql::parser;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
-use super::into::{cast_columns, output_columns};
+use super::into::{cast_columns, output_columns, project_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -209,6 +209,27 @@ fn in_function(routine: &RoutineRef, mut error: SqlError) -> SqlError {
     error
 }
 
+/// One column of the composite type that is declared is the row itself.
+fn spread_row(compiler: &Compiler<'_>, bound: &mut archipel_planner::bound::BoundStatement) {
+    use archipel_planner::bound::{BoundExpr, ExprKind};
+    let Columns::Row(fields) = &compiler.columns else { return };
+    let result = compiler.routine.result.oid;
+    let is_row = match &output_columns(bound)[..] {
+        [only] => only.ty.oid == result || (only.ty == Type::RECORD && fields.len() > 1),
+        _ => false,
+    };
+    if !is_row || !result.is_composite() {
+        return;
+    }
+    project_columns(bound, |own| {
+        let field = |(index, (_, ty)): (usize, &(String, Type))| {
+            let record = Box::new(own[0].clone());
+            BoundExpr { kind: ExprKind::Field { record, index: index as u16 }, ty: *ty }
+        };
+        fields.iter().enumerate().map(field).collect()
+    });
+}
+
 /// Casts the last statement's columns to the declared ones.
 fn fit_result(
     compiler: &Compiler<'_>,
@@ -216,6 +237,7 @@ fn fit_result(
     environment: &Environment,
 ) -> Result<()> {
     let routine = compiler.routine;
+    spread_row(compiler, bound);
     let columns = output_columns(bound);
     if columns.is_empty() {
         return Err(mismatch(routine, NO_FINAL_QUERY));

@@ -10,7 +10,7 @@ use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::element_of;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::spoken::{about_assignment, expression_line};
 use super::storage::{RecordState, Storage};
@@ -331,7 +331,11 @@ impl Compiler<'_> {
             ExprKind::Row(items) => items
                 .iter()
                 .enumerate()
-                .map(|(index, item)| (format!("f{}", index + 1), item.ty))
+                .map(|(index, item)| {
+                    // A literal that stays one is text.
+                    let ty = if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
+                    (format!("f{}", index + 1), ty)
+                })
                 .collect::<Vec<_>>(),
             ExprKind::Const(value) if value.is_null() => Vec::new(),
             ExprKind::Routine { routine, .. } => {

@@ -66,7 +66,14 @@ fn by_record(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
     for place in 0..left.len().max(right.len()) {
         // Fields that a type got after a value was made are NULL.
         let field = |of: &'_ [Datum]| of.get(place).cloned().unwrap_or(Datum::Null);
+        let beyond = place >= left.len().min(right.len());
         let (left, right) = (field(left), field(right));
+        if beyond && !(left.is_null() && right.is_null()) {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                "cannot compare record types with different numbers of columns",
+            ));
+        }
         let alike = std::mem::discriminant(&left) == std::mem::discriminant(&right);
         if !alike && !left.is_null() && !right.is_null() {
             let name = |value| crate::type_table::format_type(crate::io::natural_type(value));
