@@ -214,7 +214,7 @@ fn spread_row(compiler: &Compiler<'_>, bound: &mut archipel_planner::bound::Boun
     use archipel_planner::bound::{BoundExpr, ExprKind};
     let Columns::Row(fields) = &compiler.columns else { return };
     let result = compiler.routine.result.oid;
-    let is_row = match &output_columns(bound)[..] {
+    let is_row = match output_columns(bound) {
         [only] => only.ty.oid == result || (only.ty == Type::RECORD && fields.len() > 1),
         _ => false,
     };
