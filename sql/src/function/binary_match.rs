@@ -96,9 +96,10 @@ fn overlay(v: &[Datum], length: Option<i32>) -> Result<Datum> {
     if start <= 0 {
         return Err(SqlError::new(SqlState::SUBSTRING_ERROR, "negative substring length not allowed"));
     }
-    let length = length.map_or(new.len() as i64, i64::from);
+    let length = length.unwrap_or(new.len() as i32);
+    let end = start.checked_add(length).ok_or_else(|| out_of_range("integer"))?;
     let before = (start as usize - 1).min(value.len());
-    let after = (i64::from(start) + length - 1).clamp(0, value.len() as i64) as usize;
+    let after = (i64::from(end) - 1).clamp(0, value.len() as i64) as usize;
     Ok(Datum::Bytea([&value[..before], new, &value[after..]].concat().into()))
 }
 
