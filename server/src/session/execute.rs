@@ -638,11 +638,10 @@ impl Session {
 
     /// The values of expressions, as values of `types`.
     pub(super) async fn evaluate_as(&mut self, texts: &[&str], types: &[Type]) -> Result<Vec<Datum>> {
-        let items: Vec<String> = texts
-            .iter()
-            .zip(types)
-            .map(|(text, ty)| format!("CAST(({text}) AS {})", archipel_sql::type_table::format_type(*ty)))
-            .collect();
+        let catalog = self.host().catalog.catalog.clone();
+        let written = |ty: &Type| archipel_sql::system::type_as_written(&catalog, *ty);
+        let items: Vec<String> =
+            texts.iter().zip(types).map(|(text, ty)| format!("CAST(({text}) AS {})", written(ty))).collect();
         let rows = self.rows_of(&format!("SELECT {}", items.join(", ")), false).await?;
         rows.into_iter().next().ok_or_else(|| SqlError::internal("a SELECT without FROM answered no row"))
     }
