@@ -228,7 +228,10 @@ mod tests {
         );
         assert_eq!(ask("regclassin", &[Datum::text("account")]), oid(20_000));
         assert_eq!(ask("to_regclass", &[Datum::text("nothing")]), Datum::Null);
-        assert_eq!(ask("format_type", &[Datum::Oid(Oid::row_type_of(Oid(20_000))), Datum::Null]), Datum::text("account"));
+        assert_eq!(
+            ask("format_type", &[Datum::Oid(Oid::row_type_of(Oid(20_000))), Datum::Null]),
+            Datum::text("account")
+        );
         assert_eq!(ask("regprocedurein", &[Datum::text("pay(int4, numeric)")]), oid(20_010));
     }
 }
