@@ -168,7 +168,7 @@ pub(crate) fn catalog() -> Catalog {
             "rows_of",
             function,
             vec![arg("n", ArgMode::In, Type::INT4, None)],
-            Type::of(Oid(20001)),
+            Type::of(Oid::row_type_of(Oid(20000))),
             true,
         ),
         routine(
