@@ -3,8 +3,10 @@
 //!
 //! `file 27/30: 4 8-9` says that of 30 statements 27 answer to the letter what PostgreSQL's
 //! tests expect, positions of errors included, and that the fourth, eighth and ninth do not.
-//! Statements that only show a plan are not counted. `~12` after them is a statement that takes
-//! about as long as it may: a fast machine sees its answer, a slow one its end, and either will do.
+//! Statements that only show a plan are not counted. `~12` after them is a statement where chance
+//! decides, and either will do: it takes about as long as it may, so that a fast machine sees its
+//! answer and a slow one its end, or it depends on which numbers of a sequence a statement left out
+//! that began anew on a thread of its own.
 //!
 //! A statement that differs and is not listed fails the test, and so does one that is listed and
 //! agrees: then the file must say so. `ARCHIPEL_TEST_RECORD=1` writes it anew;
@@ -26,18 +28,18 @@ struct Status {
     counted: usize,
     /// The numbers of those that differ, from one.
     differ: BTreeSet<usize>,
-    /// The numbers of those that took as long as they may, and so may agree or differ.
-    slow: BTreeSet<usize>,
+    /// The numbers of those that may agree or differ, by chance.
+    chance: BTreeSet<usize>,
 }
 
 impl Status {
     fn agreeing(&self) -> usize {
-        self.counted - self.differ.union(&self.slow).count()
+        self.counted - self.differ.union(&self.chance).count()
     }
 
     /// Those that differ whatever the machine.
     fn surely_differ(&self, before: &Status) -> BTreeSet<usize> {
-        self.differ.difference(&before.slow).copied().collect()
+        self.differ.difference(&before.chance).copied().collect()
     }
 
     /// Whether a file came out as it did `before`. Another minor release of PostgreSQL may have
@@ -55,23 +57,23 @@ impl Status {
     fn parse(text: &str) -> Option<Status> {
         let (share, differ) = text.split_once(':')?;
         let counted = share.split_once('/')?.1.trim().parse().ok()?;
-        let (mut numbers, mut slow) = (BTreeSet::new(), BTreeSet::new());
+        let (mut numbers, mut chance) = (BTreeSet::new(), BTreeSet::new());
         for range in differ.split_whitespace() {
             if let Some(number) = range.strip_prefix('~') {
-                slow.insert(number.parse().ok()?);
+                chance.insert(number.parse().ok()?);
                 continue;
             }
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             numbers.extend(first.parse::<usize>().ok()?..=last.parse().ok()?);
         }
-        Some(Status { counted, differ: numbers, slow })
+        Some(Status { counted, differ: numbers, chance })
     }
 }
 
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}:", self.agreeing(), self.counted)?;
-        let mut numbers = self.differ.difference(&self.slow).copied().peekable();
+        let mut numbers = self.differ.difference(&self.chance).copied().peekable();
         while let Some(first) = numbers.next() {
             let mut last = first;
             while numbers.next_if_eq(&(last + 1)).is_some() {
@@ -82,7 +84,7 @@ impl std::fmt::Display for Status {
                 _ => write!(f, " {first}-{last}")?,
             }
         }
-        self.slow.iter().try_for_each(|number| write!(f, " ~{number}"))
+        self.chance.iter().try_for_each(|number| write!(f, " ~{number}"))
     }
 }
 
@@ -140,7 +142,7 @@ fn compare(statements: &[Statement], found: &Answers, expected: &[Answers]) -> (
     let best =
         expected.iter().map(|expected| (against(expected), expected)).min_by_key(|(differ, _)| differ.len());
     let (differ, expected) = best.expect("every file has an expected output");
-    (Status { counted, differ, slow: BTreeSet::new() }, expected.clone())
+    (Status { counted, differ, chance: BTreeSet::new() }, expected.clone())
 }
 
 fn show(name: &str, statements: &[Statement], found: &Answers, expected: &Answers, status: &Status) {
@@ -175,8 +177,8 @@ fn regression_files_have_the_status_they_are_said_to_have() {
             show(&name, &statements, &answers, &expected, &status);
             println!("==== {name} {}/{} in {:?}", status.agreeing(), status.counted, started.elapsed());
         }
-        let slow = recorded.get(&name).map(|before| before.slow.clone()).unwrap_or_default();
-        found.insert(name, Status { slow, ..status });
+        let chance = recorded.get(&name).map(|before| before.chance.clone()).unwrap_or_default();
+        found.insert(name, Status { chance, ..status });
         if !server.alive() {
             server = Server::start(&[]);
         }
