@@ -11,7 +11,7 @@
 //! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
-//! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL
+//! - `insert`, [`modify`] INSERT; UPDATE, DELETE, CALL; `mutable` what may change by itself
 //! - `target`      what those change: tables, and views that are simple enough; `element` parts of their columns
 //! - [`scope`]     names in scope
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
@@ -55,6 +55,7 @@ pub mod literal;
 mod lock;
 mod merge;
 pub mod modify;
+mod mutable;
 pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;

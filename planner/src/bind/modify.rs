@@ -4,7 +4,7 @@ use archipel_sql::ast as own;
 use archipel_sql::catalog::{ArgMode, Identity, Privileges, Required, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::{Oid, Type};
+use archipel_sql::types::Type;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, ObjectName, SelectItem, TableFactor,
     TableWithJoins, Update, UpdateTableFromKind,
@@ -15,6 +15,7 @@ use super::element::Target;
 use super::expr::unnest;
 use super::from::combine;
 use super::kept::About;
+use super::mutable::is_mutable;
 use super::name::{object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
 use super::record::record_field;
@@ -108,51 +109,6 @@ pub fn check_domain_default(default: &str, schema: &str, base: Type, env: &mut B
     let mut binder = Binder::new(env);
     let bound = binder.kept(default, schema, &About::Nothing, Clause::Default)?;
     binder.assign(bound, base, "VALUE").map(drop)
-}
-
-/// Whether an expression may change its value by itself.
-fn is_mutable(expr: &BoundExpr) -> bool {
-    use archipel_sql::function::Volatility;
-    let mut mutable = false;
-    super::visit::visit_expr(expr, 0, &mut |part, _| {
-        mutable |= match &part.kind {
-            ExprKind::Call { function, .. } => function.function.volatility != Volatility::Immutable,
-            ExprKind::Routine { routine, .. } => routine.volatility != 'i',
-            // A name was looked up when it was written; a time is read by the session that runs it.
-            ExprKind::ConvertIo(inner) if matches!(inner.kind, ExprKind::Const(_)) => {
-                is_of_time(inner.ty.oid) || is_of_time(part.ty.oid)
-            }
-            ExprKind::ConvertIo(inner) => shows_settings(inner.ty.oid) || reads_settings(part.ty.oid),
-            _ => false,
-        };
-        true
-    });
-    mutable
-}
-
-/// Whether a type's output function is not immutable: its text depends on settings, or on the
-/// catalog.
-fn shows_settings(oid: Oid) -> bool {
-    matches!(oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ) || looks_further(oid)
-}
-
-/// Whether a type's input function is not immutable.
-fn reads_settings(oid: Oid) -> bool {
-    is_of_time(oid) || looks_further(oid)
-}
-
-fn is_of_time(oid: Oid) -> bool {
-    matches!(oid, Oid::DATE | Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL)
-}
-
-/// Arrays, records, enums and names of catalog objects.
-fn looks_further(oid: Oid) -> bool {
-    let named = matches!(oid, Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE);
-    named
-        || oid == Oid::RECORD
-        || oid.is_composite()
-        || oid.is_enum()
-        || archipel_sql::type_table::element_of(oid).is_some()
 }
 
 impl Binder<'_, '_> {
