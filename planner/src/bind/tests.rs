@@ -24,10 +24,6 @@ fn typed(oid: Oid, typmod: i32) -> Type {
 
 fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
     Table {
-        oid: Oid(oid),
-        schema: "public".to_owned(),
-        name: name.to_owned(),
-        kind: TableKind::Table,
         columns,
         primary_key: Some(KeyConstraint {
             oid: Oid(oid + 3),
@@ -35,17 +31,10 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
             columns: key.to_vec(),
             include: Vec::new(),
         }),
-        indexes: Vec::new(),
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        triggers: Vec::new(),
         distribution: Distribution::Column { column: 0, group: oid },
-        distributed_by: Default::default(),
-        persistence: Default::default(),
-        on_commit: Default::default(),
-        view: None,
         tree: oid,
         version: 1,
+        ..Table::new(Oid(oid), "public", name, TableKind::Table)
     }
 }
 

@@ -5,17 +5,15 @@
 //! that it is refused while some column holds such values ([`check_not_stored`]). PostgreSQL refuses
 //! it for a change of a field's type only.
 
-use std::sync::Arc;
-
 use archipel_sql::ast::{AttributeAction, ColumnDefinition};
 use archipel_sql::catalog::dependency::Dependent;
-use archipel_sql::catalog::{Catalog, Column, Object, Routine, Table, TableKind, UserType, UserTypeRef};
+use archipel_sql::catalog::{Catalog, Column, Object, Table, TableKind, UserType, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{array_of, element_of};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{alter, table};
+use super::{table, user_type};
 
 /// The attributes of a new type.
 pub(super) fn attributes(definitions: &[ColumnDefinition], work: &Work<'_>) -> Result<Vec<Column>> {
@@ -198,27 +196,12 @@ pub(super) fn finish(changed: UserType, work: &mut Work<'_>) {
     let (row, array) = (changed.oid, changed.array_type());
     work.put(Object::Type(UserTypeRef::new(changed)));
     let uses = |catalog: &Catalog, ty: Oid| holds(catalog, ty, &|oid| oid == row || oid == array);
-    let tables: Vec<Oid> = work
-        .catalog
-        .tables()
-        .filter(|table| table.kind == TableKind::Table)
-        .filter(|table| table.columns.iter().any(|column| uses(&work.catalog, column.ty.oid)))
-        .map(|table| table.oid)
-        .collect();
-    for table in tables {
-        alter::touch(table, work);
-    }
-    let routines: Vec<Arc<Routine>> = work
-        .catalog
-        .routines_all()
-        .filter(|routine| {
-            let types = routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid]);
-            types.into_iter().any(|ty| uses(&work.catalog, ty))
-        })
-        .cloned()
-        .collect();
-    for routine in routines {
-        let routine = Routine { version: routine.version + 1, ..(*routine).clone() };
-        work.put(Object::Routine(Arc::new(routine)));
-    }
+    user_type::compile_users_anew(
+        work,
+        |catalog, column| uses(catalog, column.ty.oid),
+        |catalog, routine| {
+            let mut types = routine.args.iter().map(|arg| arg.ty.oid).chain([routine.result.oid]);
+            types.any(|ty| uses(catalog, ty))
+        },
+    );
 }

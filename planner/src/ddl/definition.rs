@@ -4,7 +4,9 @@
 use std::mem::discriminant;
 
 use archipel_sql::catalog::dependency::Dependent;
-use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, RoutineRef, Table, TableKind, UserType};
+use archipel_sql::catalog::{
+    CatalogChange, Object, ObjectKind, RoutineRef, Table, TableKind, TableRef, UserType,
+};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
@@ -119,19 +121,22 @@ pub(super) fn is_over(user: &Dependent, columns: &[(Oid, String)]) -> bool {
     }
 }
 
+/// Drops a column, if it is still there, and the views that show it.
+fn drop_column(table: &TableRef, place: u16, work: &mut Work<'_>) -> Result<()> {
+    let name = &table.columns[usize::from(place)].name;
+    let Some(table) = work.catalog.table_by_oid(table.oid) else { return Ok(()) };
+    let Some(place) = table.column_index(name) else { return Ok(()) };
+    for view in view::users_of_column(&table, place, work) {
+        work.drop(ObjectKind::Table, view.oid);
+    }
+    alter::drop_column_of(&table, name, work)
+}
+
 /// Drops what [`users`] has found, as far as it is still there.
 pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
     for user in users {
         match user {
-            Dependent::Generated(table, place) => {
-                let name = &table.columns[usize::from(*place)].name;
-                let Some(table) = work.catalog.table_by_oid(table.oid) else { continue };
-                let Some(place) = table.column_index(name) else { continue };
-                for view in view::users_of_column(&table, place, work) {
-                    work.drop(ObjectKind::Table, view.oid);
-                }
-                alter::drop_column_of(&table, name, work)?;
-            }
+            Dependent::Generated(table, place) => drop_column(table, *place, work)?,
             Dependent::Index(table, place) => {
                 let oid = table.indexes[*place].oid;
                 let Some(table) = work.catalog.table_by_oid(table.oid) else { continue };
@@ -170,15 +175,7 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
                     user_type::drop_type(&ty, true, work)?;
                 }
             }
-            Dependent::Column(table, place) => {
-                let name = &table.columns[usize::from(*place)].name;
-                let Some(table) = work.catalog.table_by_oid(table.oid) else { continue };
-                let Some(place) = table.column_index(name) else { continue };
-                for view in view::users_of_column(&table, place, work) {
-                    work.drop(ObjectKind::Table, view.oid);
-                }
-                alter::drop_column_of(&table, name, work)?;
-            }
+            Dependent::Column(table, place) => drop_column(table, *place, work)?,
             Dependent::Attribute(ty, place) => composite::drop_attribute(ty, *place, work)?,
             Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
                 work.drop(ObjectKind::Table, view.oid);

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use archipel_sql::ast::{AlterDomain, ColumnConstraintKind, CreateDomain, DomainAction, Expression};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::user_type::Domain;
-use archipel_sql::catalog::{Check, Object, Routine, Table, TableKind, UserType, UserTypeRef};
+use archipel_sql::catalog::{Check, Object, Table, TableKind, UserType, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::user_type::{Written, check_free, check_unwritten};
 use super::work::Work;
-use super::{alter, expression, kept, owner, schema};
+use super::{expression, kept, owner, schema, user_type};
 use crate::bind::domain::check_domain_condition;
 use crate::bind::kept::About;
 use crate::bind::modify::check_domain_default;
@@ -263,27 +263,10 @@ fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>)
 pub(super) fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
     let forms = forms(domain, work);
     let is_form = |oid: Option<Oid>| forms.iter().any(|(form, _)| oid == Some(*form));
-    let tables: Vec<Oid> = work
-        .catalog
-        .tables()
-        .filter(|table| table.kind == TableKind::Table)
-        .filter(|table| table.columns.iter().any(|column| is_form(column.domain)))
-        .map(|table| table.oid)
-        .collect();
-    for table in tables {
-        alter::touch(table, work);
-    }
     // Others that speak of it are compiled anew as after every change of the catalog.
-    let routines: Vec<Arc<Routine>> = work
-        .catalog
-        .routines_all()
-        .filter(|routine| {
-            is_form(routine.result_domain) || routine.args.iter().any(|arg| is_form(arg.domain))
-        })
-        .cloned()
-        .collect();
-    for routine in routines {
-        let routine = Routine { version: routine.version + 1, ..(*routine).clone() };
-        work.put(Object::Routine(Arc::new(routine)));
-    }
+    user_type::compile_users_anew(
+        work,
+        |_, column| is_form(column.domain),
+        |_, routine| is_form(routine.result_domain) || routine.args.iter().any(|arg| is_form(arg.domain)),
+    );
 }

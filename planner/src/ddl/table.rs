@@ -6,9 +6,7 @@ use archipel_sql::ast::{
     TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::dependency::sequence_default;
-use archipel_sql::catalog::{
-    Column, Distribution, Identity, OnCommit, Persistence, Sequence, Table, TableKind,
-};
+use archipel_sql::catalog::{Column, Identity, OnCommit, Persistence, Sequence, Table, TableKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -54,23 +52,10 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         ));
     }
     let mut table = Table {
-        oid: work.oids(3),
-        schema,
-        name: name.clone(),
-        kind: TableKind::Table,
-        columns: Vec::new(),
-        primary_key: None,
-        indexes: Vec::new(),
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        triggers: Vec::new(),
-        distribution: Distribution::None,
-        distributed_by: Default::default(),
         persistence,
         on_commit: create.on_commit,
-        view: None,
         tree: work.tree(),
-        version: 0,
+        ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
     };
     let mut constraints: Vec<TableConstraint> = Vec::new();
     let mut sequences = Vec::new();

@@ -1,16 +1,18 @@
 //! CREATE, ALTER and DROP TYPE.
 
+use std::sync::Arc;
+
 use archipel_sql::ast::{AlterType, CreateType, CreatedType, Drop, ObjectWord, TypeAction};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
-use archipel_sql::catalog::{Object, ObjectKind, TableKind, UserTypeRef};
+use archipel_sql::catalog::{Catalog, Column, Object, ObjectKind, Routine, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{composite, definition, drop, kept, owner, routine, schema, view};
+use super::{alter, composite, definition, drop, kept, owner, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -349,4 +351,29 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     }
     work.drop(ObjectKind::Type, known.oid);
     Ok(())
+}
+
+/// Gives the tables that have such columns, and the routines that are such, a new version: their
+/// plans hold what a type was.
+pub(super) fn compile_users_anew(
+    work: &mut Work<'_>,
+    column: impl Fn(&Catalog, &Column) -> bool,
+    routine: impl Fn(&Catalog, &Routine) -> bool,
+) {
+    let tables: Vec<Oid> = work
+        .catalog
+        .tables()
+        .filter(|table| table.kind == TableKind::Table)
+        .filter(|table| table.columns.iter().any(|known| column(&work.catalog, known)))
+        .map(|table| table.oid)
+        .collect();
+    for table in tables {
+        alter::touch(table, work);
+    }
+    let routines: Vec<Arc<Routine>> =
+        work.catalog.routines_all().filter(|known| routine(&work.catalog, known)).cloned().collect();
+    for routine in routines {
+        let routine = Routine { version: routine.version + 1, ..(*routine).clone() };
+        work.put(Object::Routine(Arc::new(routine)));
+    }
 }

@@ -7,8 +7,8 @@ use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
-    Catalog, CheckOption, Column, Distribution, ObjectKind, Persistence, Relation, Table, TableKind,
-    TableRef, View, ViewReference,
+    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, Table, TableKind, TableRef, View,
+    ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse_query};
@@ -72,24 +72,12 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
     }
     match work.catalog.relation_in(&schema, &create.name.name) {
         None => {
+            let persistence = if temporary { Persistence::Temporary } else { Persistence::Permanent };
             let table = Table {
-                oid: work.oids(3),
-                schema,
-                name: create.name.name.clone(),
-                kind: TableKind::View,
                 columns,
-                primary_key: None,
-                indexes: Vec::new(),
-                checks: Vec::new(),
-                foreign_keys: Vec::new(),
-                triggers: Vec::new(),
-                distribution: Distribution::None,
-                distributed_by: Default::default(),
-                persistence: if temporary { Persistence::Temporary } else { Persistence::Permanent },
-                on_commit: Default::default(),
+                persistence,
                 view: Some(view),
-                tree: 0,
-                version: 0,
+                ..Table::new(work.oids(3), schema, &create.name.name, TableKind::View)
             };
             work.put_table(table);
             Ok(())

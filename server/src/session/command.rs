@@ -71,13 +71,7 @@ impl Session {
     /// Runs what a routine has left, and makes its run ready to go on.
     pub(super) async fn run_command(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
         let paused = run.paused.take().ok_or_else(|| SqlError::internal("nobody has left a command"))?;
-        run.out.truncate(run.mark);
-        self.output = Output::from_messages(std::mem::take(&mut run.out));
-        for notice in std::mem::take(&mut run.notices) {
-            self.notice(severity_of(notice.severity), &notice.error);
-        }
-        self.depend_on(depends_on);
-        self.remember_sequences(&std::mem::take(&mut run.sequences));
+        self.take_over(run, depends_on);
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         if let Some(cursors) = run.cursors_changed.take() {
             self.cursors = cursors;

@@ -312,12 +312,8 @@ impl Session {
         let _ = tokio::time::timeout(DEFINED_WITHIN, self.server.definitions.lock()).await;
     }
 
-    /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
-    /// made ready to go on.
-    async fn next_transaction(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
-        let paused = run.paused.take();
-        let committed = paused.as_ref().is_some_and(|paused| paused.commit);
-        run.resume = paused;
+    /// Takes what a run that has paused said, drew and depends on.
+    pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
         for notice in std::mem::take(&mut run.notices) {
@@ -325,6 +321,15 @@ impl Session {
         }
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
+    }
+
+    /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
+    /// made ready to go on.
+    async fn next_transaction(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
+        let paused = run.paused.take();
+        let committed = paused.as_ref().is_some_and(|paused| paused.commit);
+        run.resume = paused;
+        self.take_over(run, depends_on);
         let host = run.host.clone();
         if committed {
             self.apply_settings(&host)?;

@@ -49,25 +49,14 @@ pub(super) fn tables() -> Vec<Table> {
     VIEWS
         .iter()
         .zip(FIRST_OID..)
-        .map(|(view, oid)| Table {
+        .map(|(view, oid)| {
             // Row types take the numbers that follow a table's own.
-            oid: Oid(FIRST_OID + (oid - FIRST_OID) * 4),
-            schema: view.schema.to_owned(),
-            name: view.name.to_owned(),
-            kind: TableKind::System,
-            columns: view.columns.iter().map(|(name, ty)| Column::new(*name, *ty)).collect(),
-            primary_key: None,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            triggers: Vec::new(),
-            distribution: Distribution::None,
-            distributed_by: Default::default(),
-            persistence: Default::default(),
-            on_commit: Default::default(),
-            view: None,
-            tree: 0,
-            version: 1,
+            let oid = Oid(FIRST_OID + (oid - FIRST_OID) * 4);
+            Table {
+                columns: view.columns.iter().map(|(name, ty)| Column::new(*name, *ty)).collect(),
+                version: 1,
+                ..Table::new(oid, view.schema, view.name, TableKind::System)
+            }
         })
         .collect()
 }

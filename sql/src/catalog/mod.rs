@@ -203,6 +203,29 @@ pub enum Identity {
 }
 
 impl Table {
+    /// A relation without columns, rows and anything else yet.
+    pub fn new(oid: Oid, schema: impl Into<String>, name: impl Into<String>, kind: TableKind) -> Table {
+        Table {
+            oid,
+            schema: schema.into(),
+            name: name.into(),
+            kind,
+            columns: Vec::new(),
+            primary_key: None,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            triggers: Vec::new(),
+            distribution: Distribution::None,
+            distributed_by: Default::default(),
+            persistence: Default::default(),
+            on_commit: Default::default(),
+            view: None,
+            tree: 0,
+            version: 0,
+        }
+    }
+
     /// The composite type of the table's rows.
     pub fn row_type(&self) -> Oid {
         Oid::row_type_of(self.oid)

@@ -49,33 +49,11 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{ArgMode, Distribution, Language, Persistence, RoutineArg, RoutineKind, TableKind};
-
-    fn table(oid: Oid) -> Table {
-        Table {
-            oid,
-            schema: "public".to_owned(),
-            name: "t".to_owned(),
-            kind: TableKind::Table,
-            columns: Vec::new(),
-            primary_key: None,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            triggers: Vec::new(),
-            distribution: Distribution::None,
-            distributed_by: Default::default(),
-            persistence: Persistence::Permanent,
-            on_commit: Default::default(),
-            view: None,
-            tree: 0,
-            version: 0,
-        }
-    }
+    use crate::catalog::{ArgMode, Language, RoutineArg, RoutineKind, TableKind};
 
     #[test]
     fn row_types_of_before_become_those_of_now() {
-        let table = table(Oid(FIRST_OID + 100));
+        let table = Table::new(Oid(FIRST_OID + 100), "public", "t", TableKind::Table);
         let ty = |steps: u32| Type::of(Oid(table.oid.0 + steps));
         let arg = |ty: Type| RoutineArg { name: None, mode: ArgMode::In, ty, default: None, domain: None };
         let routine = Routine {

@@ -20,7 +20,7 @@ use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
 
-use super::{Catalog, Check, Column, Distribution, Persistence, Table, TableKind};
+use super::{Catalog, Check, Column, Table, TableKind};
 
 /// A type with a name of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,25 +72,9 @@ impl UserType {
     /// The relation that has a composite type's fields as its columns (pg_type.typrelid).
     pub fn relation(&self) -> Option<Table> {
         let columns = self.attributes.clone()?;
-        Some(Table {
-            oid: self.oid.relation_of_row_type()?,
-            schema: self.schema.clone(),
-            name: self.name.clone(),
-            kind: TableKind::Composite,
-            columns,
-            primary_key: None,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            triggers: Vec::new(),
-            distribution: Distribution::None,
-            distributed_by: Default::default(),
-            persistence: Persistence::Permanent,
-            on_commit: Default::default(),
-            view: None,
-            tree: 0,
-            version: 0,
-        })
+        let oid = self.oid.relation_of_row_type()?;
+        let (schema, name) = (self.schema.clone(), self.name.clone());
+        Some(Table { columns, ..Table::new(oid, schema, name, TableKind::Composite) })
     }
 
     pub fn label(&self, name: &str) -> Option<&EnumLabel> {

@@ -99,10 +99,6 @@ mod tests {
 
     fn source() -> Source {
         let table = Table {
-            oid: Oid(20_000),
-            schema: "public".into(),
-            name: "account".into(),
-            kind: TableKind::Table,
             columns: vec![
                 Column { not_null: true, ..Column::new("id", Type::INT4) },
                 Column {
@@ -148,14 +144,10 @@ mod tests {
                 match_full: false,
                 on_delete_columns: Vec::new(),
             }],
-            triggers: Vec::new(),
             distribution: Distribution::Column { column: 0, group: 16 },
-            distributed_by: Default::default(),
-            persistence: Default::default(),
-            on_commit: Default::default(),
-            view: None,
             tree: 16,
             version: 1,
+            ..Table::new(Oid(20_000), "public", "account", TableKind::Table)
         };
         let routine = Routine {
             oid: Oid(20_010),

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::catalog::{Column, Distribution, Table, TableKind};
+use crate::catalog::{Column, Table, TableKind};
 use crate::datum::Datum;
 use crate::types::{Oid, Type};
 
@@ -64,28 +64,16 @@ pub(super) fn relation_kind(schema: &str, name: &str) -> u8 {
 pub fn tables() -> Vec<Table> {
     shapes()
         .iter()
-        .map(|shape| Table {
-            oid: shape.oid,
-            schema: shape.schema.to_owned(),
-            name: shape.name.to_owned(),
-            kind: TableKind::System,
-            columns: shape
-                .columns
-                .iter()
-                .map(|column| Column { not_null: column.not_null, ..Column::new(column.name, column.ty) })
-                .collect(),
-            primary_key: None,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            triggers: Vec::new(),
-            distribution: Distribution::None,
-            distributed_by: Default::default(),
-            persistence: Default::default(),
-            on_commit: Default::default(),
-            view: None,
-            tree: 0,
-            version: 0,
+        .map(|shape| {
+            let columns = shape.columns.iter();
+            let column = |column: &ShapeColumn| Column {
+                not_null: column.not_null,
+                ..Column::new(column.name, column.ty)
+            };
+            Table {
+                columns: columns.map(column).collect(),
+                ..Table::new(shape.oid, shape.schema, shape.name, TableKind::System)
+            }
         })
         .collect()
 }
