@@ -7,6 +7,7 @@
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
+//! - [`partition`] tables that have their rows in others
 //! - `renumber`    row types as data directories of before numbered them
 //! - [`user_type`] enums, domains and composite types
 //! - [`role`]     roles, and who belongs to whom
@@ -22,6 +23,7 @@ pub mod authority;
 pub mod dependency;
 pub mod names;
 pub mod object;
+pub mod partition;
 mod renumber;
 pub mod role;
 pub mod snapshot;
@@ -32,6 +34,7 @@ pub mod view;
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
+pub use partition::{PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeEnd};
 pub use role::{DefaultAccess, Membership, Role};
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
@@ -71,6 +74,15 @@ pub struct Table {
     /// Views: what they show.
     #[serde(default)]
     pub view: Option<View>,
+    /// The tables whose columns it has, in the order of INHERITS; the one it is a partition of.
+    #[serde(default)]
+    pub inherits: Vec<Oid>,
+    /// Which of its partitions a row lies in.
+    #[serde(default)]
+    pub partitioned_by: Option<PartitionKey>,
+    /// Partitions: which rows of the table it is part of are its.
+    #[serde(default)]
+    pub bound: Option<PartitionBound>,
     /// The engine's number for the table's rows; 0 where there are none.
     pub tree: u32,
     /// Grows with every change of the definition; plans compare it after claiming.
@@ -221,6 +233,9 @@ impl Table {
             persistence: Default::default(),
             on_commit: Default::default(),
             view: None,
+            inherits: Vec::new(),
+            partitioned_by: None,
+            bound: None,
             tree: 0,
             version: 0,
         }
