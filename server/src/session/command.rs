@@ -15,12 +15,11 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::Session;
-use super::execute::{Ran, severity_of};
+use super::execute::Ran;
 use super::host::Host;
 use crate::encode::Formats;
 use crate::run::statement::StatementRun;
 use crate::statement::{Code, Prepared};
-use crate::wire::output::Output;
 
 impl Session {
     pub(super) async fn run_until_done(

@@ -1,7 +1,7 @@
 //! System views over the running server.
 
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Column, Distribution, Table, TableKind};
+use archipel_sql::catalog::{Column, Table, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
