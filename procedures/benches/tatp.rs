@@ -8,13 +8,19 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+mod by_hand;
 mod executors;
+#[path = "by_hand/tatp.rs"]
+mod written;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archipel_sql::datum::Datum;
+use by_hand::ByHand;
 use common::Database;
 use executors::{Mix, Random};
+use written::TatpByHand;
 
 fn load(subscribers: i32) -> Database {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/workloads/tatp/");
@@ -78,6 +84,10 @@ impl Mix for Tatp {
             5 => vec![number.clone(), small(1, 4), small(0, 16), small(17, 24), number],
             _ => vec![number, small(1, 4), small(0, 16), Datum::Null],
         }
+    }
+
+    fn by_hand(&self, db: &Database) -> Arc<dyn ByHand> {
+        Arc::new(TatpByHand::of(db))
     }
 
     /// Rows that are there already, or have no facility.

@@ -8,14 +8,20 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+mod by_hand;
 mod executors;
+#[path = "by_hand/tpcc.rs"]
+mod written;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archipel_sql::datum::Datum;
 use archipel_sql::numeric::Numeric;
+use by_hand::ByHand;
 use common::{Database, integers};
 use executors::{Mix, Random};
+use written::TpcCByHand;
 
 const LAST_NAMES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
@@ -140,6 +146,10 @@ impl Mix for TpcC {
             3 => vec![int(w), int(random.between(1, 10)), Datum::Null],
             _ => vec![int(w), int(d), int(random.between(10, 20)), Datum::Null],
         }
+    }
+
+    fn by_hand(&self, db: &Database) -> Arc<dyn ByHand> {
+        Arc::new(TpcCByHand::of(db))
     }
 
     fn expects(&self, _state: &str, message: &str) -> bool {

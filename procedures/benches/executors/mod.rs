@@ -1,4 +1,5 @@
-//! A mix of calls on one executor and on two, each with a share of the data as its own.
+//! A mix of calls on one executor and on two, each with a share of the data as its own; then the
+//! calls that are written by hand as well, over the same engine, each beside its routine.
 //!
 //! Arguments: `only=ROUTINE` calls nothing else; `monitor=off` measures nothing for the monitor;
 //! `calls=N` runs so many calls on one executor and ends, for counting instructions:
@@ -12,10 +13,14 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use archipel_engine::id::ExecutorId;
-use archipel_engine::{Engine, ExecutorHandle, MonitorSettings, SliceBudget, Stop, SubmitOptions};
+use archipel_engine::{
+    Engine, ExecutorHandle, MonitorSettings, Outcome, Program as EngineProgram, SliceBudget, Stop,
+    SubmitOptions,
+};
 use archipel_procedures::{CallProgram, Program};
 use archipel_sql::datum::Datum;
 
+use crate::by_hand::{ByHand, HandProgram};
 use crate::common::{Database, Host};
 
 /// Runs of each number of executors; the medians count.
@@ -46,6 +51,8 @@ pub trait Mix: Copy + Send + 'static {
     fn arguments(&self, which: usize, random: &mut Random, thread: u16) -> Vec<Datum>;
     /// Whether the mix provides for this failure.
     fn expects(&self, state: &str, message: &str) -> bool;
+    /// The calls written by hand.
+    fn by_hand(&self, db: &Database) -> Arc<dyn ByHand>;
 }
 
 /// What one thread did.
@@ -81,21 +88,97 @@ fn argument(word: &str) -> Option<String> {
     std::env::args().find_map(|arg| arg.strip_prefix(word).map(str::to_owned))
 }
 
-fn run<M: Mix>(
+/// A program that is submitted again and again, as one call or another.
+trait Calls: EngineProgram + Sized {
+    fn prepare(&mut self, which: usize, args: Vec<Datum>);
+    /// Whether the call may end like this.
+    fn may_stop<M: Mix>(&self, mix: M, stop: Stop) -> bool;
+}
+
+/// Calls of routines.
+struct Routines {
+    call: CallProgram<Host>,
+    programs: Arc<Vec<Arc<Program>>>,
+}
+
+impl Routines {
+    fn of(programs: Arc<Vec<Arc<Program>>>, engine: &Engine) -> Routines {
+        let call = CallProgram::new(programs[0].clone(), Vec::new(), Arc::new(Host), engine.clone());
+        Routines { call, programs }
+    }
+}
+
+impl EngineProgram for Routines {
+    fn predict(&mut self, routing: &archipel_engine::RoutingTable, claims: &mut archipel_engine::ClaimSet) {
+        self.call.predict(routing, claims);
+    }
+
+    fn class(&self) -> u32 {
+        self.call.class()
+    }
+
+    fn keeps_view(&self) -> bool {
+        self.call.keeps_view()
+    }
+
+    fn run(&mut self, txn: &mut archipel_engine::Txn<'_>) -> Result<(), Stop> {
+        self.call.run(txn)
+    }
+}
+
+impl Calls for Routines {
+    fn prepare(&mut self, which: usize, args: Vec<Datum>) {
+        self.call.routine = self.programs[which].clone();
+        self.call.args = args;
+    }
+
+    fn may_stop<M: Mix>(&self, mix: M, stop: Stop) -> bool {
+        match &self.call.error {
+            Some(error) => mix.expects(error.state().as_str(), error.message()),
+            // The budget is wall-clock time: a busy machine uses it up.
+            None => stop == Stop::Interactive,
+        }
+    }
+}
+
+impl Calls for HandProgram {
+    fn prepare(&mut self, which: usize, args: Vec<Datum>) {
+        self.which = which;
+        self.args = args;
+    }
+
+    fn may_stop<M: Mix>(&self, _mix: M, stop: Stop) -> bool {
+        stop == Stop::Abort
+    }
+}
+
+/// Submits a call and serves its executor until it is done.
+fn submit<P: Calls>(engine: &Engine, handle: &ExecutorHandle, program: P) -> (P, Outcome) {
+    let mut submission = engine.submit(program, SubmitOptions::default());
+    loop {
+        match submission.try_take() {
+            Some(completed) => return (completed.program, completed.outcome),
+            // Its partitions are busy: meanwhile this executor serves, as a driver does.
+            None => drop(handle.drain(SliceBudget::default())),
+        }
+    }
+}
+
+/// Runs the mix, or one of its calls alone.
+fn run<M: Mix, P: Calls>(
     mix: M,
     engine: &Engine,
     handle: &ExecutorHandle,
-    routines: &[Arc<Program>],
+    mut program: P,
+    only: Option<usize>,
     thread: u16,
     time: Duration,
 ) -> Tally {
     let calls = M::CALLS;
-    let only = argument("only=").and_then(|name| calls.iter().position(|(call, _)| *call == name));
     let calls_max: u64 = argument("calls=").and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
     let mut tally =
         Tally { done: vec![0; calls.len()], spent: vec![Duration::ZERO; calls.len()], ..Tally::default() };
     let mut random = Random::new(thread);
-    let mut call = CallProgram::new(routines[0].clone(), Vec::new(), Arc::new(Host), engine.clone());
     let (began, cpu_began) = (Instant::now(), thread_cpu_nanos());
     while began.elapsed() < time && tally.done.iter().sum::<u64>() < calls_max {
         let mut ticket = random.between(1, 100);
@@ -104,32 +187,25 @@ fn run<M: Mix>(
             ticket <= 0
         });
         let which = only.or(drawn).expect("the shares add up to a hundred");
-        call.routine = routines[which].clone();
-        call.args = mix.arguments(which, &mut random, thread);
+        program.prepare(which, mix.arguments(which, &mut random, thread));
         let start = Instant::now();
-        let mut submission = engine.submit(call, SubmitOptions::default());
-        let completed = loop {
-            match submission.try_take() {
-                Some(completed) => break completed,
-                // Its partitions are busy: meanwhile this executor serves, as a driver does.
-                None => drop(handle.drain(SliceBudget::default())),
-            }
-        };
+        let (done, outcome) = submit(engine, handle, program);
         tally.spent[which] += start.elapsed();
-        call = completed.program;
-        tally.restarts += u64::from(completed.outcome.restarts);
-        match (completed.outcome.result, &call.error) {
-            (Ok(()), _) => tally.done[which] += 1,
-            (Err(_), Some(error)) if mix.expects(error.state().as_str(), error.message()) => {
-                tally.failed += 1;
-            }
-            // The budget is wall-clock time: a busy machine uses it up.
-            (Err(Stop::Interactive), None) => tally.failed += 1,
-            (Err(stop), error) => panic!("{}: {stop:?} {error:?}", calls[which].0),
+        program = done;
+        tally.restarts += u64::from(outcome.restarts);
+        match outcome.result {
+            Ok(()) => tally.done[which] += 1,
+            Err(stop) if program.may_stop(mix, stop) => tally.failed += 1,
+            Err(stop) => panic!("{}: {stop:?}", calls[which].0),
         }
     }
     tally.cpu_nanos = thread_cpu_nanos() - cpu_began;
     tally
+}
+
+/// The call of the mix that the command line asks for.
+fn only<M: Mix>() -> Option<usize> {
+    argument("only=").and_then(|name| M::CALLS.iter().position(|(call, _)| *call == name))
 }
 
 /// One round on this many executors.
@@ -149,7 +225,8 @@ fn round<M: Mix>(
             let (send, receive) = std::sync::mpsc::channel();
             let body = Box::new(move |handle: ExecutorHandle| {
                 start.wait();
-                let tally = run(mix, &inner, &handle, &routines, thread, time);
+                let program = Routines::of(routines, &inner);
+                let tally = run(mix, &inner, &handle, program, only::<M>(), thread, time);
                 running.fetch_sub(1, Ordering::AcqRel);
                 while running.load(Ordering::Acquire) > 0 {
                     let _ = handle.drain(SliceBudget::default());
@@ -172,6 +249,76 @@ fn round<M: Mix>(
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// Runs a body on a thread of the first executor.
+fn on_executor<T: Send + 'static>(
+    engine: &Engine,
+    body: impl FnOnce(&Engine, &ExecutorHandle) -> T + Send + 'static,
+) -> T {
+    let (inner, (send, receive)) = (engine.clone(), std::sync::mpsc::channel());
+    let body = Box::new(move |handle: ExecutorHandle| {
+        let _ = send.send(body(&inner, &handle));
+    });
+    let thread = engine.start_executor(ExecutorId(0), body).expect("an executor starts");
+    let result = receive.recv().expect("the body ends");
+    thread.join().expect("the executor ends");
+    result
+}
+
+/// How many calls a routine and its twin must answer alike before they are measured.
+const COMPARED: usize = 200;
+
+/// Runs each call that is written by hand in turn with its routine, and prints what they take.
+fn measure_by_hand<M: Mix>(mix: M, db: &Database, programs: &Arc<Vec<Arc<Program>>>, time: Duration) {
+    let by_hand = mix.by_hand(db);
+    println!("{:<24} {:>10} {:>8} {:>8}", "", "routine us", "by hand", "ratio");
+    let known = (0..M::CALLS.len()).filter(|which| by_hand.knows(*which));
+    for which in known.filter(|which| only::<M>().is_none_or(|only| only == *which)) {
+        let name = M::CALLS[which].0;
+        let hand = move |by_hand: &Arc<dyn ByHand>| HandProgram {
+            by_hand: by_hand.clone(),
+            which,
+            args: Vec::new(),
+            answer: Vec::new(),
+        };
+        let (twin, routines) = (by_hand.clone(), programs.clone());
+        on_executor(&db.engine, move |engine, handle| {
+            let mut random = Random::new(7);
+            let (mut routine, mut written) = (Routines::of(routines, engine), hand(&twin));
+            for _ in 0..COMPARED {
+                let args = mix.arguments(which, &mut random, 0);
+                routine.prepare(which, args.clone());
+                written.prepare(which, args.clone());
+                let (one, other);
+                (routine, one) = submit(engine, handle, routine);
+                (written, other) = submit(engine, handle, written);
+                assert_eq!(one.result.is_ok(), other.result.is_ok(), "{name} {args:?}");
+                if one.result.is_ok() {
+                    let answer: Vec<Datum> = routine.call.rows.values.clone();
+                    assert!(
+                        twin.agree(which, &args, &answer, &written.answer),
+                        "{name} {args:?}: {answer:?} and {:?}",
+                        written.answer
+                    );
+                }
+            }
+        });
+        let mut each = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            let (twin, routines) = (by_hand.clone(), programs.clone());
+            let tallies = on_executor(&db.engine, move |engine, handle| {
+                let routines = Routines::of(routines, engine);
+                let routine = run(mix, engine, handle, routines, Some(which), 0, time);
+                [routine, run(mix, engine, handle, hand(&twin), Some(which), 0, time)]
+            });
+            for (each, tally) in each.iter_mut().zip(tallies) {
+                each.push(tally.spent[which].as_secs_f64() * 1e6 / tally.done[which] as f64);
+            }
+        }
+        let [routine, by_hand] = each.map(median);
+        println!("{name:<24} {routine:>10.2} {by_hand:>8.2} {:>8.2}", routine / by_hand);
+    }
 }
 
 /// Runs the mix on one executor and on two in turn, and prints what each call takes and what
@@ -221,4 +368,5 @@ pub fn measure<M: Mix>(mix: M, db: &Database, time: Duration) {
         of(2, Tally::rate) / of(1, Tally::rate),
         of(2, Tally::cpu_rate) / of(1, Tally::cpu_rate),
     );
+    measure_by_hand(mix, db, &routines, time);
 }
