@@ -1,7 +1,9 @@
 //! ALTER TABLE's actions on one column: ADD COLUMN, ALTER COLUMN … TYPE, identities.
 
 use archipel_engine::txn::{ColumnSource, DdlOp, OwnedCell};
-use archipel_sql::ast::{ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TypeName};
+use archipel_sql::ast::{
+    ColumnDefinition, Expression, IdentityChange, SequenceOption, Statement, TableConstraintKind, TypeName,
+};
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -45,7 +47,9 @@ pub(super) fn add_column(
     }
     let place = before.columns.len() as u16;
     let mut table = before.clone();
-    let (ty, not_null) = (made.column.ty, made.column.not_null);
+    // What is to be a key must have a value before rows are stored under it.
+    let key = made.constraints.iter().any(|part| matches!(part.kind, TableConstraintKind::PrimaryKey { .. }));
+    let (ty, not_null) = (made.column.ty, made.column.not_null || key);
     table.columns.push(made.column);
     let mut computed = None;
     let mut value = OwnedCell::Null;
