@@ -463,6 +463,9 @@ pub enum LockWait {
 pub struct RowLock {
     pub strength: LockStrength,
     pub wait: LockWait,
+    /// Whether only some of the rows are answered: then a row that turns out to be changed is looked
+    /// at again before the next one is locked.
+    pub under_limit: bool,
 }
 
 /// A result column as the client sees it.

@@ -43,7 +43,7 @@ impl Binder<'_, '_> {
                 RowLockWait::SkipLocked => LockWait::SkipLocked,
             };
             result = Some(match result {
-                None => RowLock { strength, wait },
+                None => RowLock { strength, wait, under_limit: false },
                 Some(known) => RowLock {
                     strength: known.strength.max(strength),
                     wait: match (known.wait, wait) {
@@ -51,6 +51,7 @@ impl Binder<'_, '_> {
                         (LockWait::SkipLocked, _) | (_, LockWait::SkipLocked) => LockWait::SkipLocked,
                         _ => LockWait::Block,
                     },
+                    under_limit: false,
                 },
             });
         }

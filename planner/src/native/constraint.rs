@@ -484,7 +484,8 @@ impl Compiler<'_> {
             let slots: Vec<u32> = key.columns.iter().map(|column| row[usize::from(*column)]).collect();
             let types = key.columns.iter().map(|column| table.columns[usize::from(*column)].ty);
             // An interactive transaction keeps the parent from going away.
-            let lock = RowLock { strength: LockStrength::KeyShare, wait: LockWait::Block };
+            let lock =
+                RowLock { strength: LockStrength::KeyShare, wait: LockWait::Block, under_limit: false };
             let node = self.lookup(&parent, &key.referenced_columns, &slots, types, Some(lock))?;
             found.push(Arc::new(ReferenceCheck {
                 node,

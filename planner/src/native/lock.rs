@@ -111,6 +111,18 @@ fn streamed_scan(node: &mut Node) -> Option<&mut Scan> {
     }
 }
 
+/// Tells the locks right below a limit that they are.
+pub(super) fn lock_one_by_one(node: &mut Node) {
+    match node {
+        Node::Lock(locking) => locking.targets.iter_mut().for_each(|target| target.lock.under_limit = true),
+        node => {
+            if let Some(lock) = streamed_scan(node).and_then(|scan| scan.lock.as_mut()) {
+                lock.under_limit = true;
+            }
+        }
+    }
+}
+
 /// Locks a row for SELECT … FOR; false if it is skipped.
 pub(crate) fn lock_row(
     ctx: &mut ExecContext<'_, '_>,
@@ -132,7 +144,7 @@ pub(crate) fn lock_row(
         Ok(_) => Ok(true),
         Err(Stop::LockNotAvailable) if lock.wait == LockWait::SkipLocked => Ok(false),
         // It is looked at again, and so are others that changed.
-        Err(Stop::Reevaluate) => Ok(false),
+        Err(Stop::Reevaluate) if !lock.under_limit => Ok(false),
         Err(Stop::LockNotAvailable) => {
             let message = format!("could not obtain lock on row in relation \"{}\"", meta.def.name);
             Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message).into())

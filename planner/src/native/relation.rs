@@ -17,6 +17,7 @@ use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::Conjunct;
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, Values, eval_all};
+use super::lock::lock_one_by_one;
 use super::node::{Limit, Node, Out};
 use super::path::{OrderKey, Restrictions};
 use super::scan::{Scan, scan_columns};
@@ -116,6 +117,7 @@ impl Compiler<'_> {
                 let node = self.relation(input);
                 self.close();
                 let mut node = node?;
+                lock_one_by_one(&mut node);
                 let (limit, offset) = self.scoped(&[], |c| {
                     let limit = limit.as_ref().map(|expr| c.source(expr)).transpose()?;
                     Ok((limit, offset.as_ref().map(|expr| c.source(expr)).transpose()?))
