@@ -425,7 +425,7 @@ fn a_statement_that_waited_sees_one_row_anew_and_the_rest_as_it_was() {
             let elsewhere = balance(txn, 15)?;
             let all = all_accounts(txn, Direction::Ascending)?.len();
             let before = match txn.is_newer(&table, &account_key(3)) {
-                true => txn.get_newest(&table, &account_key(3))?.map(|row| int8(&table, row, 2)),
+                true => txn.get_newer(&table, &account_key(3))?.map(|row| int8(&table, row, 2)),
                 false => balance(txn, 3)?,
             };
             let written = set_balance(txn, 3, before.unwrap_or_default() + 7)?;

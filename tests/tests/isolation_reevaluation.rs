@@ -23,6 +23,9 @@ const LEFT: &str = "SELECT 'item', id::text, grp::text, value::text FROM item
     UNION ALL SELECT 'price', id::text, amount::text, '' FROM price
     UNION ALL SELECT 'audit', note, '', '' FROM audit ORDER BY 1, 2, 3, 4";
 
+/// What the statement has not locked.
+const FREE: &str = "SELECT id FROM item ORDER BY id FOR UPDATE SKIP LOCKED";
+
 /// What somebody changes and keeps open, and the statement that comes upon it.
 struct Case {
     name: &'static str,
@@ -100,6 +103,38 @@ const CASES: &[Case] = &[
         before: "",
         blocker: "UPDATE item SET grp = 5 WHERE id = 1",
         waits: "SELECT id, value FROM item WHERE grp = 1 ORDER BY id LIMIT 1 FOR UPDATE",
+    },
+    Case {
+        name: "LIMIT locks no row behind the one it answers",
+        before: "",
+        blocker: "UPDATE item SET value = 11 WHERE id = 1",
+        waits: "SELECT id, value FROM item WHERE grp = 1 ORDER BY id LIMIT 1 FOR UPDATE",
+    },
+    Case {
+        name: "a row that got another key, with another one under its old key",
+        before: "",
+        blocker: "UPDATE item SET id = 9 WHERE id = 1; INSERT INTO item VALUES (1, 1, 99)",
+        waits: "UPDATE item SET value = value + 1 WHERE value < 15 RETURNING id, value",
+    },
+    Case {
+        name: "a row that got another key, and a savepoint gone back to",
+        before: "",
+        blocker: "UPDATE item SET id = 9 WHERE id = 1; SAVEPOINT s; INSERT INTO item VALUES (1, 1, 99);
+                  ROLLBACK TO s",
+        waits: "UPDATE item SET value = value + 1 WHERE value < 15 RETURNING id, value",
+    },
+    Case {
+        name: "a row that was deleted, with another one under its key",
+        before: "",
+        blocker: "DELETE FROM item WHERE id = 1; INSERT INTO item VALUES (1, 1, 11)",
+        waits: "DELETE FROM item WHERE value < 25 RETURNING id, value",
+    },
+    Case {
+        name: "a row that was deleted in a savepoint gone back to, and changed",
+        before: "",
+        blocker: "SAVEPOINT s; DELETE FROM item WHERE id = 1; INSERT INTO item VALUES (1, 1, 11);
+                  ROLLBACK TO s; UPDATE item SET value = 12 WHERE id = 1",
+        waits: "DELETE FROM item WHERE value < 25 RETURNING id, value",
     },
     Case {
         name: "only the locked table of a join is seen anew",
@@ -258,6 +293,7 @@ async fn run(url: &str, case: &Case) -> Vec<String> {
     let (mut answers, ()) = tokio::join!(answer(&two, case.waits), commit);
     // In which order rows come is nobody's promise.
     answers.sort();
+    answers.extend(answer(&watch, FREE).await);
     answers.extend(answer(&two, "COMMIT").await);
     answers.extend(answer(&watch, LEFT).await);
     answers

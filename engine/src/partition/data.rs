@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::id::{Epoch, TreeId, TxnId};
 use crate::log::Tag;
-use crate::storage::versions::TreeVersions;
+use crate::storage::versions::{Departure, TreeVersions};
 use crate::storage::{Finger, KeyBuf, Row, Tree};
 use crate::txn::{LockMode, RowWaiter};
 
@@ -80,8 +80,9 @@ pub(crate) struct Image {
     pub writer: TxnId,
     /// `None` is a deleted row.
     pub row: Option<Row>,
-    /// Whether that has gone to another key.
-    pub moved: bool,
+    /// What became of the committed row under the key by this writer's hand, whatever it has put
+    /// there since.
+    pub departure: Departure,
 }
 
 impl RowLock {

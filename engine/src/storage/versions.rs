@@ -31,8 +31,20 @@ use crate::id::Epoch;
 struct Image {
     superseded: Epoch,
     row: Option<Row>,
-    /// Whether this write, or a later one that left no image, took the row to another key.
-    moved: bool,
+    /// What became of the row by this write, or by a later one that left no image.
+    departure: Departure,
+}
+
+/// What a write did with the row that had its key: a row that is there afterwards is the same one,
+/// or another. The later of two in one image is the one that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Departure {
+    /// It was not there, or still is.
+    #[default]
+    None,
+    Deleted,
+    /// It has another key now.
+    Moved,
 }
 
 /// Most keys have one image.
@@ -56,14 +68,13 @@ impl TreeVersions {
     /// Keeps the row `key` had before the transaction of epoch `superseded` wrote it (`None`:
     /// it was absent), if a snapshot up to `newest`, the newest one registered, can see it: an
     /// earlier image serves those from before the write it tells of, so what was written after
-    /// `newest`, or in this very epoch, is nobody's past. `moved` says that the write took the row to
-    /// another key. Answers the bytes this took.
+    /// `newest`, or in this very epoch, is nobody's past. Answers the bytes this took.
     pub fn keep(
         &mut self,
         key: &[u8],
         superseded: Epoch,
         newest: Epoch,
-        moved: bool,
+        departure: Departure,
         row: impl FnOnce() -> Option<Row>,
     ) -> u64 {
         let images = match self.images.get_mut(key) {
@@ -73,10 +84,10 @@ impl TreeVersions {
         if let Some(last) = images.last_mut()
             && (last.superseded > newest || last.superseded >= superseded)
         {
-            last.moved |= moved;
+            last.departure = last.departure.max(departure);
             return 0;
         }
-        let image = Image { superseded, row: row(), moved };
+        let image = Image { superseded, row: row(), departure };
         let bytes = image_bytes(key, &image);
         images.push(image);
         self.bytes += bytes;
@@ -97,10 +108,11 @@ impl TreeVersions {
         self.images.get(key).is_some_and(|images| is_newer(images, snapshot))
     }
 
-    /// Whether one of them took the row to another key.
-    pub fn moved_since(&self, key: &[u8], snapshot: Epoch) -> bool {
-        let newer = |image: &Image| image.superseded > snapshot && image.moved;
-        self.images.get(key).is_some_and(|images| images.iter().any(newer))
+    /// What became, by one of them, of the row that was there at `snapshot`.
+    pub fn departure_since(&self, key: &[u8], snapshot: Epoch) -> Departure {
+        let images = self.images.get(key).into_iter().flatten();
+        let newer = images.filter(|image| image.superseded > snapshot);
+        newer.map(|image| image.departure).max().unwrap_or_default()
     }
 
     /// Whether a transaction of an epoch after `snapshot` wrote any key between the bounds.
@@ -292,7 +304,7 @@ mod tests {
                 // A snapshot registers before the next epoch begins.
                 if let Some(&newest) = snapshots.range(..epoch.0).next_back() {
                     let kept = versions.bytes();
-                    let bytes = versions.keep(&[key], epoch, Epoch(newest), false, || before);
+                    let bytes = versions.keep(&[key], epoch, Epoch(newest), Departure::None, || before);
                     prop_assert_eq!(versions.bytes(), kept + bytes);
                 }
             }

@@ -118,7 +118,7 @@ impl Txn<'_> {
             };
             if let Ok(root) = self.root(entry.partition, entry.place) {
                 let first = root.versions.is_empty();
-                kept += root.versions.keep(key, epoch, newest, entry.moved, image);
+                kept += root.versions.keep(key, epoch, newest, entry.departure, image);
                 if first {
                     self.shared.snapshots.note_versions(entry.partition);
                 }

@@ -21,6 +21,7 @@ use crate::id::Epoch;
 use crate::partition::{ClaimSet, PartitionRef, Root};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
+use crate::storage::versions::Departure;
 use crate::table::TableMeta;
 
 /// How an interactive transaction sees what others commit.
@@ -212,7 +213,8 @@ impl Txn<'_> {
         key: &[u8],
         snapshot: Epoch,
     ) -> Result<bool, Stop> {
-        Ok(!place.is_reference() && self.root(partition, place)?.versions.moved_since(key, snapshot))
+        Ok(!place.is_reference()
+            && self.root(partition, place)?.versions.departure_since(key, snapshot) == Departure::Moved)
     }
 
     #[cold]
@@ -237,9 +239,15 @@ impl Txn<'_> {
             (now != before.as_ref(), now.is_some())
         } else {
             let changed = root.since > snapshot || root.versions.changed_since(key, snapshot);
-            // A row that has another key now is elsewhere, and not gone.
-            let moved = changed && root.versions.moved_since(key, snapshot);
-            (changed, changed && (moved || root.tree.lookup(key).row.is_some()))
+            let is_there = changed
+                && match root.versions.departure_since(key, snapshot) {
+                    Departure::None => root.tree.lookup(key).row.is_some(),
+                    // What is there now, if anything is, is another row.
+                    Departure::Deleted => false,
+                    // Elsewhere, and not gone.
+                    Departure::Moved => true,
+                };
+            (changed, is_there)
         };
         match (changed, is_there) {
             (false, _) => Ok(()),

@@ -25,6 +25,7 @@ use crate::locks::{LockTag, ObjectLock, ObjectMode};
 use crate::partition::{Image, Job, PartitionRef, RowLock};
 use crate::program::Stop;
 use crate::storage::Row;
+use crate::storage::versions::Departure;
 use crate::table::TableMeta;
 
 /// PostgreSQL's four row lock modes, weakest first.
@@ -387,8 +388,14 @@ impl Txn<'_> {
         if let Some(lock) = root.overlay.get_mut(key)
             && let Some(me) = self.transaction_id()
         {
-            let image = Image { writer: me, moved: self.moving && image.is_none(), row: image };
-            let before = lock.image.replace(image).map(|image| image.row);
+            let before = lock.image.take().map(|image| (image.row, image.departure));
+            let known = before.as_ref().map(|(_, departure)| *departure).unwrap_or_default();
+            let departure = match &image {
+                Some(_) => Departure::None,
+                None if self.moving => Departure::Moved,
+                None => Departure::Deleted,
+            };
+            lock.image = Some(Image { writer: me, row: image, departure: known.max(departure) });
             self.note_overlay(partition, place, key, Some(mode), Some(before));
         }
         if place.is_reference()
@@ -407,7 +414,7 @@ impl Txn<'_> {
         place: Place,
         key: &[u8],
         mode_before: Option<LockMode>,
-        image_before: Option<Option<Option<Row>>>,
+        image_before: Option<Option<(Option<Row>, Departure)>>,
     ) {
         let scratch = &mut self.worker.scratch;
         scratch.overlay_undo.push(OverlayUndo { place, key: Box::from(key), mode_before, image_before });
@@ -420,7 +427,7 @@ impl Txn<'_> {
         let Ok(root) = self.root(partition, place) else { return };
         let Some(lock) = root.overlay.get_mut(&key) else { return };
         if let Some(image) = image_before {
-            lock.image = image.map(|row| Image { writer: me, row, moved: false });
+            lock.image = image.map(|(row, departure)| Image { writer: me, row, departure });
             return;
         }
         match mode_before {

@@ -9,6 +9,7 @@ use super::write::entry_bytes;
 use super::{LockMode, Place, Txn};
 use crate::partition::PartitionRef;
 use crate::storage::Row;
+use crate::storage::versions::Departure;
 
 /// How to take back one write.
 pub(crate) struct Undo {
@@ -21,8 +22,8 @@ pub(crate) struct Undo {
     pub image: Range<u32>,
     /// A row of a table, which snapshots read; not an index entry.
     pub row: bool,
-    /// Whether it took the row to another key.
-    pub moved: bool,
+    /// What became of the row by it.
+    pub departure: Departure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,15 @@ pub(crate) enum UndoKind {
 
 impl Undo {
     pub fn overlay(partition: PartitionRef, place: Place) -> Self {
-        Self { kind: UndoKind::Overlay, partition, place, key: 0..0, image: 0..0, row: false, moved: false }
+        Self {
+            kind: UndoKind::Overlay,
+            partition,
+            place,
+            key: 0..0,
+            image: 0..0,
+            row: false,
+            departure: Departure::None,
+        }
     }
 }
 
@@ -46,7 +55,7 @@ pub(crate) struct OverlayUndo {
     pub key: Box<[u8]>,
     pub mode_before: Option<LockMode>,
     /// Set if an image was written: what it replaced.
-    pub image_before: Option<Option<Option<Row>>>,
+    pub image_before: Option<Option<(Option<Row>, Departure)>>,
 }
 
 /// A point to return to inside one program: an EXCEPTION block's beginning.

@@ -27,7 +27,7 @@
 //! newest version is elsewhere), a table that was redefined, and a view whose old versions took too
 //! much memory end the view, and the statement runs anew at what is committed then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -45,11 +45,15 @@ use crate::table::TableMeta;
 /// faster than it can follow.
 const ROUNDS_MAX: u32 = 64;
 
+/// Whether the row that the statement saw was deleted: what its key leads to now is another row.
+type IsGone = bool;
+
 /// The view of one statement; see the module.
 pub(crate) struct StatementView {
     registration: Arc<Registration>,
-    /// Rows, by table and storage key, that are seen in their newest version. They are locked.
-    newer: Mutex<BTreeMap<TreeId, BTreeSet<Box<[u8]>>>>,
+    /// Rows, by table and storage key, that are seen in their newest version, if they are not gone.
+    /// They are locked.
+    newer: Mutex<BTreeMap<TreeId, BTreeMap<Box<[u8]>, IsGone>>>,
     rounds: AtomicU32,
     lost: AtomicBool,
 }
@@ -134,14 +138,22 @@ impl Txn<'_> {
 
     fn knows_newer(&self, table: TreeId, key: &[u8]) -> bool {
         let Some(view) = &self.view else { return false };
-        view.newer.lock().get(&table).is_some_and(|rows| rows.contains(key))
+        view.newer.lock().get(&table).is_some_and(|rows| rows.contains_key(key))
     }
 
     /// The keys of the rows of a table that are seen in their newest version, in order.
     pub fn newer_rows(&self, table: &TableMeta) -> Vec<Box<[u8]>> {
         let Some(view) = self.view.as_ref().filter(|_| !self.outside_view) else { return Vec::new() };
         let newer = view.newer.lock();
-        newer.get(&table.def.id).into_iter().flatten().cloned().collect()
+        newer.get(&table.def.id).into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The newest version of one of these rows; `None` if it is gone.
+    pub fn get_newer(&mut self, table: &TableMeta, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
+        let view = self.view.as_ref().map(|view| view.newer.lock());
+        let is_gone =
+            view.is_some_and(|newer| newer.get(&table.def.id).and_then(|rows| rows.get(key)) == Some(&true));
+        if is_gone { Ok(None) } else { self.get_newest(table, key) }
     }
 
     /// The newest version of a row, this transaction's own first.
@@ -170,20 +182,20 @@ impl Txn<'_> {
         match self.check_unchanged_since(partition, place, key, epoch) {
             Err(stop @ (Stop::ConcurrentUpdate | Stop::ConcurrentDelete)) => {
                 let moved = stop == Stop::ConcurrentUpdate && self.has_moved(partition, place, key, epoch)?;
-                self.note_newer(place, key, moved);
+                self.note_newer(place, key, moved, stop == Stop::ConcurrentDelete);
                 Err(Stop::Reevaluate)
             }
             checked => checked,
         }
     }
 
-    fn note_newer(&mut self, place: Place, key: &[u8], moved: bool) {
+    fn note_newer(&mut self, place: Place, key: &[u8], moved: bool, is_gone: IsGone) {
         self.reevaluates = true;
         if let Some(view) = &self.view {
             if moved {
                 view.lose();
             }
-            view.newer.lock().entry(place.id).or_default().insert(key.into());
+            view.newer.lock().entry(place.id).or_default().insert(key.into(), is_gone);
         }
     }
 

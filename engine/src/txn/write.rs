@@ -13,6 +13,7 @@ use crate::id::TxnId;
 use crate::log::redo;
 use crate::partition::PartitionRef;
 use crate::program::Stop;
+use crate::storage::versions::Departure;
 use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, TableMeta};
 
@@ -268,7 +269,7 @@ impl Txn<'_> {
             key: key_at,
             image,
             row: true,
-            moved: false,
+            departure: Departure::None,
         });
         if grown != 0 {
             self.account(partition, grown);
@@ -282,12 +283,9 @@ impl Txn<'_> {
             let partition = self.partition_for(place.group, key)?;
             let lock = self.root(partition, *place)?.overlay.get(key);
             let image = lock.and_then(|lock| lock.image.as_ref()).filter(|image| image.writer == writer);
-            if let Some((image, moved)) = image.map(|image| (image.row.clone(), image.moved)) {
+            if let Some((image, departure)) = image.map(|image| (image.row.clone(), image.departure)) {
                 let row = self.is_table(place.id);
-                self.moving = moved;
-                let settled = self.settle(partition, *place, key, image, row);
-                self.moving = false;
-                settled?;
+                self.settle(partition, *place, key, image, departure, row)?;
             }
         }
         Ok(())
@@ -301,6 +299,7 @@ impl Txn<'_> {
         place: Place,
         key: &[u8],
         image: Option<Row>,
+        departure: Departure,
         row: bool,
     ) -> Result<(), Stop> {
         self.before_write()?;
@@ -328,6 +327,9 @@ impl Txn<'_> {
         };
         self.account(partition, added - old.as_deref().map_or(0, size));
         self.note(kind, partition, place, key, old.as_deref(), row);
+        if let Some(noted) = self.worker.scratch.undo.last_mut() {
+            noted.departure = departure;
+        }
         Ok(())
     }
 
@@ -354,8 +356,12 @@ impl Txn<'_> {
         let scratch = &mut self.worker.scratch;
         let key = append(&mut scratch.arena, key);
         let image = append(&mut scratch.arena, image.unwrap_or(&[]));
-        let moved = self.moving && kind == UndoKind::Removed;
-        scratch.undo.push(Undo { kind, partition, place, key, image, row, moved });
+        let departure = match kind {
+            UndoKind::Removed if self.moving => Departure::Moved,
+            UndoKind::Removed => Departure::Deleted,
+            _ => Departure::None,
+        };
+        scratch.undo.push(Undo { kind, partition, place, key, image, row, departure });
     }
 
     pub(super) fn account(&mut self, partition: PartitionRef, bytes: i64) {

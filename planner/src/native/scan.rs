@@ -241,7 +241,7 @@ impl Scan {
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         let spans = self.path.all_spans(ctx)?;
-        let Some(row) = ctx.txn.get_newest(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
+        let Some(row) = ctx.txn.get_newer(&self.meta, key)? else { return Ok(ControlFlow::Continue(())) };
         if !self.leads_to(&spans, key, row) {
             return Ok(ControlFlow::Continue(()));
         }
