@@ -33,7 +33,7 @@ const CASE: &str = "-- case: ";
 /// What begins a line of an answer.
 const ANSWER: &str = "-->";
 /// A statement without an answer after this long hangs.
-const HANGS: Duration = Duration::from_secs(20);
+const HANGS: Duration = Duration::from_secs(120);
 
 /// One file.
 pub struct Suite {

@@ -12,7 +12,7 @@ use crate::postgres;
 use crate::server::Server;
 
 /// How long one file may take.
-const FILE_LIMIT: Duration = Duration::from_secs(180);
+const FILE_LIMIT: Duration = Duration::from_secs(600);
 
 /// PostgreSQL's regression files, made ready by `tests/postgresql/prepare`.
 pub struct Suite {

@@ -27,7 +27,7 @@ fn rounds(disk: Disk) -> usize {
 /// How many rounds may be added until everything has happened that a round may bring.
 const ROUNDS_MORE_MAX: usize = 12;
 /// How long a round may take to get under way.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 const ACCOUNTS: i32 = 20;
 const BALANCE: i64 = 1_000;
