@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archipel_engine::Outcome;
+use archipel_sql::catalog::Catalog;
 use archipel_sql::types::Oid;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -90,11 +91,16 @@ pub struct AllCounts(RwLock<FxHashMap<Oid, Arc<RoutineCounts>>>);
 
 impl AllCounts {
     /// The counters of a routine, which last beyond the plan of one statement.
-    pub fn of(&self, routine: Oid, executors: usize) -> Arc<RoutineCounts> {
+    /// A new one is the occasion to forget those of routines that are not in `catalog` any more.
+    pub fn of(&self, routine: Oid, executors: usize, catalog: &Catalog) -> Arc<RoutineCounts> {
         if let Some(known) = self.0.read().get(&routine) {
             return known.clone();
         }
-        self.0.write().entry(routine).or_insert_with(|| Arc::new(RoutineCounts::new(executors))).clone()
+        let mut all = self.0.write();
+        if !all.contains_key(&routine) {
+            all.retain(|oid, _| catalog.routine_by_oid(*oid).is_some());
+        }
+        all.entry(routine).or_insert_with(|| Arc::new(RoutineCounts::new(executors))).clone()
     }
 
     /// How the calls of a routine went.

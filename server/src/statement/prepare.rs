@@ -259,7 +259,11 @@ impl Session {
                 call,
                 self.server.routines.program(&call.routine, &environment)?,
                 &compile,
-                self.server.calls.of(call.routine.oid, self.server.engine.executors_max()),
+                self.server.calls.of(
+                    call.routine.oid,
+                    self.server.engine.executors_max(),
+                    &environment.catalog,
+                ),
             )?),
             rows => Code::Native(compile_statement(rows, &compile)?),
         };
