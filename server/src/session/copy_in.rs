@@ -19,7 +19,7 @@ use archipel_engine::{Stop, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
-use archipel_sql::catalog::{TableKind, TableRef, Trigger, TriggerEvent};
+use archipel_sql::catalog::{Table, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -55,6 +55,8 @@ pub(super) struct CopyIn {
     first_line: u64,
     bytes: usize,
     batch_bytes: usize,
+    /// Whether all rows are one batch, which is as large as memory may be.
+    is_whole: bool,
     /// Whether a row may reference one of a later batch.
     references_itself: bool,
     /// Constraints that are checked when all rows are there.
@@ -65,6 +67,10 @@ pub(super) struct CopyIn {
     /// The rest of the text, in the simple protocol.
     pub script: Option<Script>,
     simple: bool,
+}
+
+fn references_itself(table: &Table) -> bool {
+    table.foreign_keys.iter().any(|key| key.references == table.oid)
 }
 
 impl Session {
@@ -119,8 +125,10 @@ impl Session {
             let of_all = !trigger.row || !trigger.transitions().is_empty();
             of_all && trigger.answers(TriggerEvent::Insert, &table, None)
         };
-        let batch_bytes = if table.triggers.iter().any(tells) { usize::MAX } else { FIRST_BATCH_BYTES };
-        let references_itself = table.foreign_keys.iter().any(|key| key.references == table.oid);
+        let is_whole = table.triggers.iter().any(tells);
+        let memory_max = self.server.config.integer("max_memory").max(0) as usize;
+        let batch_bytes = if is_whole { memory_max } else { FIRST_BATCH_BYTES };
+        let references_itself = references_itself(&table);
         let distribution = match table.distribution {
             archipel_sql::catalog::Distribution::Column { column, .. } => {
                 positions.iter().position(|at| *at == usize::from(column))
@@ -138,6 +146,7 @@ impl Session {
             first_line: 0,
             bytes: 0,
             batch_bytes,
+            is_whole,
             references_itself,
             unchecked: Vec::new(),
             total: 0,
@@ -179,9 +188,15 @@ impl Session {
         let insert = self.renew(&before)?;
         insert.allowed()?;
         let plan = plan_of(&insert)?;
+        let state = self.catalog_state();
         if let Some(copy) = &mut self.copy_in {
             copy.plan = plan.clone();
             copy.insert = insert;
+            // It may reference itself by now.
+            if let Some(table) = state.catalog.table_by_oid(copy.table.oid) {
+                copy.references_itself = references_itself(&table);
+                copy.table = table;
+            }
         }
         Ok(plan)
     }
@@ -272,6 +287,12 @@ impl Session {
             let Some(copy) = &mut self.copy_in else { return Ok(()) };
             let full = loop {
                 if copy.bytes >= copy.batch_bytes {
+                    if copy.is_whole {
+                        let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
+                        return Err(error.with_detail(
+                            "All rows of a COPY are kept until its end where statement triggers fire.",
+                        ));
+                    }
                     break true;
                 }
                 let Some(row) =
@@ -296,13 +317,12 @@ impl Session {
                     };
                     values.push(value);
                 }
-                copy.bytes += 16 * values.len();
+                copy.bytes += size_of_val(&values[..]);
                 copy.rows.push(values);
             };
             let ends = last && !full;
             // Statement triggers fire for no rows, too.
-            let needed =
-                !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.batch_bytes == usize::MAX;
+            let needed = !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.is_whole;
             if full || (ends && needed) {
                 self.copy_batch(!full).await?;
             }
@@ -323,7 +343,9 @@ impl Session {
         let alone = copy.alone && !whole;
         let distribution = copy.distribution;
         copy.bytes = 0;
-        copy.batch_bytes = NEXT_BATCH_BYTES;
+        if !copy.is_whole {
+            copy.batch_bytes = NEXT_BATCH_BYTES;
+        }
         if self.transaction.is_failed() {
             return Err(failed_transaction());
         }
