@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use archipel_tests::server::Server;
+use futures::SinkExt;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// More than a test's machine gives executors.
@@ -86,6 +88,29 @@ async fn nobody_waits_for_recursion_without_end() {
 #[tokio::test]
 async fn nobody_waits_for_sleepers() {
     nobody_waits_for("", "SELECT pg_sleep(3600)").await;
+}
+
+/// Rows that are loaded and columns that are computed hold partitions: they are not to be slept with.
+#[tokio::test]
+async fn what_holds_partitions_does_not_sleep() {
+    let server = Server::start(&[]);
+    let client = server.connect().await;
+    client
+        .batch_execute("CREATE TABLE slow (id int, v text DEFAULT pg_sleep(3600)::text); CREATE TABLE t AS SELECT 1 AS id")
+        .await
+        .expect("tables can be made");
+    for statement in [
+        "ALTER TABLE t ADD COLUMN v text DEFAULT pg_sleep(3600)::text",
+        "ALTER TABLE t ADD CHECK (pg_sleep(3600) IS NOT NULL)",
+    ] {
+        let error = client.batch_execute(statement).await.expect_err("it would sleep");
+        assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "{statement}: {error:?}");
+    }
+    let sink = client.copy_in::<_, bytes::Bytes>("COPY slow (id) FROM STDIN").await.expect("it takes rows");
+    let mut sink = std::pin::pin!(sink);
+    sink.send(bytes::Bytes::from_static(b"1\n")).await.expect("a row can be sent");
+    let error = sink.finish().await.expect_err("it would sleep");
+    assert_eq!(error.code(), Some(&SqlState::FEATURE_NOT_SUPPORTED), "{error:?}");
 }
 
 /// What a statement wrote before it turned out to be long is written once.
