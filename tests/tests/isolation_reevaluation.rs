@@ -293,7 +293,9 @@ async fn run(url: &str, case: &Case) -> Vec<String> {
     let (mut answers, ()) = tokio::join!(answer(&two, case.waits), commit);
     // In which order rows come is nobody's promise.
     answers.sort();
-    answers.extend(answer(&watch, FREE).await);
+    if case.waits.contains("FOR UPDATE") {
+        answers.extend(answer(&watch, FREE).await);
+    }
     answers.extend(answer(&two, "COMMIT").await);
     answers.extend(answer(&watch, LEFT).await);
     answers
