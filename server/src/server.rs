@@ -23,6 +23,7 @@ use crate::design::{Designer, OpenBlocks};
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError};
+use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
@@ -76,6 +77,7 @@ pub struct Server {
     pub catalog: CatalogHandle,
     pub routines: Arc<Registry>,
     pub sessions: Arc<Sessions>,
+    pub notifications: Arc<Hub>,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
@@ -338,6 +340,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
         sessions: Sessions::new(config.integer("max_connections") as usize),
+        notifications: Arc::default(),
         engine: engine.clone(),
         catalog: CatalogHandle::new(catalog),
         routines: Registry::new(),

@@ -425,6 +425,10 @@ impl Invocation<'_, '_> {
                 let command = Command { text: text.clone(), params: Vec::new() };
                 return self.command(ctx, command, tag, site);
             }
+            OperationKind::Notify { notification, text } => {
+                let noted = ctx.notifications.add(notification.clone());
+                noted.map_err(|error| self.in_statement(error.into(), Some(text), site))?;
+            }
             OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
             OperationKind::Assert { condition, message } => {
                 self.assert(ctx, condition, message.as_ref(), site)?;
@@ -521,6 +525,7 @@ impl Invocation<'_, '_> {
         let depth = ctx.depth;
         let cursors = ctx.cursors.mark();
         let deferred = ctx.deferred.len();
+        let notifications = ctx.notifications.mark();
         let settings = ctx.functions.session.changed_settings();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
@@ -537,6 +542,7 @@ impl Invocation<'_, '_> {
         ctx.txn.rollback_to(savepoint);
         ctx.cursors.rollback_to(cursors);
         ctx.deferred.truncate(deferred);
+        ctx.notifications.rollback_to(notifications);
         ctx.functions.session.undo_settings(settings);
         ctx.depth = depth;
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());

@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// Takes what a run that has paused said, drew and depends on.
-    pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) {
+    pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
         for notice in std::mem::take(&mut run.notices) {
@@ -321,6 +321,7 @@ impl Session {
         }
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
+        self.take_said(std::mem::take(&mut run.notifications), run.ticket.take(), depends_on)
     }
 
     /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
@@ -329,7 +330,11 @@ impl Session {
         let paused = run.paused.take();
         let committed = paused.as_ref().is_some_and(|paused| paused.commit);
         run.resume = paused;
-        self.take_over(run, depends_on);
+        if !committed {
+            run.notifications.clear();
+            run.ticket = None;
+        }
+        self.take_over(run, depends_on)?;
         let host = run.host.clone();
         if committed {
             self.apply_settings(&host)?;
@@ -375,6 +380,8 @@ impl Session {
             kept: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
+            notifications: Default::default(),
+            ticket: None,
             error: None,
             constraints: Some(self.transaction.constraint_modes()),
             deferred: Vec::new(),
@@ -417,6 +424,15 @@ impl Session {
         } else {
             own
         };
+        if outcome.result.is_ok() {
+            match self.draw_ticket(&run.notifications) {
+                Ok(ticket) => run.ticket = ticket,
+                Err(error) => {
+                    run.error = Some(error);
+                    outcome.result = Err(Stop::Abort);
+                }
+            }
+        }
         if outcome.result.is_err() {
             let _ = self.server.engine.rollback(&own).await;
             return (run, outcome);
@@ -439,6 +455,7 @@ impl Session {
     ) -> Option<Interactive> {
         // What the statement asked of its host is still to be done.
         let host = self.host.take();
+        let before = self.transaction.take_pending();
         self.transaction.enter_own(own);
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         if let Err(error) = self.check_deferred(None).await {
@@ -449,7 +466,16 @@ impl Session {
             outcome.result = Err(Stop::Abort);
         }
         self.host = host;
-        self.transaction.leave_own()
+        let own = self.transaction.leave_own();
+        let said = self.transaction.take_pending();
+        self.transaction.put_pending(before);
+        if let Some(mut said) = said
+            && let Err(error) = run.notifications.append(said.take_notifications())
+        {
+            run.error = Some(error);
+            outcome.result = Err(Stop::Abort);
+        }
+        own
     }
 
     async fn submit_in(
@@ -573,6 +599,7 @@ impl Session {
             });
         }
         self.remember_sequences(&run.sequences);
+        self.take_said(run.notifications, run.ticket, outcome.depends_on)?;
         if let Some(cursors) = run.cursors_changed {
             self.cursors = cursors;
         }

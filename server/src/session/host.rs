@@ -32,6 +32,8 @@ pub struct Memory {
     pub sequence_values: Mutex<FxHashMap<u32, i64>>,
     /// `lastval`: the sequence used last.
     pub last_sequence: Mutex<Option<u32>>,
+    /// What the session listens to, in the order it began to.
+    pub listening: Mutex<Vec<Arc<str>>>,
 }
 
 /// A change of a setting asked for by a function.

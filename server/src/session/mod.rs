@@ -19,6 +19,7 @@
 //! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
+//! - [`notification`] LISTEN, NOTIFY
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`moving`]      a session that goes to another executor
 //! - [`role`]        in whose name
@@ -49,6 +50,7 @@ mod lock;
 mod maintenance;
 mod modes;
 pub mod moving;
+mod notification;
 mod portal;
 pub(crate) mod role;
 mod simple;
@@ -69,6 +71,7 @@ use archipel_sql::error::SqlError;
 use rustc_hash::FxHashMap;
 
 use crate::executor::Executor;
+use crate::notifications::Listener;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
 use crate::sessions::{CancelReason, Registered, SessionEntry};
@@ -114,6 +117,8 @@ pub struct Session {
     took: Option<Duration>,
     /// What is said while a statement runs that a routine has left, to be told with its context.
     overheard: Option<Vec<(Severity, SqlError)>>,
+    /// Set while the session listens to something.
+    listener: Option<Listener>,
 }
 
 /// A task of the front thread that ends when dropped.

@@ -71,7 +71,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     session::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] =
-    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS];
+    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS, session::SETS];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
 pub use string::{chr as text_chr, left as text_left, right as text_right, substring as text_substring};
