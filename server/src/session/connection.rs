@@ -260,6 +260,7 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            client_gone: Default::default(),
             listener: None,
         })
     }
@@ -275,7 +276,8 @@ impl Session {
                         Err(error) => self.malformed(frame.kind, &error).await,
                     };
                     input.consume(length);
-                    if flow == Flow::Close || self.replies.is_broken() || closing.is_asked() {
+                    let gone = self.replies.is_broken() || self.client_gone.get();
+                    if flow == Flow::Close || gone || closing.is_asked() {
                         break;
                     }
                     handled += 1;

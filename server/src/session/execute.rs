@@ -20,6 +20,7 @@ use super::role;
 use crate::catalog::CatalogState;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::StatementRun;
+use crate::sessions::CancelReason;
 use crate::statement::{Body, Code, Prepared, RowPlan};
 use crate::wire::output::{Output, Severity};
 
@@ -30,6 +31,9 @@ pub(super) const RECOMPILES_MAX: u32 = 40;
 /// A definition holds its latch for about as long as it holds the partitions; longer than this
 /// only while it waits for somebody.
 const DEFINED_WITHIN: Duration = Duration::from_millis(500);
+
+/// A statement that runs longer than this looks now and then whether its client is still there.
+const CLIENT_LOOKED_FOR_AFTER: Duration = Duration::from_secs(1);
 
 fn outdated() -> SqlError {
     SqlError::new(
@@ -499,6 +503,23 @@ impl Session {
         (completed.program, completed.outcome)
     }
 
+    /// Cancels the statement if its client has closed the connection: nobody waits for it.
+    fn look_for_client(&self) {
+        let told_to_go = self.entry().is_terminated() || self.server.closing.load(Ordering::Acquire);
+        if !told_to_go && self.replies.socket().is_closed() {
+            self.client_gone.set(true);
+            self.entry().cancel(CancelReason::ClientGone);
+        }
+    }
+
+    /// Resolves when the client has closed the connection and the statement is cancelled.
+    pub(super) async fn client_lost(&self) {
+        while !self.client_gone.get() {
+            tokio::time::sleep(CLIENT_LOOKED_FOR_AFTER).await;
+            self.look_for_client();
+        }
+    }
+
     /// Waits for a submission: cancels it when somebody asks for that or it has waited for a row
     /// beyond `lock_timeout`, and looks for a deadlock after `deadlock_timeout`.
     pub(super) async fn cancellable<P: Program>(&self, mut submission: Submission<P>) -> Completed<P> {
@@ -511,6 +532,7 @@ impl Session {
         let lock_timeout = timeout(effective.lock_timeout_ms);
         let deadlock_timeout = Duration::from_millis(effective.deadlock_timeout_ms);
         let mut next_search = deadlock_timeout;
+        let begun = Instant::now();
         loop {
             let waited = canceller.waited_nanos().map(Duration::from_nanos);
             // A wait that begins after this look is seen at the next one.
@@ -524,9 +546,16 @@ impl Session {
                 completed = &mut submission => return completed,
                 () = self.entry().cancel_asked() => {
                     canceller.cancel(Stop::Cancelled);
-                    return submission.await;
+                    tokio::select! {
+                        biased;
+                        completed = &mut submission => return completed,
+                        () = self.entry().cancellation_forgotten() => {}
+                    }
                 }
                 () = tokio::time::sleep(pause) => {}
+            }
+            if begun.elapsed() >= CLIENT_LOOKED_FOR_AFTER {
+                self.look_for_client();
             }
             match canceller.waited_nanos().map(Duration::from_nanos) {
                 None => next_search = deadlock_timeout,

@@ -117,6 +117,8 @@ pub struct Session {
     took: Option<Duration>,
     /// What is said while a statement runs that a routine has left, to be told with its context.
     overheard: Option<Vec<(Severity, SqlError)>>,
+    /// The client has closed the connection while a statement ran.
+    client_gone: std::cell::Cell<bool>,
     /// Set while the session listens to something.
     listener: Option<Listener>,
 }

@@ -130,6 +130,7 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            client_gone: Default::default(),
             listener: belongings.listener,
         }
     }
