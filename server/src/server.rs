@@ -84,6 +84,8 @@ pub struct Server {
     /// One definition at a time: each is planned on the catalog its predecessor left.
     pub definitions: tokio::sync::Mutex<()>,
     pub open_blocks: OpenBlocks,
+    /// How large tables were when they were counted.
+    pub sizes: crate::system::sizes::Sizes,
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
@@ -348,6 +350,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         started_at: now(),
         definitions: tokio::sync::Mutex::new(()),
         open_blocks: OpenBlocks::default(),
+        sizes: Default::default(),
         designer: Designer::default(),
         calls: AllCounts::default(),
         counters: doors.0.iter().map(|_| Counters::default()).collect(),
