@@ -4,7 +4,7 @@
 //! - [`simple`]      the simple query protocol: scripts
 //! - [`extended`]    Parse, Bind, Describe, Execute, Close
 //! - [`portal`]      a bound statement and how far its rows have been sent
-//! - [`execute`]     one prepared statement, whatever it is
+//! - [`execute`]     one prepared statement, whatever it is; [`waiting`] until it is over
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
@@ -60,6 +60,7 @@ mod transaction;
 mod triggers;
 mod truncate;
 mod utility;
+mod waiting;
 
 use std::rc::Rc;
 use std::sync::Arc;
