@@ -85,6 +85,11 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             _ => Datum::Null,
         },
         "pg_trigger_depth" => Datum::Int4(0),
+        "pg_notification_queue_usage" => Datum::Float8(host.server.notifications.usage()),
+        "pg_listening_channels" => {
+            let channels = host.memory.listening.lock().iter().map(|name| Datum::text(name)).collect();
+            array(Oid::TEXT, channels)
+        }
         "pg_reload_conf" if !host.rights().is_superuser() => {
             let message = "permission denied for function pg_reload_conf";
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));

@@ -10,6 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
+//! - [`notifications`] NOTIFY from session to session
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
@@ -32,6 +33,7 @@ pub mod front;
 pub mod functions;
 pub mod http;
 pub mod listen;
+pub mod notifications;
 pub mod outbox;
 pub mod replies;
 pub mod run;

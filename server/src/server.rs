@@ -23,6 +23,7 @@ use crate::design::{Designer, OpenBlocks};
 use crate::following::Following;
 use crate::front::{Door, Doors, Front};
 use crate::listen::{self, ListenError};
+use crate::notifications::Hub;
 use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
@@ -76,12 +77,15 @@ pub struct Server {
     pub catalog: CatalogHandle,
     pub routines: Arc<Registry>,
     pub sessions: Arc<Sessions>,
+    pub notifications: Arc<Hub>,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
     /// One definition at a time: each is planned on the catalog its predecessor left.
     pub definitions: tokio::sync::Mutex<()>,
     pub open_blocks: OpenBlocks,
+    /// How large tables were when they were counted.
+    pub sizes: crate::system::sizes::Sizes,
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
@@ -338,6 +342,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
     let server = Arc::new(Server {
         sessions: Sessions::new(config.integer("max_connections") as usize),
+        notifications: Arc::default(),
         engine: engine.clone(),
         catalog: CatalogHandle::new(catalog),
         routines: Registry::new(),
@@ -345,6 +350,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
         started_at: now(),
         definitions: tokio::sync::Mutex::new(()),
         open_blocks: OpenBlocks::default(),
+        sizes: Default::default(),
         designer: Designer::default(),
         calls: AllCounts::default(),
         counters: doors.0.iter().map(|_| Counters::default()).collect(),

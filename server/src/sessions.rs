@@ -24,6 +24,7 @@ pub enum CancelReason {
     StatementTimeout = 2,
     Shutdown = 3,
     LockTimeout = 4,
+    ClientGone = 5,
 }
 
 /// What a session is doing, written by itself at the beginning and the end of each statement:
@@ -167,11 +168,23 @@ impl SessionEntry {
 
     /// A statement begins: a cancel request that came before it was meant for another one.
     pub fn begin_statement(&self) {
+        self.forget_cancellation();
+        self.running.store(true, Ordering::Release);
+    }
+
+    /// Nobody has asked the statement to stop.
+    pub fn forget_cancellation(&self) {
         if self.engine.is_cancelled() {
             self.engine.set_cancelled(false);
             self.reason.store(CancelReason::None as u8, Ordering::Relaxed);
         }
-        self.running.store(true, Ordering::Release);
+    }
+
+    /// Resolves when a statement that was asked to stop goes on: a handler has taken the error.
+    pub async fn cancellation_forgotten(&self) {
+        while self.is_cancelled() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     pub fn end_statement(&self) {
@@ -210,6 +223,8 @@ impl SessionEntry {
             (SqlState::QUERY_CANCELED, "canceling statement due to statement timeout")
         } else if reason == CancelReason::Shutdown as u8 {
             (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
+        } else if reason == CancelReason::ClientGone as u8 {
+            (SqlState(*b"08006"), "connection to client lost")
         } else if reason == CancelReason::LockTimeout as u8 {
             (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
         } else {

@@ -31,7 +31,16 @@ impl Binder<'_, '_> {
         let variable = match self.env.variables {
             Some(variables) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                variables.resolve(&names).map(|expr| (expr, variables.conflict()))
+                let found = variables.resolve(&names).map(|expr| (expr, variables.conflict()));
+                if let Some((expr, _)) = &found
+                    && expr.ty == Type::RECORD
+                    && matches!(expr.kind, ExprKind::Row(_))
+                    && let Some(fields) = variables.fields(&names)
+                {
+                    let names = fields.into_iter().map(|(name, _)| name).collect();
+                    self.whole_rows.push((expr.clone(), names));
+                }
+                found
             }
             None => None,
         };

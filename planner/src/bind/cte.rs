@@ -21,17 +21,49 @@ pub(crate) struct VisibleCte {
 
 /// Whether a query names a relation, however deep.
 fn refers_to(query: &Query, name: &str) -> bool {
-    query.visit(&mut NameSearch(name)).is_break()
+    query.visit(&mut NameSearch { name, hidden: 0 }).is_break()
 }
 
-struct NameSearch<'n>(&'n str);
+/// Looks for a name where no query inside has it for one of its own.
+struct NameSearch<'n> {
+    name: &'n str,
+    /// How many queries around have it.
+    hidden: u32,
+}
+
+impl NameSearch<'_> {
+    /// Where a query's WITH has the name.
+    fn place_in(&self, query: &Query) -> Option<usize> {
+        let ctes = &query.with.as_ref()?.cte_tables;
+        ctes.iter().position(|cte| ident_name(&cte.alias.name) == self.name)
+    }
+}
 
 impl Visitor for NameSearch<'_> {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let Some(place) = self.place_in(query) else { return ControlFlow::Continue(()) };
+        // Without RECURSIVE those up to the one of that name do not mean it.
+        let before = query.with.iter().filter(|with| !with.recursive);
+        let mut before = before.flat_map(|with| &with.cte_tables[..=place]);
+        if self.hidden == 0 && before.any(|cte| refers_to(&cte.query, self.name)) {
+            return ControlFlow::Break(());
+        }
+        self.hidden += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if self.place_in(query).is_some() {
+            self.hidden -= 1;
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
         match schema_and_name(relation) {
-            Ok((None, name)) if name == self.0 => ControlFlow::Break(()),
+            Ok((None, name)) if name == self.name && self.hidden == 0 => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }

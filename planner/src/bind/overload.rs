@@ -493,8 +493,8 @@ impl Binder<'_, '_> {
         };
         Ok(match candidate.callee {
             Callee::Scalar(function) => Resolved::Scalar {
+                args: super::resolve::shown_by_name(function.name, filled),
                 function: ResolvedFunction { function, result: Type::of(result) },
-                args: filled,
             },
             Callee::Routine(routine) => {
                 self.need_routine(routine.oid);

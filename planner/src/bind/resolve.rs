@@ -139,6 +139,27 @@ pub fn type_list(types: &[Type]) -> String {
     types.iter().map(|ty| format_type(Type::of(ty.oid))).collect::<Vec<_>>().join(", ")
 }
 
+/// Functions that show values of any type as text: of those whose values are numbers of objects,
+/// only the type says that they show as names.
+pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
+    const SHOWING: &[&str] =
+        &["textanycat", "anytextcat", "concat", "concat_ws", "format", "quote_literal", "quote_nullable"];
+    if !SHOWING.contains(&function) {
+        return args;
+    }
+    let shown = |arg: BoundExpr| match arg.ty.oid {
+        Oid::REGCLASS
+        | Oid::REGTYPE
+        | Oid::REGPROC
+        | Oid::REGPROCEDURE
+        | Oid::REGOPER
+        | Oid::REGROLE
+        | Oid::REGNAMESPACE => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
+        _ => arg,
+    };
+    args.into_iter().map(shown).collect()
+}
+
 impl Binder<'_, '_> {
     /// Finds a binary operator and converts its operands.
     pub(crate) fn binary_operator(
@@ -166,7 +187,8 @@ impl Binder<'_, '_> {
         let (concrete, result) = resolve_polymorphic(&declared, &types, operator.result)?;
         let left = self.coerce_or_fail(left, Type::of(concrete[0]), CastContext::Implicit)?;
         let right = self.coerce_or_fail(right, Type::of(concrete[1]), CastContext::Implicit)?;
-        Ok((operator, vec![left, right], Type::of(result)))
+        let args = shown_by_name(operator.function.name, vec![left, right]);
+        Ok((operator, args, Type::of(result)))
     }
 
     /// The function of an operator between two values of given types, which must fit as they are

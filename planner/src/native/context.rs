@@ -20,6 +20,7 @@ use archipel_sql::types::Oid;
 
 use crate::native::cursor::Cursors;
 use crate::native::deferral::{ConstraintModes, DeferredCheck};
+use crate::native::notify::Notifications;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
 
@@ -107,6 +108,8 @@ pub struct ExecContext<'a, 'e> {
     /// What `nextval` gave in this statement or routine, in order; the session keeps the last
     /// of each for `currval`.
     pub sequences: Vec<(Oid, i64)>,
+    /// What sessions that listen are told, once this is committed.
+    pub notifications: Notifications,
     /// The session's cursors: routines open, move and close them.
     pub cursors: Cursors,
     /// How many routines are nested; routines refuse beyond a limit (54001).
@@ -187,6 +190,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             awaited: 0,
             callers: Vec::new(),
             sequences: Vec::new(),
+            notifications: Notifications::default(),
             cursors: Cursors::default(),
             depth: 0,
             trigger_depth: 0,

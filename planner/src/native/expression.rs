@@ -20,7 +20,7 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::operand::{Operand, element};
 use super::{
-    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, sequence, sleep, text,
+    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, notify, sequence, sleep, text,
 };
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
@@ -126,6 +126,9 @@ impl Compiler<'_> {
                 }
                 if function.function.name == "pg_sleep" {
                     return Ok(Source::Code(sleep::compile(args)));
+                }
+                if let Some(code) = notify::call(function.function) {
+                    return Ok(Source::Code(code(args)));
                 }
                 if let Some(code) = sequence::call(function.function, &args) {
                     return Ok(Source::Code(code(args)));

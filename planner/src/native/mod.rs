@@ -15,7 +15,7 @@
 //!   what they check
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written
-//! - [`cursor`]    the open cursors of a transaction
+//! - [`cursor`]    the open cursors of a transaction; [`notify`] what it tells listeners
 //! - [`statement`] the whole, and [`program`]: one statement as an engine program
 //!
 //! Execution is push-based: a node runs its input with a closure that receives control once a
@@ -50,6 +50,7 @@ mod lock;
 mod merge;
 mod modify;
 mod node;
+pub mod notify;
 mod operand;
 mod operator;
 mod parts;

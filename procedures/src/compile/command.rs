@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::native::notify::Notification;
 use archipel_sql::ast::Statement;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -9,6 +10,7 @@ use archipel_sql::types::Type;
 
 use super::{Compiler, unknown_access, unsupported};
 use crate::plpgsql::ast::Fragment;
+use crate::run::context;
 use crate::run::operation::OperationKind;
 use crate::run::pause::Command;
 
@@ -35,9 +37,7 @@ pub(super) fn is_command(statement: &Statement) -> bool {
             | Statement::Fetch(_)
             | Statement::CloseCursor(_)
             | Statement::Discard(_)
-            | Statement::Listen(_)
             | Statement::Notify { .. }
-            | Statement::Unlisten(_)
             | Statement::Vacuum(_)
             | Statement::BaseBackup
             | Statement::Checkpoint
@@ -91,7 +91,35 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
     Some((Command { text: text.clone(), params }, tag))
 }
 
+/// What a text tells listeners, if it is a NOTIFY.
+pub(super) fn notification_of(text: &str) -> Option<Result<Notification>> {
+    match &archipel_sql::parser::parse(text).ok()?[..] {
+        [only] => notification(&only.statement),
+        _ => None,
+    }
+}
+
+fn notification(statement: &Statement) -> Option<Result<Notification>> {
+    let Statement::Notify { channel, payload } = statement else { return None };
+    Some(Notification::new(channel, payload.as_deref().unwrap_or_default()))
+}
+
 impl Compiler<'_> {
+    /// NOTIFY: its errors are found when it runs, as PostgreSQL's are.
+    pub(super) fn notify(&self, statement: &Statement, text: &Fragment) -> Option<Result<OperationKind>> {
+        let notification = notification(statement)?;
+        if self.routine.volatility != 'v' {
+            let message = "NOTIFY is not allowed in a non-volatile function";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Some(Err(context::of_statement(error, &text.text)));
+        }
+        let text: Box<str> = text.text.as_str().into();
+        Some(match notification {
+            Ok(notification) => Ok(OperationKind::Notify { notification, text }),
+            Err(error) => Err(context::of_statement(error, &text)),
+        })
+    }
+
     pub(super) fn command(&mut self, text: &Fragment, tag: &'static str) -> Result<OperationKind> {
         self.note(unknown_access("a command", "the session runs it"));
         Ok(OperationKind::Command { text: text.text.as_str().into(), tag })

@@ -7,6 +7,7 @@ use archipel_engine::cell::ColumnKind;
 use archipel_engine::schema::KeyColumn;
 use archipel_planner::bind::{self, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::native::notify::Notification;
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, ExecResult, RoutineLinker};
 use archipel_planner::rights::Rights;
 use archipel_planner::route::{Access, RouteKey};
@@ -386,6 +387,10 @@ impl DynamicBinder for TextBinder {
 
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)> {
         command::of_text(text, &self.types, params)
+    }
+
+    fn notification(&self, text: &str) -> Option<Result<Notification>> {
+        command::notification_of(text)
     }
 
     fn bind_cursor(&self, text: &str, session: &dyn SessionHost) -> Result<Arc<CursorQuery>> {

@@ -58,6 +58,15 @@ pub fn compile(
             compiler.flow.get_mut().end(&[]);
             continue;
         }
+        if let Some(kind) = compiler.notify(&statement.statement, &fragment) {
+            if index == last && compiler.columns != Columns::None {
+                return Err(mismatch(routine, NO_FINAL_QUERY));
+            }
+            let kind = kind.unwrap_or_else(|error| OperationKind::Fail { error: Box::new(error) });
+            operations.push(Operation { site, rights: None, kind });
+            compiler.flow.get_mut().end(&[]);
+            continue;
+        }
         let mut bound = compiler.bind_ast(&fragment, &statement.statement).map_err(|error| {
             // Where it says what of the text it means, PostgreSQL says no more.
             if error.fields().position.is_none() { in_function(routine, error) } else { error }

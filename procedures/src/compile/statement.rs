@@ -479,7 +479,7 @@ impl Compiler<'_> {
             | SqlAst::Merge(_) => self.rows_statement(&statement, text, into),
             SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
             other if command::is_command(other) => self.command(text, other.tag()),
-            other => Err(command::refused(other)),
+            other => self.notify(other, text).unwrap_or_else(|| Err(command::refused(other))),
         });
         Ok((self.or_fail(site, kind), true))
     }

@@ -15,8 +15,8 @@
 //! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
 //! out, at the statement where they arose: the good path pays nothing for them.
 //!
-//! Invariant: `ExecError::Stop` passes through every block untouched. Only SQL conditions are
-//! caught, and what a block did before its handler runs is rolled back to its savepoint.
+//! Invariant: `ExecError::Stop` passes through every block untouched, but for a cancellation where a
+//! handler is for `query_canceled`. Only SQL conditions are caught, and what a block did before its handler runs is rolled back to its savepoint.
 
 mod ahead;
 mod append;
@@ -35,6 +35,7 @@ mod rows;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use archipel_engine::Stop;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -425,6 +426,10 @@ impl Invocation<'_, '_> {
                 let command = Command { text: text.clone(), params: Vec::new() };
                 return self.command(ctx, command, tag, site);
             }
+            OperationKind::Notify { notification, text } => {
+                let noted = ctx.notifications.add(notification.clone());
+                noted.map_err(|error| self.in_statement(error.into(), Some(text), site))?;
+            }
             OperationKind::Raise(raise) => self.raise(ctx, raise, site)?,
             OperationKind::Assert { condition, message } => {
                 self.assert(ctx, condition, message.as_ref(), site)?;
@@ -521,12 +526,16 @@ impl Invocation<'_, '_> {
         let depth = ctx.depth;
         let cursors = ctx.cursors.mark();
         let deferred = ctx.deferred.len();
+        let notifications = ctx.notifications.mark();
         let settings = ctx.functions.session.changed_settings();
         ctx.subtransactions += 1;
         let result = self.operations(ctx, body);
         ctx.subtransactions -= 1;
         let error = match result {
             Err(ExecError::Sql(error)) => error,
+            Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
+                ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?
+            }
             other => return other,
         };
         let code = error.state();
@@ -534,9 +543,13 @@ impl Invocation<'_, '_> {
         let Some(number) = handlers.handlers.iter().position(catching) else {
             return Err(ExecError::Sql(error));
         };
+        if code == SqlState::QUERY_CANCELED {
+            ctx.functions.session.forget_cancellation();
+        }
         ctx.txn.rollback_to(savepoint);
         ctx.cursors.rollback_to(cursors);
         ctx.deferred.truncate(deferred);
+        ctx.notifications.rollback_to(notifications);
         ctx.functions.session.undo_settings(settings);
         ctx.depth = depth;
         ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
@@ -548,6 +561,14 @@ impl Invocation<'_, '_> {
     pub(crate) fn set_found(&mut self, ctx: &mut ExecContext<'_, '_>, rows: u64) {
         self.row_count = rows;
         ctx.variables[self.program.found as usize].set(Datum::Bool(rows > 0));
+    }
+}
+
+impl Handlers {
+    /// Whether one of them is for statements that were asked to stop.
+    fn takes_cancellation(&self) -> bool {
+        let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);
+        conditions.any(|condition| catches(*condition, SqlState::QUERY_CANCELED))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::ahead::RowAhead;
+use archipel_planner::native::notify::Notification;
 use archipel_planner::native::scalar::Scalar;
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
 use archipel_planner::rights::Rights;
@@ -327,6 +328,11 @@ pub enum OperationKind {
         text: Arc<str>,
         tag: &'static str,
     },
+    Notify {
+        notification: Notification,
+        /// As written.
+        text: Box<str>,
+    },
     Open(Box<OpenPlan>),
     /// FETCH and MOVE.
     Fetch(Box<FetchPlan>),
@@ -446,6 +452,9 @@ pub trait DynamicBinder: Send + Sync {
 
     /// What the session has to run, if this text is such a statement, or several.
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
+
+    /// What this text tells listeners, if it is a NOTIFY.
+    fn notification(&self, text: &str) -> Option<archipel_sql::error::Result<Notification>>;
 
     /// The same for OPEN.
     fn bind_cursor(

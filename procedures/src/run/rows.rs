@@ -353,6 +353,14 @@ impl Invocation<'_, '_> {
                 let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
                 let bound = plan.binder.bind(&text, ctx.functions.session);
                 if bound.is_err()
+                    && let Some(notification) = plan.binder.notification(&text)
+                {
+                    self.row_count = 0;
+                    let noted = notification.and_then(|notification| ctx.notifications.add(notification));
+                    noted.map_err(|error| self.in_statement(error.into(), Some(&text), site))?;
+                    return Ok(Flow::Next);
+                }
+                if bound.is_err()
                     && let Some((command, tag)) = plan.binder.command(&text, &params)
                 {
                     self.row_count = 0;

@@ -15,6 +15,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
 use super::definition::DefinitionRun;
+use super::require_silence;
 
 /// One column of the operation beside it.
 pub struct ComputedRun {
@@ -116,6 +117,7 @@ impl DefinitionRun {
                         let value = answer.pop().and_then(|mut row| row.pop()).unwrap_or(Datum::Null);
                         cells.push(column.cell(value)?);
                     }
+                    require_silence(&context)?;
                     cells
                 }
             };

@@ -21,7 +21,7 @@ use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
-use super::{panic_error, stop_with};
+use super::{panic_error, require_silence, stop_with};
 use crate::session::host::Host;
 
 /// A query that must answer no row, and the error if it does.
@@ -92,6 +92,7 @@ impl DefinitionRun {
                 context.budgeted = false;
                 let mut found = FoundRow(None);
                 validation.query.run(&mut context, &mut found)?;
+                require_silence(&context)?;
                 if let Some(row) = found.0 {
                     let error = validation.error.clone();
                     return Err(match &validation.missing {

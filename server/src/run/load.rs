@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
+use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{ConstraintModes, DeferredCheck, ExecContext, ExecResult, Notice};
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
@@ -13,6 +14,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
 use super::{panic_error, stop_with};
+use crate::notifications::Ticket;
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
 
@@ -36,6 +38,11 @@ pub struct LoadRun {
     pub notices: Vec<Notice>,
     /// What `nextval` gave.
     pub sequences: Vec<(Oid, i64)>,
+    /// What the triggers tell sessions that listen.
+    pub notifications: Notifications,
+    /// The turn to do so, if the batch is a transaction.
+    pub ticket: Option<Ticket>,
+    pub one_shot: bool,
     /// The row that failed, if one did.
     pub failed_row: Option<usize>,
     pub error: Option<SqlError>,
@@ -85,7 +92,12 @@ impl LoadRun {
         self.deferred = std::mem::take(&mut context.deferred);
         self.notices = std::mem::take(&mut context.notices);
         self.sequences = std::mem::take(&mut context.sequences);
-        done.map(drop)
+        self.notifications = std::mem::take(&mut context.notifications);
+        done?;
+        if !self.notifications.is_empty() && self.one_shot {
+            self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);
+        }
+        Ok(())
     }
 }
 
@@ -111,6 +123,8 @@ impl Program for LoadRun {
         self.deferred.clear();
         self.notices.clear();
         self.sequences.clear();
+        self.notifications.clear();
+        self.ticket = None;
         self.host.begin_run();
         match catch_unwind(AssertUnwindSafe(|| self.insert_all(txn))) {
             Ok(Ok(())) => Ok(()),

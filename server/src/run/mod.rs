@@ -18,7 +18,7 @@ pub mod statement;
 use std::any::Any;
 
 use archipel_engine::Stop;
-use archipel_planner::native::ExecError;
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::error::SqlError;
 
 /// Turns a panic's payload into the error the client sees.
@@ -29,6 +29,14 @@ pub(crate) fn panic_error(payload: &(dyn Any + Send)) -> SqlError {
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown cause".to_owned());
     SqlError::internal(format!("the statement failed by a bug in the server: {text}"))
+}
+
+/// Refuses NOTIFY where nobody would send it: in what a definition computes.
+pub(crate) fn require_silence(context: &ExecContext<'_, '_>) -> ExecResult<()> {
+    match context.notifications.is_empty() {
+        true => Ok(()),
+        false => Err(SqlError::unsupported("NOTIFY in what a definition computes").into()),
+    }
 }
 
 /// Keeps an SQL error in `slot` and answers how the engine must stop.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::native::cursor::Cursors;
+use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
     ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, finish_deferred,
 };
@@ -19,6 +20,7 @@ use archipel_sql::types::Oid;
 
 use super::{panic_error, stop_with};
 use crate::encode::{RowsTo, Sink};
+use crate::notifications::Ticket;
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
 
@@ -43,6 +45,10 @@ pub struct StatementRun {
     pub notices: Vec<Notice>,
     /// What `nextval` gave.
     pub sequences: Vec<(Oid, i64)>,
+    /// What it tells sessions that listen.
+    pub notifications: Notifications,
+    /// Its turn to do so, where the run is a transaction that may have written.
+    pub ticket: Option<Ticket>,
     pub error: Option<SqlError>,
     /// When the transaction checks its constraints; `None` where this statement is all of it.
     pub constraints: Option<Arc<ConstraintModes>>,
@@ -140,7 +146,12 @@ impl StatementRun {
         self.sequences = std::mem::take(&mut context.sequences);
         self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
+        self.notifications = std::mem::take(&mut context.notifications);
         self.rows = done?;
+        // It holds its partitions: whoever comes after it draws later.
+        if !self.notifications.is_empty() && self.one_shot && !self.plan.read_only {
+            self.ticket = Some(host.server.notifications.ticket(&self.notifications)?);
+        }
         Ok(())
     }
 }
@@ -179,6 +190,8 @@ impl Program for StatementRun {
         self.error = None;
         self.notices.clear();
         self.sequences.clear();
+        self.notifications.clear();
+        self.ticket = None;
         self.deferred.clear();
         self.paused = None;
         self.needs_block = false;

@@ -69,6 +69,7 @@ impl Session {
                 biased;
                 event = events.recv() => event,
                 () = entry.cancel_asked() => return Err(entry.cancel_error()),
+                () = self.client_lost() => return Err(entry.cancel_error()),
             };
             match event {
                 Some(Event::Started(epoch)) => self.depend_on(epoch),

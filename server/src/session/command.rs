@@ -54,6 +54,7 @@ impl Session {
     pub(super) async fn end_for(&mut self, run: &mut StatementRun) -> Result<()> {
         let commits = run.paused.as_ref().is_some_and(|paused| paused.commit);
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
+        self.take_said(std::mem::take(&mut run.notifications), None, Epoch(0))?;
         if commits {
             let host = run.host.clone();
             self.apply_settings(&host)?;
@@ -70,7 +71,7 @@ impl Session {
     /// Runs what a routine has left, and makes its run ready to go on.
     pub(super) async fn run_command(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
         let paused = run.paused.take().ok_or_else(|| SqlError::internal("nobody has left a command"))?;
-        self.take_over(run, depends_on);
+        self.take_over(run, depends_on)?;
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         if let Some(cursors) = run.cursors_changed.take() {
             self.cursors = cursors;

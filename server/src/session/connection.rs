@@ -36,7 +36,7 @@ const MESSAGES_PER_TURN: usize = 64;
 enum Received {
     /// So many bytes; none: it has left.
     Bytes(usize),
-    /// Somebody asks something of the session.
+    /// Somebody asks something of the session, or has something to tell its client.
     Request,
 }
 
@@ -260,6 +260,8 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            client_gone: Default::default(),
+            listener: None,
         })
     }
 
@@ -274,7 +276,8 @@ impl Session {
                         Err(error) => self.malformed(frame.kind, &error).await,
                     };
                     input.consume(length);
-                    if flow == Flow::Close || self.replies.is_broken() || closing.is_asked() {
+                    let gone = self.replies.is_broken() || self.client_gone.get();
+                    if flow == Flow::Close || gone || closing.is_asked() {
                         break;
                     }
                     handled += 1;
@@ -294,6 +297,10 @@ impl Session {
                 && let Some(socket) = self.pack().await
             {
                 return Done::Leaves(socket);
+            }
+            if self.has_deliveries() {
+                self.deliver().await;
+                self.flush().await;
             }
             let received = self.receive(input, closing).await;
             self.take_up_settings();
@@ -331,7 +338,10 @@ impl Session {
                     self.become_idle();
                     let session = &*self;
                     let next = std::future::poll_fn(|context| {
-                        if session.may_leave() {
+                        if let Some(listener) = &session.listener {
+                            listener.mailbox.wait(context.waker());
+                        }
+                        if session.may_leave() || session.has_deliveries() {
                             return Poll::Ready(None);
                         }
                         closing.wait(context);
@@ -435,6 +445,9 @@ impl Session {
 
     /// ReadyForQuery, and everything leaves.
     pub(super) async fn finish_query(&mut self) {
+        if self.has_deliveries() {
+            self.deliver().await;
+        }
         if !self.entry().is_terminated() {
             let status = self.status();
             self.output.ready_for_query(status);

@@ -367,6 +367,9 @@ impl Session {
                 deferred: Vec::new(),
                 notices: Vec::new(),
                 sequences: Vec::new(),
+                notifications: Default::default(),
+                ticket: None,
+                one_shot: self.transaction.interactive().is_none(),
                 failed_row: None,
                 error: None,
             };
@@ -398,6 +401,8 @@ impl Session {
             return Err(copy_detail(error, committed));
         }
         self.remember_sequences(&std::mem::take(&mut completed.program.sequences));
+        let said = std::mem::take(&mut completed.program.notifications);
+        self.take_said(said, completed.program.ticket.take(), completed.outcome.depends_on)?;
         self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
         if last {
             self.check_copied().await.map_err(|error| copy_detail(error, committed))?;

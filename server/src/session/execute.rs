@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use archipel_engine::id::{Epoch, TxnId};
-use archipel_engine::txn::{Interactive, Isolation, WaitEdge};
-use archipel_engine::{Completed, Outcome, Program, Stop, Submission, SubmitOptions, Wait, WaitOn};
+use archipel_engine::id::Epoch;
+use archipel_engine::txn::{Interactive, Isolation};
+use archipel_engine::{Outcome, Stop, SubmitOptions};
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// Takes what a run that has paused said, drew and depends on.
-    pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) {
+    pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
         run.out.truncate(run.mark);
         self.output = Output::from_messages(std::mem::take(&mut run.out));
         for notice in std::mem::take(&mut run.notices) {
@@ -321,6 +321,7 @@ impl Session {
         }
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
+        self.take_said(std::mem::take(&mut run.notifications), run.ticket.take(), depends_on)
     }
 
     /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
@@ -329,7 +330,11 @@ impl Session {
         let paused = run.paused.take();
         let committed = paused.as_ref().is_some_and(|paused| paused.commit);
         run.resume = paused;
-        self.take_over(run, depends_on);
+        if !committed {
+            run.notifications.clear();
+            run.ticket = None;
+        }
+        self.take_over(run, depends_on)?;
         let host = run.host.clone();
         if committed {
             self.apply_settings(&host)?;
@@ -375,6 +380,8 @@ impl Session {
             kept: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
+            notifications: Default::default(),
+            ticket: None,
             error: None,
             constraints: Some(self.transaction.constraint_modes()),
             deferred: Vec::new(),
@@ -417,6 +424,15 @@ impl Session {
         } else {
             own
         };
+        if outcome.result.is_ok() {
+            match self.draw_ticket(&run.notifications) {
+                Ok(ticket) => run.ticket = ticket,
+                Err(error) => {
+                    run.error = Some(error);
+                    outcome.result = Err(Stop::Abort);
+                }
+            }
+        }
         if outcome.result.is_err() {
             let _ = self.server.engine.rollback(&own).await;
             return (run, outcome);
@@ -439,6 +455,7 @@ impl Session {
     ) -> Option<Interactive> {
         // What the statement asked of its host is still to be done.
         let host = self.host.take();
+        let before = self.transaction.take_pending();
         self.transaction.enter_own(own);
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         if let Err(error) = self.check_deferred(None).await {
@@ -449,7 +466,16 @@ impl Session {
             outcome.result = Err(Stop::Abort);
         }
         self.host = host;
-        self.transaction.leave_own()
+        let own = self.transaction.leave_own();
+        let said = self.transaction.take_pending();
+        self.transaction.put_pending(before);
+        if let Some(mut said) = said
+            && let Err(error) = run.notifications.append(said.take_notifications())
+        {
+            run.error = Some(error);
+            outcome.result = Err(Stop::Abort);
+        }
+        own
     }
 
     async fn submit_in(
@@ -471,80 +497,6 @@ impl Session {
         let submission = self.server.engine.submit(run, options);
         let completed = self.cancellable(submission).await;
         (completed.program, completed.outcome)
-    }
-
-    /// Waits for a submission: cancels it when somebody asks for that or it has waited for a row
-    /// beyond `lock_timeout`, and looks for a deadlock after `deadlock_timeout`.
-    pub(super) async fn cancellable<P: Program>(&self, mut submission: Submission<P>) -> Completed<P> {
-        if let Some(completed) = submission.try_take() {
-            return completed;
-        }
-        let Some(canceller) = submission.canceller() else { return submission.await };
-        let effective = self.settings.effective();
-        let timeout = |limit_ms: u64| (limit_ms > 0).then(|| Duration::from_millis(limit_ms));
-        let lock_timeout = timeout(effective.lock_timeout_ms);
-        let deadlock_timeout = Duration::from_millis(effective.deadlock_timeout_ms);
-        let mut next_search = deadlock_timeout;
-        loop {
-            let waited = canceller.waited_nanos().map(Duration::from_nanos);
-            // A wait that begins after this look is seen at the next one.
-            let until = next_search.min(lock_timeout.unwrap_or(next_search));
-            let pause = match waited {
-                Some(waited) => until.saturating_sub(waited).max(Duration::from_millis(1)),
-                None => (until / 4).clamp(Duration::from_millis(1), Duration::from_millis(100)),
-            };
-            tokio::select! {
-                biased;
-                completed = &mut submission => return completed,
-                () = self.entry().cancel_asked() => {
-                    canceller.cancel(Stop::Cancelled);
-                    return submission.await;
-                }
-                () = tokio::time::sleep(pause) => {}
-            }
-            match canceller.waited_nanos().map(Duration::from_nanos) {
-                None => next_search = deadlock_timeout,
-                Some(waited) => {
-                    if lock_timeout.is_some_and(|limit| waited >= limit) {
-                        canceller.cancel_wait(Stop::LockNotAvailable);
-                    } else if waited >= next_search {
-                        next_search = waited + deadlock_timeout;
-                        let wait = self.entry().engine.wait();
-                        if let Some(cycle) = canceller.break_deadlock() {
-                            *self.deadlock.borrow_mut() = Some(self.describe_cycle(&cycle, wait));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// A deadlock in PostgreSQL's words. `own` is what this session waited for; it has been told
-    /// to give up, so it does not say any more.
-    fn describe_cycle(&self, cycle: &[WaitEdge], own: Option<Wait>) -> String {
-        let sessions = self.server.sessions.list();
-        let holder = |id: TxnId| sessions.iter().find(|entry| entry.engine.holds_as(id));
-        let process = |id: TxnId| holder(id).map_or(0, |entry| entry.process_id);
-        let mine = self.entry().process_id;
-        let lines: Vec<String> = cycle
-            .iter()
-            // A session's own locks wait for its own transaction: one process.
-            .filter(|edge| process(edge.waiter) != process(edge.blocker))
-            .map(|edge| {
-                let waiter = process(edge.waiter);
-                let wait = if waiter == mine {
-                    own.clone()
-                } else {
-                    holder(edge.waiter).and_then(|entry| entry.engine.wait())
-                };
-                let what = match wait.map(|wait| wait.on) {
-                    Some(WaitOn::Object(lock)) => self.describe_lock(lock),
-                    _ => format!("ShareLock on transaction {}", edge.blocker),
-                };
-                format!("Process {waiter} waits for {what}; blocked by process {}.", process(edge.blocker))
-            })
-            .collect();
-        lines.join("\n")
     }
 
     /// Takes rows, notices and effects of a finished run.
@@ -573,6 +525,7 @@ impl Session {
             });
         }
         self.remember_sequences(&run.sequences);
+        self.take_said(run.notifications, run.ticket, outcome.depends_on)?;
         if let Some(cursors) = run.cursors_changed {
             self.cursors = cursors;
         }

@@ -13,7 +13,7 @@ use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost, Style};
 use archipel_sql::types::Oid;
 use parking_lot::Mutex;
@@ -32,6 +32,8 @@ pub struct Memory {
     pub sequence_values: Mutex<FxHashMap<u32, i64>>,
     /// `lastval`: the sequence used last.
     pub last_sequence: Mutex<Option<u32>>,
+    /// What the session listens to, in the order it began to.
+    pub listening: Mutex<Vec<Arc<str>>>,
 }
 
 /// A change of a setting asked for by a function.
@@ -178,6 +180,15 @@ impl SessionHost for Host {
 
     fn interrupted(&self) -> bool {
         self.entry.is_cancelled()
+    }
+
+    fn cancellation(&self) -> Option<SqlError> {
+        let error = self.entry.is_cancelled().then(|| self.entry.cancel_error());
+        error.filter(|error| error.state() == SqlState::QUERY_CANCELED)
+    }
+
+    fn forget_cancellation(&self) {
+        self.entry.forget_cancellation();
     }
 
     fn setting(&self, name: &str) -> Option<String> {

@@ -1,17 +1,24 @@
-//! VACUUM, ANALYZE, REINDEX and CLUSTER. There is nothing to vacuum, to gather, to rebuild or to
-//! reorder: rows are updated in place, and a table lies in the order of its key. Names and rights
+//! VACUUM, ANALYZE, REINDEX and CLUSTER. There is nothing to vacuum, to gather but a count of rows, to
+//! rebuild or to reorder: rows are updated in place, and a table lies in the order of its key. Names and rights
 //! are checked, so that a mistake does not pass; and what would wait for others in PostgreSQL waits
 //! for them here, so that scripts which rely on that keep their order.
+
+use std::sync::Arc;
 
 use archipel_engine::ObjectMode;
 use archipel_engine::id::TreeId;
 use archipel_sql::ast::{QualifiedName, Vacuum};
 use archipel_sql::catalog::authority::must_be_owner;
+use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{DATABASE, Relation, Table, TableKind, TableRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::Session;
+use super::analytic::Analytic;
+use crate::encode::RowsTo;
+use crate::statement::Body;
 use crate::wire::output::Severity;
 
 impl Session {
@@ -37,6 +44,7 @@ impl Session {
             let table = catalog.require_table(name, &path)?;
             if self.maintains(table.oid) {
                 self.wait_at_table(&table, ObjectMode::ShareUpdateExclusive).await?;
+                self.measure(&table).await?;
                 continue;
             }
             let message = format!(
@@ -45,6 +53,27 @@ impl Session {
                 tag.to_lowercase()
             );
             self.notice(Severity::Warning, &SqlError::new(SqlState::WARNING, message));
+        }
+        Ok(())
+    }
+
+    /// Counts a table's rows over a snapshot, for whoever asks `pg_class` how many there are; in a
+    /// block nothing is counted.
+    async fn measure(&mut self, table: &TableRef) -> Result<()> {
+        if table.kind != TableKind::Table || self.transaction.is_open() {
+            return Ok(());
+        }
+        let text: Arc<str> =
+            format!("SELECT count(*) FROM {}", quote_qualified(&table.schema, &table.name)).into();
+        let prepared = self.prepare_text(&text, &[])?;
+        let Body::Rows(plan) = &prepared.body else { return Ok(()) };
+        if !self.is_analytic(plan) {
+            return Ok(());
+        }
+        if let Analytic::Ran(_, rows) = self.run_analytic(plan, Vec::new(), &RowsTo::Kept, false).await?
+            && let Some([Datum::Int8(rows)]) = rows.first().map(Vec::as_slice)
+        {
+            self.server.sizes.note(table, *rows);
         }
         Ok(())
     }

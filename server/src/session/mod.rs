@@ -4,7 +4,7 @@
 //! - [`simple`]      the simple query protocol: scripts
 //! - [`extended`]    Parse, Bind, Describe, Execute, Close
 //! - [`portal`]      a bound statement and how far its rows have been sent
-//! - [`execute`]     one prepared statement, whatever it is
+//! - [`execute`]     one prepared statement, whatever it is; [`waiting`] until it is over
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
@@ -19,6 +19,7 @@
 //! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
+//! - [`notification`] LISTEN, NOTIFY
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE
 //! - [`moving`]      a session that goes to another executor
 //! - [`role`]        in whose name
@@ -49,6 +50,7 @@ mod lock;
 mod maintenance;
 mod modes;
 pub mod moving;
+mod notification;
 mod portal;
 pub(crate) mod role;
 mod simple;
@@ -58,6 +60,7 @@ mod transaction;
 mod triggers;
 mod truncate;
 mod utility;
+mod waiting;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,6 +72,7 @@ use archipel_sql::error::SqlError;
 use rustc_hash::FxHashMap;
 
 use crate::executor::Executor;
+use crate::notifications::Listener;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
 use crate::sessions::{CancelReason, Registered, SessionEntry};
@@ -114,6 +118,10 @@ pub struct Session {
     took: Option<Duration>,
     /// What is said while a statement runs that a routine has left, to be told with its context.
     overheard: Option<Vec<(Severity, SqlError)>>,
+    /// The client has closed the connection while a statement ran.
+    client_gone: std::cell::Cell<bool>,
+    /// Set while the session listens to something.
+    listener: Option<Listener>,
 }
 
 /// A task of the front thread that ends when dropped.

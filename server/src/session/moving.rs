@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::transaction::Transaction;
 use super::{Session, host};
 use crate::executor::Executor;
+use crate::notifications::Listener;
 use crate::replies::Replies;
 use crate::server::{EngineDurability, Server};
 use crate::sessions::Registered;
@@ -38,6 +39,7 @@ pub(super) struct Belongings {
     unnamed_statement: Option<Arc<Prepared>>,
     cursors: Cursors,
     memory: Arc<host::Memory>,
+    listener: Option<Listener>,
 }
 
 impl MovingSession {
@@ -93,6 +95,7 @@ impl Session {
             unnamed_statement: self.unnamed_statement,
             cursors: self.cursors,
             memory: self.memory,
+            listener: self.listener,
         });
         MovingSession { socket, input, belongings }
     }
@@ -127,6 +130,8 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            client_gone: Default::default(),
+            listener: belongings.listener,
         }
     }
 }

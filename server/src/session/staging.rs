@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::id::{Epoch, SequenceId, TreeId};
 use archipel_engine::schema::TableDef;
 use archipel_engine::txn::{Commit, SettleEarly};
 use archipel_engine::{
@@ -510,8 +510,8 @@ impl Session {
         }
     }
 
-    /// COMMIT of a block with definitions: its rows and its definitions, or nothing.
-    pub(super) async fn commit_staged(&mut self, staged: Staged, open: Option<Interactive>) -> Result<()> {
+    /// COMMIT of a block with definitions: its rows and its definitions, or nothing. Answers when.
+    pub(super) async fn commit_staged(&mut self, staged: Staged, open: Option<Interactive>) -> Result<Epoch> {
         let server = self.server.clone();
         let undo = staged.drops(0);
         let committed = self.commit_latched(staged, open.as_ref()).await;
@@ -528,7 +528,7 @@ impl Session {
     }
 
     /// Takes the locks and the latch of definitions, and commits.
-    async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<()> {
+    async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<Epoch> {
         let server = self.server.clone();
         let operations = staged.steps.iter().flat_map(|step| {
             let weaker = step.weaker;
@@ -549,7 +549,7 @@ impl Session {
         definitions: DefinitionRun,
         open: Option<&Interactive>,
         after: Catalog,
-    ) -> Result<()> {
+    ) -> Result<Epoch> {
         let server = self.server.clone();
         let changes = definitions.changes.clone();
         let program = CommitWithDefinitions { commit: open.map(Commit::of), definitions };
@@ -567,7 +567,7 @@ impl Session {
         }
         server.catalog.publish(after);
         self.host = None;
-        Ok(())
+        Ok(completed.outcome.depends_on)
     }
 
     /// Refuses rows of tables whose new definition waits for COMMIT.

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use archipel_engine::id::Epoch;
 use archipel_engine::txn::{Interactive, InteractiveSavepoint};
 use archipel_planner::native::{ConstraintModes, DeferredCheck};
 use archipel_sql::ast::{TransactionModes, TransactionStatement};
@@ -17,6 +18,7 @@ use archipel_sql::types::Oid;
 
 use super::Session;
 use super::deferred::{Deferred, DeferredMark};
+use super::notification::{Pending, PendingMark};
 use super::staging::Staged;
 use crate::sessions::TransactionActivity;
 use crate::statement::Prepared;
@@ -39,6 +41,8 @@ pub struct Transaction {
     constraints: Arc<ConstraintModes>,
     /// What COMMIT has to check.
     deferred: Deferred,
+    /// What it tells and listens to, once a statement did.
+    pending: Option<Box<Pending>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +64,7 @@ struct Savepoint {
     /// What SET CONSTRAINTS had said, and what COMMIT had to check.
     constraints: Arc<ConstraintModes>,
     deferred: DeferredMark,
+    pending: PendingMark,
     /// What was there at this point cannot be brought back: definitions of tables made in the
     /// transaction changed since.
     frozen: bool,
@@ -116,7 +121,26 @@ impl Transaction {
 
     /// It is over, and the session is where it was.
     pub(super) fn leave_own(&mut self) -> Option<Interactive> {
-        std::mem::take(self).interactive
+        let over = std::mem::take(self);
+        self.pending = over.pending;
+        over.interactive
+    }
+
+    /// What takes hold with the commit, if there is something.
+    pub(super) fn pending(&self) -> Option<&Pending> {
+        self.pending.as_deref()
+    }
+
+    pub(super) fn pending_mut(&mut self) -> &mut Pending {
+        self.pending.get_or_insert_default()
+    }
+
+    pub(super) fn take_pending(&mut self) -> Option<Box<Pending>> {
+        self.pending.take()
+    }
+
+    pub(super) fn put_pending(&mut self, pending: Option<Box<Pending>>) {
+        self.pending = pending;
     }
 
     /// The engine's transaction, if one has begun.
@@ -256,6 +280,7 @@ impl Session {
                     cursors: self.cursors.mark(),
                     constraints: self.transaction.constraints.clone(),
                     deferred: self.transaction.deferred.mark(),
+                    pending: self.transaction.pending().map(Pending::mark).unwrap_or_default(),
                     frozen: false,
                 });
                 Ok("SAVEPOINT")
@@ -300,6 +325,7 @@ impl Session {
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);
         let cursors = savepoint.cursors;
         let (constraints, deferred) = (savepoint.constraints.clone(), savepoint.deferred);
+        let pending = savepoint.pending;
         if savepoint.frozen {
             return Err(SqlError::unsupported(
                 "going back to a savepoint before tables made in the same transaction were redefined",
@@ -319,6 +345,9 @@ impl Session {
         self.take_back_definitions(count).await?;
         self.transaction.constraints = constraints;
         self.transaction.deferred.back_to(deferred);
+        if let Some(all) = &mut self.transaction.pending {
+            all.back_to(pending);
+        }
         self.change_settings(|all| {
             all.rollback_to(settings);
             Ok(())
@@ -376,30 +405,43 @@ impl Session {
             Ok(()) => self.end_temporary().await,
             failed => failed,
         };
-        if let Err(error) = checked {
-            self.rollback_transaction().await;
-            return Err(error);
-        }
+        let ticket = match checked.and_then(|()| self.draw_own_ticket()) {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                self.rollback_transaction().await;
+                return Err(error);
+            }
+        };
         let mut transaction = std::mem::take(&mut self.transaction);
+        let mut epoch = Epoch(0);
         if let Some(staged) = transaction.staged.take().filter(|staged| staged.len() > 0) {
             self.host = None;
             let committed = Box::pin(self.commit_staged(staged, transaction.interactive)).await;
-            if committed.is_err() {
-                self.roll_settings_back();
-                return committed;
+            match committed {
+                Ok(committed) => epoch = committed,
+                Err(error) => {
+                    self.roll_settings_back();
+                    return Err(error);
+                }
             }
             crate::design::settle(&self.server).await;
             self.host = None;
         } else if let Some(open) = transaction.interactive {
             let outcome = self.server.engine.commit(&open).await.outcome;
             match outcome.result {
-                Ok(()) => self.depend_on(outcome.depends_on),
+                Ok(()) => {
+                    epoch = outcome.depends_on;
+                    self.depend_on(epoch);
+                }
                 Err(stop) => {
                     self.server.engine.rollback(&open).await;
                     self.roll_settings_back();
                     return Err(self.stop_error(stop));
                 }
             }
+        }
+        if let Some(pending) = transaction.pending {
+            self.settle_pending(*pending, ticket, epoch);
         }
         self.change_settings(|all| {
             all.commit();
@@ -413,6 +455,7 @@ impl Session {
             Kind::Implicit => self.commit_transaction().await,
             Kind::None => {
                 self.settings.commit();
+                self.commit_pending()?;
                 self.end_temporary().await
             }
             Kind::Block => Ok(()),
@@ -462,7 +505,10 @@ impl Session {
                 }
             }
             Kind::Implicit => self.rollback_transaction().await,
-            Kind::None => self.roll_settings_back(),
+            Kind::None => {
+                self.transaction.take_pending();
+                self.roll_settings_back();
+            }
         }
         // The end of the session is told in its stead.
         if !self.entry().is_terminated() {

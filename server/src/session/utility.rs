@@ -165,11 +165,9 @@ impl Session {
                 let name = setting_name(name);
                 self.change_settings(|all| all.set(&name, None, false))?;
             }
-            Statement::Listen(_) | Statement::Notify { .. } | Statement::Unlisten(Some(_)) => {
-                return Err(SqlError::unsupported(statement.tag()));
+            Statement::Listen(_) | Statement::Notify { .. } | Statement::Unlisten(_) => {
+                self.note_notification(statement)?;
             }
-            // Nothing is listened to: nothing to stop.
-            Statement::Unlisten(None) => {}
             Statement::CloseCursor(name) => self.close_cursor(name.as_deref())?,
             _ => return Ok(false),
         }
@@ -343,6 +341,7 @@ impl Session {
             self.portals.clear();
             self.cursors.clear();
             self.statements.clear();
+            self.unlisten_all();
             self.set_role(role::SESSION_AUTHORIZATION, None, false)?;
             self.change_settings(|all| {
                 all.reset_all();

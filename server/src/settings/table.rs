@@ -78,6 +78,8 @@ const CONNECT: &str = "Connections and Authentication";
 const RESOURCE: &str = "Resource Usage";
 const LOG: &str = "Write-Ahead Log";
 const COMPATIBILITY: &str = "Version and Platform Compatibility";
+/// Rows are updated in place and carry no transaction ids.
+const UNFROZEN: &str = "A hint to PostgreSQL's VACUUM; there is nothing to freeze here.";
 const TUNING: &str = "Query Tuning";
 const PRESET: &str = "Preset Options";
 const OURS: &str = "Archipel";
@@ -228,6 +230,10 @@ pub static SETTINGS: &[Setting] = &[
     setting("transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the current transaction's isolation level."),
     setting("transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the current transaction's read-only status."),
     setting("unix_socket_directories", Kind::Text, Server, "", CONNECT, "Sets the directories where Unix-domain sockets will be created."),
+    setting("vacuum_freeze_min_age", count(0, 1_000_000_000), User, "50000000", CLIENT, UNFROZEN),
+    setting("vacuum_freeze_table_age", count(0, 2_000_000_000), User, "150000000", CLIENT, UNFROZEN),
+    setting("vacuum_multixact_freeze_min_age", count(0, 1_000_000_000), User, "5000000", CLIENT, UNFROZEN),
+    setting("vacuum_multixact_freeze_table_age", count(0, 2_000_000_000), User, "150000000", CLIENT, UNFROZEN),
     setting("wal_writer_delay", Kind::Integer { min: 1, max: 10_000, unit: Unit::Milliseconds }, Server, "200ms", LOG, "Longest time between flushes of asynchronous commits; what a crash may lose is at most three times this."),
     setting("work_mem", Kind::Integer { min: 64, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the memory to be used for analytical statements."),
     setting("xmloption", Kind::Enum(&["content", "document"]), User, "content", CLIENT, "Sets whether XML data is considered documents or content fragments."),

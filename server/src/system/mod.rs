@@ -23,6 +23,7 @@ mod islands;
 mod locks;
 mod monitor;
 pub mod repartition;
+pub mod sizes;
 mod views;
 
 use archipel_engine::id::TreeId;
@@ -75,6 +76,14 @@ impl SystemSource for Source<'_> {
 
     fn database(&self) -> &str {
         &self.0.entry.database
+    }
+
+    fn row_count(&self, table: &Table) -> Option<f32> {
+        self.0.server.sizes.of(table).map(|size| size.rows)
+    }
+
+    fn page_count(&self, table: &Table) -> Option<i32> {
+        self.0.server.sizes.of(table).map(|size| size.pages)
     }
 }
 

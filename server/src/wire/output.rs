@@ -166,6 +166,17 @@ impl Output {
         self.put(&[b'Z', 0, 0, 0, 5, status as u8]);
     }
 
+    /// NotificationResponse.
+    pub fn notification(&mut self, process_id: i32, channel: &str, payload: &str) {
+        self.put(b"A");
+        self.put(&(channel.len() as u32 + payload.len() as u32 + 10).to_be_bytes());
+        self.put(&process_id.to_be_bytes());
+        for text in [channel, payload] {
+            self.put(text.as_bytes());
+            self.put(&[0]);
+        }
+    }
+
     /// CommandComplete with a fixed tag (`CREATE TABLE`).
     pub fn command_complete(&mut self, tag: &str) {
         self.put(b"C");
@@ -372,6 +383,13 @@ mod tests {
         let mut output = Output::new();
         output.command_complete_count("INSERT 0", 12);
         assert_eq!(output.as_slice(), b"C\0\0\0\x10INSERT 0 12\0");
+    }
+
+    #[test]
+    fn a_notification_is_framed() {
+        let mut output = Output::new();
+        output.notification(258, "c", "xy");
+        assert_eq!(output.as_slice(), b"A\0\0\0\x0d\0\0\x01\x02c\0xy\0");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::io::{self, Read};
 use std::net::Shutdown;
+use std::task::{Context, Poll, Waker};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -69,6 +70,16 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Whether the other side has closed, as far as the reactor knows: no system call.
+    pub fn is_closed(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        match std::pin::pin!(self.0.readable()).poll(&mut context) {
+            Poll::Ready(Ok(guard)) => guard.ready().is_read_closed(),
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
         }
     }
 
@@ -142,6 +153,21 @@ mod tests {
         assert_eq!(theirs.read(&mut room).await.unwrap(), 10);
         drop(ours);
         assert_eq!(theirs.read(&mut room).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_gone_is_seen_though_it_left_words() {
+        let (ours, theirs) = pair();
+        ours.write_all(b"last words").await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert!(!theirs.is_closed());
+        drop(ours);
+        let begun = std::time::Instant::now();
+        while !theirs.is_closed() {
+            assert!(begun.elapsed() < std::time::Duration::from_secs(60), "nobody notices");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(theirs.read(&mut [0; 100]).await.unwrap(), 10);
     }
 
     #[tokio::test]

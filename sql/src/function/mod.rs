@@ -71,7 +71,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     session::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] =
-    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS];
+    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS, session::SETS];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
 pub use string::{chr as text_chr, left as text_left, right as text_right, substring as text_substring};
@@ -150,6 +150,12 @@ pub trait SessionHost: Sync {
     }
     /// Takes back what was changed beyond the first so many: a block that did has failed.
     fn undo_settings(&self, _kept: usize) {}
+    /// The error of a statement that was asked to stop, if a handler may take it.
+    fn cancellation(&self) -> Option<crate::error::SqlError> {
+        None
+    }
+    /// A handler has taken it: the statement goes on.
+    fn forget_cancellation(&self) {}
     /// 42501 unless the role in force may do all this.
     fn require(&self, _needed: &[Requirement]) -> Result<()> {
         Ok(())

@@ -27,7 +27,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "sql_1348" "sql_1215" "sql_1216" "sql_1993"
     "sql_2325" "pg_relation_size" "pg_total_relation_size" "pg_table_size" "pg_indexes_size" "pg_database_size_oid" "pg_database_size_name"
     "pg_relation_filenode" "pg_relation_is_publishable" "pg_relation_is_updatable" "pg_describe_object"
-    "set_config_by_name" "pg_sleep" "pg_cancel_backend" "pg_terminate_backend" "pg_reload_conf" "pg_notify"
+    "set_config_by_name" "pg_sleep" "pg_cancel_backend" "pg_terminate_backend" "pg_reload_conf" "pg_notify" "pg_notification_queue_usage"
     "pg_advisory_lock_int8" "pg_advisory_unlock_int8" "pg_try_advisory_lock_int8" "pg_advisory_xact_lock_int8" "pg_try_advisory_xact_lock_int8"
     "pg_advisory_lock_int4" "pg_advisory_unlock_int4" "pg_try_advisory_lock_int4" "pg_advisory_xact_lock_int4" "pg_try_advisory_xact_lock_int4"
     "pg_advisory_lock_shared_int8" "pg_advisory_unlock_shared_int8" "pg_try_advisory_lock_shared_int8" "pg_advisory_xact_lock_shared_int8" "pg_try_advisory_xact_lock_shared_int8"
@@ -51,6 +51,13 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "split_partition" "merge_partitions" "move_partition"
     "pin_partition" "unpin_partition" "freeze_partition" "unfreeze_partition"
 };
+
+/// Set-returning functions of the session.
+pub(super) const SETS: &[(&str, super::registry::SetEval)] =
+    &[("pg_listening_channels", |c, v| match c.session.call("pg_listening_channels", v)? {
+        Datum::Array(channels) => Ok(channels.values.iter().map(|name| vec![name.clone()]).collect()),
+        _ => Ok(Vec::new()),
+    })];
 
 /// Text of the server's version, as `version()` begins in PostgreSQL: drivers parse it.
 pub const VERSION_TEXT: &str = concat!("PostgreSQL 15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");

@@ -11,6 +11,9 @@ use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
+/// Names are cut to so many bytes (NAMEDATALEN).
+const IDENTIFIER_BYTES_MAX: usize = 63;
+
 impl Cursor<'_> {
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.skip(1);
@@ -401,7 +404,8 @@ impl Cursor<'_> {
         if word == "unlisten" && self.take_token(&Token::Mul) {
             return Ok(Statement::Unlisten(None));
         }
-        let channel = self.identifier()?;
+        let mut channel = self.identifier()?;
+        channel.truncate(channel.floor_char_boundary(IDENTIFIER_BYTES_MAX));
         Ok(match word.as_str() {
             "listen" => Statement::Listen(channel),
             "unlisten" => Statement::Unlisten(Some(channel)),

@@ -53,6 +53,10 @@ pub trait SystemSource {
     fn row_count(&self, _table: &Table) -> Option<f32> {
         None
     }
+    /// What they take, in pages (pg_class.relpages).
+    fn page_count(&self, _table: &Table) -> Option<i32> {
+        None
+    }
 }
 
 /// The rows of a system relation; `None` if it is not one of this crate's.

@@ -170,6 +170,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 "reltuples",
                 Datum::Float4(if composite { 0.0 } else { source.row_count(table).unwrap_or(-1.0) }),
             ),
+            ("relpages", Datum::Int4(source.page_count(table).unwrap_or(0))),
             ("reloptions", view_options(table)),
             ("relhasindex", Datum::Bool(has_index)),
             ("relpersistence", text(table.persistence.letter())),

@@ -1,0 +1,45 @@
+//! How large tables were found to be when they were vacuumed or analyzed last: `reltuples` and
+//! `relpages` of `pg_class`. Kept while the server runs; before that they are unknown, as
+//! PostgreSQL's are of a table that was never vacuumed.
+
+use archipel_sql::catalog::Table;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+/// The bytes of a page of PostgreSQL's, for tools that know no other measure.
+const PAGE_BYTES: i64 = 8_192;
+/// What a row takes there besides its values: a header and a line pointer.
+const ROW_OVERHEAD_BYTES: i64 = 28;
+/// The width PostgreSQL assumes of values of any length.
+const VARIABLE_BYTES: i64 = 32;
+
+/// A table as it was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    pub rows: f32,
+    /// What PostgreSQL would need, as far as types tell.
+    pub pages: i32,
+}
+
+/// See the module's head.
+#[derive(Default)]
+pub struct Sizes(Mutex<FxHashMap<u32, Size>>);
+
+impl Sizes {
+    /// Notes how many rows a table has.
+    pub fn note(&self, table: &Table, rows: i64) {
+        let width = |ty: archipel_sql::types::Type| match archipel_sql::type_table::type_info(ty.oid) {
+            Some(info) if info.length > 0 => i64::from(info.length),
+            _ => VARIABLE_BYTES,
+        };
+        let row = ROW_OVERHEAD_BYTES + table.columns.iter().map(|column| width(column.ty)).sum::<i64>();
+        let pages = rows.saturating_mul(row).saturating_add(PAGE_BYTES - 1) / PAGE_BYTES;
+        let size = Size { rows: rows as f32, pages: i32::try_from(pages).unwrap_or(i32::MAX) };
+        self.0.lock().insert(table.oid.0, size);
+    }
+
+    /// What was noted last.
+    pub fn of(&self, table: &Table) -> Option<Size> {
+        self.0.lock().get(&table.oid.0).copied()
+    }
+}
