@@ -4,12 +4,15 @@
 //! - [`lexer`] and [`parser`] from text to the tree
 //! - [`value`] what a path is applied to
 //! - [`run`]   application to a value
+//! - [`datetime`] dates and times
 
+mod datetime;
 mod lexer;
 mod parser;
 mod run;
 mod value;
 
+pub use datetime::Clock;
 pub use run::{Application, Vars};
 pub use value::Value;
 
