@@ -418,7 +418,7 @@ impl Binder<'_, '_> {
         if schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
         {
-            let (id, returns) = (cte.id, cte.returns);
+            let (id, returns, shown) = (cte.id, cte.returns, cte.shown);
             let columns = cte.columns.clone();
             if !returns {
                 return Err(SqlError::new(
@@ -430,6 +430,7 @@ impl Binder<'_, '_> {
             let types = columns.iter().map(|column| column.ty).collect();
             let mut relation = Relation::of_output(Some(table_name), &columns);
             self.apply_alias(&mut relation, alias, None)?;
+            relation.columns.iter_mut().skip(shown).for_each(|column| column.hidden = true);
             return Ok((Rel::CteScan { id, types }, vec![relation]));
         }
         if schema.is_none()

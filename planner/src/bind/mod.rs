@@ -4,7 +4,7 @@
 //! again: which column, which overload, which casts, which output name. A statement passes
 //! through in this order:
 //!
-//! - `cte`         WITH
+//! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
 //! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
 //! - [`lock`]      row locks
 //! - [`from`], `from_function` tables, subqueries, functions and joins: the row a query reads
@@ -67,6 +67,7 @@ pub(crate) mod reference;
 pub mod resolve;
 mod rights;
 pub mod scope;
+mod search_cycle;
 pub mod select;
 pub(crate) mod span;
 pub(crate) mod target;

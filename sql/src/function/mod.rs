@@ -23,6 +23,7 @@ mod json;
 mod jsonpath;
 mod number_text;
 mod pattern;
+mod record;
 mod regexp;
 mod registry;
 mod series;
@@ -64,6 +65,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     array::FUNCTIONS,
     array_assign::FUNCTIONS,
     variadic::FUNCTIONS,
+    record::FUNCTIONS,
     json::FUNCTIONS,
     jsonpath::FUNCTIONS,
     enumeration::FUNCTIONS,
