@@ -8,6 +8,7 @@ use crate::error::Result;
 pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
+mod accumulate;
 mod args;
 mod array;
 mod array_assign;
@@ -65,6 +66,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     array::FUNCTIONS,
     array_assign::FUNCTIONS,
     variadic::FUNCTIONS,
+    accumulate::FUNCTIONS,
     record::FUNCTIONS,
     json::FUNCTIONS,
     jsonpath::FUNCTIONS,
