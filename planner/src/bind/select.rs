@@ -422,6 +422,12 @@ impl Binder<'_, '_> {
             || parts.having.is_some()
             || !level.aggregates.is_empty()
             || !level.groupings.is_empty();
+        // HAVING alone makes one group of whatever there is: nothing need be read for it.
+        let degenerate =
+            grouped && parts.grouping.is_none() && level.aggregates.is_empty() && level.groupings.is_empty();
+        if degenerate {
+            rel = Rel::Unit;
+        }
         if grouped {
             let mut grouping = match parts.grouping.take() {
                 Some(grouping) => grouping,
