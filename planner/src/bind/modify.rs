@@ -629,6 +629,7 @@ impl Binder<'_, '_> {
                         name: name.clone(),
                         value: binder.clause_expr(&value.expr, Clause::CallArgument)?,
                         variadic: *variadic,
+                        position: None,
                     })
                 })
                 .collect::<Result<Vec<_>>>()
