@@ -5,16 +5,19 @@
 //! - [`value`] what a path is applied to
 //! - [`run`]   application to a value
 //! - [`datetime`] dates and times
+//! - [`vars`]  variables
 
 mod datetime;
 mod lexer;
 mod parser;
 mod run;
 mod value;
+mod vars;
 
 pub use datetime::Clock;
-pub use run::{Application, Vars};
+pub use run::Application;
 pub use value::Value;
+pub use vars::Vars;
 
 use std::fmt::Write;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::datetime::{self, Clock};
+use super::vars::Vars;
 use super::{Flags, Head, JsonPath, LEVEL_LAST, Method, Operator, Path, Predicate, Step, Value};
 use crate::datetime::standard_template::Template;
 use crate::error::{Result, SqlError, SqlState};
@@ -23,34 +24,6 @@ const NON_NUMERIC_ITEM: SqlState = SqlState(*b"22036");
 const INVALID_SUBSCRIPT: SqlState = SqlState(*b"22033");
 const INVALID_DATETIME: SqlState = SqlState(*b"22031");
 const SINGLETON_REQUIRED: SqlState = SqlState(*b"22038");
-
-/// The values of a path's variables.
-#[derive(Clone, Debug)]
-pub struct Vars(Option<Fields>);
-
-/// The fields of an object, in order.
-type Fields = Rc<[(Rc<str>, Value)]>;
-
-impl Vars {
-    pub const NONE: Vars = Vars(None);
-
-    /// The fields of an object.
-    pub fn of(value: &Value) -> Result<Vars> {
-        match value {
-            Value::Object(fields) => Ok(Vars(Some(fields.clone()))),
-            _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "\"vars\" argument is not an object")
-                .with_detail("Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.")),
-        }
-    }
-
-    fn get(&self, name: &str) -> Result<Value> {
-        let fields = self.0.as_deref().unwrap_or_default();
-        let found = fields.iter().find(|(key, _)| key.as_ref() == name);
-        found.map(|(_, value)| value.clone()).ok_or_else(|| {
-            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("could not find jsonpath variable \"{name}\""))
-        })
-    }
-}
 
 /// The regular expression of a LIKE_REGEX.
 pub(super) fn compiled(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
