@@ -7,7 +7,9 @@ use super::overload::Resolved;
 use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::{Binder, Clause};
 use crate::bound::*;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::json::shape;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
@@ -159,9 +161,12 @@ impl Binder<'_, '_> {
             args.push(super::json::target(columns));
             return Ok(());
         };
-        let refused = |detail: String| {
-            let message = "function return row and query-specified return row do not match";
-            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_detail(detail))
+        // The function says so when it is called, of no place in the statement.
+        let mut refused = |detail: String| {
+            let target = BoundExpr::constant(Datum::text(&shape::mismatch(&detail)), Type::TEXT);
+            args.pop();
+            args.push(target);
+            Ok(())
         };
         if given.len() != columns.len() {
             let s = if given.len() == 1 { "" } else { "s" };

@@ -436,7 +436,14 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 /// the binder adds where it knows it.
 fn populated<'a>(args: &'a [Datum], function: &str) -> Result<&'a str> {
     match args.last() {
-        Some(Datum::Text(target)) if args.len() > 2 => Ok(target),
+        Some(Datum::Text(target)) if args.len() > 2 => match target.strip_prefix(shape::MISMATCH) {
+            None => Ok(target),
+            Some(detail) => Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                "function return row and query-specified return row do not match",
+            )
+            .with_detail(detail.to_owned())),
+        },
         _ => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!("could not determine row type for result of {function}"),

@@ -189,6 +189,14 @@ fn iso(value: &Datum, ctx: &FunctionContext<'_>) -> Result<String> {
     Ok(text)
 }
 
+/// What a target begins with that the row given does not fit.
+pub const MISMATCH: char = '!';
+
+/// A target in the place of one that the row given does not fit, and why.
+pub fn mismatch(detail: &str) -> String {
+    format!("{MISMATCH}{detail}")
+}
+
 /// The fields a row is to be read into: `<length>:<name><oid>,<typmod>;` each.
 pub fn target<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> String {
     let mut text = String::new();
