@@ -70,6 +70,24 @@ impl Sequence {
         self.state.lock().last
     }
 
+    /// What a `SELECT` from the sequence shows: a value, whether the next one comes after it or is
+    /// itself it, and how many more are logged. The next value is what counts: which one was the last
+    /// is not kept over a restart.
+    pub fn shown(&self) -> (i64, bool, i64) {
+        let state = self.state.lock();
+        let step = i128::from(self.def.increment);
+        let within = i128::from(self.def.min)..=i128::from(self.def.max);
+        let next = i64::try_from(state.next).ok().filter(|_| within.contains(&state.next));
+        match (state.last, next) {
+            (Some(last), _) => {
+                let ahead = (state.bound - i128::from(last)) / step;
+                (last, true, i64::try_from(ahead.max(0)).unwrap_or(0))
+            }
+            (None, Some(next)) => (next, false, 0),
+            (None, None) => (if step > 0 { self.def.max } else { self.def.min }, true, 0),
+        }
+    }
+
     /// The next value that would be handed out.
     pub(crate) fn peek(&self) -> i128 {
         self.state.lock().next

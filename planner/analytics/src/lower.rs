@@ -175,6 +175,9 @@ impl<'a> Lowerer<'a> {
                 if !plain || !groupings.is_empty() {
                     return unsupported("grouping sets");
                 }
+                if group_by.is_empty() && aggregates.is_empty() {
+                    return unsupported("a group of nothing");
+                }
                 self.aggregate(input, group_by, aggregates)
             }
             Rel::Sort { input, keys } => {

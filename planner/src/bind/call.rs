@@ -299,7 +299,8 @@ impl Binder<'_, '_> {
                 let Expr::Identifier(name) = left.as_ref() else {
                     return Err(SqlError::internal("a name that is none"));
                 };
-                Ok(vec![Argument { name: Some(ident_name(name)), value: self.expr(right)?, variadic: false }])
+                let (name, value) = (Some(ident_name(name)), self.expr(right)?);
+                Ok(vec![Argument { name, value, variadic: false, position: None }])
             }
             FunctionArg::Unnamed(_) => {
                 Ok(self.argument_values(arg)?.into_iter().map(Argument::positional).collect())
@@ -310,7 +311,8 @@ impl Binder<'_, '_> {
                 }
                 let (name, value) = (ident_name(name), self.expr(expr)?);
                 let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
-                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic }])
+                let position = self.start(expr);
+                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic, position }])
             }
             FunctionArg::ExprNamed {
                 name: Expr::Identifier(name),
@@ -319,7 +321,8 @@ impl Binder<'_, '_> {
             } => {
                 let (name, value) = (ident_name(name), self.expr(expr)?);
                 let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
-                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic }])
+                let position = self.start(expr);
+                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic, position }])
             }
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                 Err(SqlError::unsupported(format_args!("the argument {arg}")))

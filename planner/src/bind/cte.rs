@@ -3,8 +3,10 @@
 use super::Binder;
 use super::name::{ident_name, schema_and_name};
 use super::query::{options, set_quantifier, syntax};
+use super::search_cycle::{clauses_of, place_of};
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::RecursionClauses;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, Query, SetExpr, SetOperator, Visit, Visitor};
@@ -15,6 +17,9 @@ pub(crate) struct VisibleCte {
     pub name: String,
     pub id: u32,
     pub columns: Vec<OutputColumn>,
+    /// So many of them a star stands for: its own recursive term does not ask for those of SEARCH
+    /// and CYCLE.
+    pub shown: usize,
     /// Whether it has rows: not so for INSERT, UPDATE, DELETE without RETURNING.
     pub returns: bool,
 }
@@ -78,10 +83,11 @@ impl Binder<'_, '_> {
         let mut bound = Vec::with_capacity(cte_tables.len());
         for i in self.definition_order(cte_tables, *recursive)? {
             let cte = &cte_tables[i];
-            let ast::Cte { alias, query, from, materialized: _, closing_paren_token: _ } = cte;
-            if from.is_some() || alias.at.is_some() {
-                return Err(SqlError::unsupported("FROM in a WITH query's name"));
+            let ast::Cte { alias, query, from: _, materialized: _, closing_paren_token: _ } = cte;
+            if alias.at.is_some() {
+                return Err(SqlError::unsupported("AT in a WITH query's name"));
             }
+            let clauses = clauses_of(cte)?;
             let name = ident_name(&alias.name);
             if cte_tables[..i].iter().any(|other| ident_name(&other.alias.name) == name) {
                 return Err(SqlError::new(
@@ -94,7 +100,9 @@ impl Binder<'_, '_> {
             let id = self.cte_count;
             self.cte_count += 1;
             let (body, mut columns, returns) = if *recursive && refers_to(query, &name) {
-                self.recursive_cte(id, &alias.name, &names, query)?
+                self.recursive_cte(id, (&alias.name, &names), query, &clauses)?
+            } else if let Some(position) = place_of(&clauses) {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").at(position));
             } else {
                 self.plain_cte(query, top)?
             };
@@ -112,7 +120,8 @@ impl Binder<'_, '_> {
             for (column, name) in columns.iter_mut().zip(names) {
                 column.name = name;
             }
-            self.ctes.push(VisibleCte { name: name.clone(), id, columns, returns });
+            let shown = columns.len();
+            self.ctes.push(VisibleCte { name: name.clone(), id, columns, shown, returns });
             bound.push(Cte { id, name, body });
         }
         Ok(bound)
@@ -179,9 +188,9 @@ impl Binder<'_, '_> {
     fn recursive_cte(
         &mut self,
         id: u32,
-        name: &ast::Ident,
-        names: &[String],
+        (name, names): (&ast::Ident, &[String]),
         query: &Query,
+        clauses: &RecursionClauses,
     ) -> Result<(CteBody, Vec<OutputColumn>, bool)> {
         let place = self.position(name.span);
         let name = ident_name(name);
@@ -215,6 +224,11 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("WITH inside a recursive query"));
         }
         let all = set_quantifier(*quantifier)?;
+        let traversal = self.traversal(name, names, (left.as_ref(), right.as_ref()), clauses)?;
+        let (left, right, names) = match &traversal {
+            Some(traversal) => (&traversal.first, &traversal.recursive, &traversal.names[..]),
+            None => (left.as_ref(), right.as_ref(), names),
+        };
         let initial = self.set_operand(left)?;
         let BoundQuery { rel: initial, columns } = initial;
         // Unknown columns of the first term are text, as for any subquery.
@@ -231,7 +245,9 @@ impl Binder<'_, '_> {
         for (column, name) in columns.iter_mut().zip(names) {
             column.name.clone_from(name);
         }
-        self.ctes.push(VisibleCte { name: name.to_owned(), id, columns: columns.clone(), returns: true });
+        let shown = traversal.as_ref().map_or(columns.len(), |traversal| traversal.own);
+        let columns_seen = columns.clone();
+        self.ctes.push(VisibleCte { name: name.to_owned(), id, columns: columns_seen, shown, returns: true });
         let recursive = self.set_operand(right);
         self.ctes.pop();
         let recursive = recursive?;

@@ -12,6 +12,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
 use super::Binder;
+use super::json_subscript::{json_assigned, json_element};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::record::record_field;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
@@ -86,6 +87,9 @@ impl Target {
 
 /// What subscripts of a value of an array type mean.
 fn element_type(array: Type, subscripts: &[WrittenSubscript]) -> Option<Type> {
+    if array.oid == Oid::JSONB {
+        return Some(array);
+    }
     let element = element_of(array.oid)?;
     let slices = subscripts.iter().any(|part| matches!(part, WrittenSubscript::Slice { .. }));
     Some(if slices { array } else { Type { oid: element, typmod: array.typmod } })
@@ -209,6 +213,17 @@ impl Binder<'_, '_> {
         value: BoundExpr,
         change: &Change<'_>,
     ) -> Result<BoundExpr> {
+        if ty.oid == Oid::JSONB {
+            let steps: Vec<BoundExpr> =
+                written.iter().map(|subscript| self.json_subscript(subscript)).collect::<Result<_>>()?;
+            let value = if rest.is_empty() {
+                self.assign_element(value, ty, change)?
+            } else {
+                let part = json_element(base.clone(), steps.clone())?;
+                self.changed(part, ty, rest, value, change)?
+            };
+            return json_assigned(base, steps, value);
+        }
         let (Some(element), Some(wanted)) = (element_of(ty.oid), element_type(ty, written)) else {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,

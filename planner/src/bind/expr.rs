@@ -9,6 +9,7 @@ use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperato
 
 use super::Binder;
 use super::coerce::cannot_cast;
+use super::json_subscript::json_element;
 use super::name::{ident_name, object_name_parts};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
@@ -191,10 +192,15 @@ impl Binder<'_, '_> {
             other => self.expr(other)?,
         };
         let mut subscripts = Vec::new();
+        let mut steps = Vec::new();
         for access in chain {
             match access {
+                AccessExpr::Subscript(subscript) if value.ty.oid == Oid::JSONB => {
+                    steps.push(self.json_subscript(subscript)?);
+                }
                 AccessExpr::Subscript(subscript) => subscripts.push(self.subscript(subscript)?),
                 AccessExpr::Dot(Expr::Identifier(field)) => {
+                    value = json_element(value, std::mem::take(&mut steps))?;
                     value = self.apply_subscripts(value, std::mem::take(&mut subscripts))?;
                     value = self.field(value, &ident_name(field), field.span)?;
                 }
@@ -205,6 +211,7 @@ impl Binder<'_, '_> {
                 }
             }
         }
+        let value = json_element(value, steps)?;
         self.apply_subscripts(value, subscripts)
     }
 

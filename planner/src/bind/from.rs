@@ -1,10 +1,12 @@
 //! FROM: tables, CTEs, subqueries, functions and joins, and the names they offer
 //! (transformFromClause).
 
-use archipel_sql::catalog::{Privileges, TableKind, TableRef};
+use archipel_sql::catalog::{self, Privileges, SequenceRef, TableKind, TableRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ResolvedFunction;
 use archipel_sql::parser::using_alias;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     Expr, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
@@ -416,7 +418,7 @@ impl Binder<'_, '_> {
         if schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
         {
-            let (id, returns) = (cte.id, cte.returns);
+            let (id, returns, shown) = (cte.id, cte.returns, cte.shown);
             let columns = cte.columns.clone();
             if !returns {
                 return Err(SqlError::new(
@@ -428,6 +430,7 @@ impl Binder<'_, '_> {
             let types = columns.iter().map(|column| column.ty).collect();
             let mut relation = Relation::of_output(Some(table_name), &columns);
             self.apply_alias(&mut relation, alias, None)?;
+            relation.columns.iter_mut().skip(shown).for_each(|column| column.hidden = true);
             return Ok((Rel::CteScan { id, types }, vec![relation]));
         }
         if schema.is_none()
@@ -436,6 +439,11 @@ impl Binder<'_, '_> {
             return self.rows_of_array(rows, &table, &table_name, alias);
         }
         self.need_schema(schema.as_deref());
+        if let Some(catalog::Relation::Sequence(sequence)) =
+            self.env.catalog.relation(schema.as_deref(), &table_name, self.env.search_path)
+        {
+            return self.sequence_row(&sequence, alias);
+        }
         let table = self.require_table(name)?;
         self.need(&table, Privileges::SELECT);
         if let Some(reference) = self.view_reference(schema.as_deref(), &table_name) {
@@ -459,6 +467,29 @@ impl Binder<'_, '_> {
         let lock = self.lock_of(relation.name.as_deref());
         self.need_lock(&table, lock);
         Ok((Rel::Scan { table, lock }, vec![relation]))
+    }
+
+    /// A sequence in FROM: one row, which says where it stands.
+    fn sequence_row(&mut self, sequence: &SequenceRef, alias: Option<&TableAlias>) -> Result<Source> {
+        let [function, ..] = archipel_sql::function::lookup_functions("archipel_sequence_row") else {
+            return Err(SqlError::internal("sequences have no rows"));
+        };
+        let columns = [("last_value", Type::INT8), ("log_cnt", Type::INT8), ("is_called", Type::BOOL)];
+        let function = ResolvedFunction { function, result: Type::RECORD };
+        let args = vec![BoundExpr::constant(Datum::Oid(sequence.oid), Type::of(Oid::OID))];
+        let call = BoundExpr::new(ExprKind::Call { function, args }, Type::RECORD);
+        let own = columns.iter().enumerate().map(|(place, (name, ty))| ScopeColumn {
+            name: (*name).to_owned(),
+            expr: BoundExpr::column(place, *ty),
+            source: Some((sequence.oid, place as u16 + 1)),
+            hidden: false,
+        });
+        let mut relation = Relation::new(Some(sequence.name.clone()), own.collect());
+        relation.schema = Some(sequence.schema.clone());
+        self.apply_alias(&mut relation, alias, None)?;
+        let types = columns.iter().map(|(_, ty)| *ty).collect();
+        let call = SetCall::Scalar(Box::new(call));
+        Ok((Rel::Function { call, ordinality: false, types }, vec![relation]))
     }
 
     /// Whoever locks rows must be able to change them.

@@ -7,7 +7,10 @@ use super::overload::Resolved;
 use super::scope::{Level, LevelKind, Relation, ScopeColumn};
 use super::{Binder, Clause};
 use crate::bound::*;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::json::shape;
+use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
 
@@ -53,7 +56,7 @@ impl Binder<'_, '_> {
                     _ if one.is_some() => one.unwrap_or_default(),
                     (_, [Type { oid: Oid::RECORD, .. }]) => {
                         let columns = self.defined_columns(alias)?;
-                        args.push(super::json::target(&columns));
+                        self.defined_row(&mut args, &columns)?;
                         columns
                     }
                     ([(name, _)], [ty]) if *name == set.name => {
@@ -89,7 +92,7 @@ impl Binder<'_, '_> {
                 if scalar_function.result.oid == Oid::RECORD =>
             {
                 let columns = self.defined_columns(alias)?;
-                args.push(super::json::target(&columns));
+                self.defined_row(&mut args, &columns)?;
                 let call = ExprKind::Call { function: scalar_function, args };
                 let mut expr = BoundExpr::new(call, Type::RECORD);
                 // A record of one field would pass for its field.
@@ -150,6 +153,39 @@ impl Binder<'_, '_> {
         relation.scalar_function = scalar && !ordinality;
         self.apply_alias(&mut relation, alias, Some(function))?;
         Ok((Rel::Function { call, ordinality, types }, vec![relation]))
+    }
+
+    /// Tells a function which columns it answers; those of a row it was given must be the same.
+    fn defined_row(&self, args: &mut Vec<BoundExpr>, columns: &[(String, Type)]) -> Result<()> {
+        let Some(given) = args.first().and_then(|base| self.record_fields(base)) else {
+            args.push(super::json::target(columns));
+            return Ok(());
+        };
+        // The function says so when it is called, of no place in the statement.
+        let mut refused = |detail: String| {
+            let target = BoundExpr::constant(Datum::text(&shape::mismatch(&detail)), Type::TEXT);
+            args.pop();
+            args.push(target);
+            Ok(())
+        };
+        if given.len() != columns.len() {
+            let s = if given.len() == 1 { "" } else { "s" };
+            return refused(format!(
+                "Returned row contains {} attribute{s}, but query expects {}.",
+                given.len(),
+                columns.len()
+            ));
+        }
+        let differs = given.iter().zip(columns).position(|((_, one), (_, other))| one.oid != other.oid);
+        match differs {
+            None => Ok(()),
+            Some(place) => refused(format!(
+                "Returned type {} at ordinal position {}, but query expects {}.",
+                format_type(Type::of(given[place].1.oid)),
+                place + 1,
+                format_type(Type::of(columns[place].1.oid))
+            )),
+        }
     }
 
     /// `AS t(a int, b text)`, which a function returning record needs.

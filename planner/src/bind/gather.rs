@@ -91,6 +91,7 @@ impl Binder<'_, '_> {
         let depth = parts().filter_map(nearest_depth).min().unwrap_or(0);
         for part in parts() {
             let mut found: Option<&str> = None;
+            let mut inner = None;
             visit_expr(part, 0, &mut |expr, nesting| {
                 if let ExprKind::Column { depth: at, index } = expr.kind
                     && at == nesting + depth
@@ -103,7 +104,10 @@ impl Binder<'_, '_> {
                             Some("aggregate function calls cannot contain window function calls")
                         }
                         GROUPING_BASE.. => found,
-                        AGGREGATE_BASE.. => Some("aggregate function calls cannot be nested"),
+                        AGGREGATE_BASE.. => {
+                            inner = inner.or(Some(index - AGGREGATE_BASE));
+                            Some("aggregate function calls cannot be nested")
+                        }
                         _ => found,
                     };
                 }
@@ -115,7 +119,12 @@ impl Binder<'_, '_> {
                 } else {
                     SqlState::GROUPING_ERROR
                 };
-                return Err(SqlError::new(state, message).at(position));
+                // The inner one of two aggregates is where it should not be.
+                let level = self.levels.len().checked_sub(1 + usize::from(depth));
+                let of_inner = level.zip(inner).and_then(|(level, inner)| {
+                    self.levels[level].aggregate_positions.get(usize::from(inner)).copied().flatten()
+                });
+                return Err(SqlError::new(state, message).at(of_inner).at(position));
             }
         }
         let place = (self.levels.len() - 1)
@@ -153,6 +162,7 @@ impl Binder<'_, '_> {
         let known = level.aggregates.iter().position(|other| format!("{other:?}") == text);
         let number = known.unwrap_or_else(|| {
             level.aggregates.push(call);
+            level.aggregate_positions.push(position);
             level.aggregates.len() - 1
         });
         let index = AGGREGATE_BASE + number as u16;

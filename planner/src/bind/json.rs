@@ -38,13 +38,17 @@ impl Binder<'_, '_> {
             | "json_populate_recordset"
             | "jsonb_populate_recordset" => {
                 let ty = args.first().map_or(Type::RECORD, |base| base.ty);
-                let Some(fields) = self.composite_fields(ty.oid) else {
-                    return Err(SqlError::new(
-                        SqlState::DATATYPE_MISMATCH,
-                        format!("first argument of {name} must be a row type"),
-                    ));
-                };
-                args.push(target(&fields));
+                match args.first().and_then(|base| self.record_fields(base)) {
+                    Some(fields) => args.push(target(&fields)),
+                    // The list of columns in FROM may say.
+                    None if ty.oid == Oid::RECORD => {}
+                    None => {
+                        return Err(SqlError::new(
+                            SqlState::DATATYPE_MISMATCH,
+                            format!("first argument of {name} must be a row type"),
+                        ));
+                    }
+                }
                 Ok(args)
             }
             _ => Ok(args),

@@ -4,7 +4,7 @@
 //! again: which column, which overload, which casts, which output name. A statement passes
 //! through in this order:
 //!
-//! - `cte`         WITH
+//! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
 //! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
 //! - [`lock`]      row locks
 //! - [`from`], `from_function` tables, subqueries, functions and joins: the row a query reads
@@ -27,7 +27,7 @@
 //! - `merge`       MERGE
 //! - `reference`   what foreign keys run
 //! - `rights`      what whoever runs it must be allowed
-//! - `json`        what JSON functions must know of types
+//! - `json`        what JSON functions must know of types; `json_subscript` subscripts of jsonb
 //! - [`visit`]     walks over the bound tree
 //! - [`display`]   the bound tree as compact text, for tests and EXPLAIN
 //!
@@ -50,6 +50,7 @@ pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
 pub(crate) mod json;
+mod json_subscript;
 pub(crate) mod kept;
 pub mod literal;
 mod lock;
@@ -66,6 +67,7 @@ pub(crate) mod reference;
 pub mod resolve;
 mod rights;
 pub mod scope;
+mod search_cycle;
 pub mod select;
 pub(crate) mod span;
 pub(crate) mod target;
@@ -85,6 +87,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
+pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};
 use scope::{Level, LevelKind};

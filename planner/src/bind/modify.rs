@@ -21,7 +21,7 @@ use super::overload::{Argument, Resolved};
 use super::record::record_field;
 use super::reference::bind_definition;
 use super::scope::{Level, LevelKind, Relation};
-use super::target::{Change, ChangeTarget};
+use super::target::{Change, ChangeTarget, has_statistics};
 use super::{BindEnv, Binder, Clause};
 use crate::bound::*;
 
@@ -111,6 +111,14 @@ pub fn check_domain_default(default: &str, schema: &str, base: Type, env: &mut B
     binder.assign(bound, base, "VALUE").map(drop)
 }
 
+fn read_only(table: &TableRef) -> SqlError {
+    SqlError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("cannot change relation \"{}\"", table.name),
+    )
+    .with_detail("System views are read-only.")
+}
+
 impl Binder<'_, '_> {
     /// A partial index's condition over the table's row.
     pub(crate) fn index_predicate(&mut self, table: &TableRef, predicate: &str) -> Result<BoundExpr> {
@@ -192,11 +200,7 @@ impl Binder<'_, '_> {
             .with_detail("This operation is not supported for views."));
         }
         if table.kind != TableKind::Table {
-            return Err(SqlError::new(
-                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot change relation \"{}\"", table.name),
-            )
-            .with_detail("System views are read-only."));
+            return Err(read_only(&table));
         }
         Ok(table)
     }
@@ -513,6 +517,14 @@ impl Binder<'_, '_> {
             };
             Ok((set, filter))
         })?;
+        let named = |column: u16| table.columns[usize::from(column)].name.as_str();
+        if has_statistics(&table)
+            && !set
+                .iter()
+                .all(|(column, _)| matches!(named(*column), "relpages" | "reltuples" | "relallvisible"))
+        {
+            return Err(read_only(&table));
+        }
         let filter = target.filter(filter);
         let mut checks = self.checks(&table)?;
         checks.extend(target.checks());
@@ -539,10 +551,11 @@ impl Binder<'_, '_> {
         beside: Option<Rel>,
         filter: Option<BoundExpr>,
     ) -> Result<(Option<Rel>, Option<BoundExpr>)> {
-        if table.kind != TableKind::View {
-            return Ok((beside, filter));
-        }
-        let (view, _) = self.view(table, None)?;
+        let view = match table.kind {
+            TableKind::View => self.view(table, None)?.0,
+            TableKind::System => Rel::Scan { table: table.clone(), lock: None },
+            _ => return Ok((beside, filter)),
+        };
         let joined = match beside {
             None => view,
             Some(beside) => Rel::Join {
@@ -629,6 +642,7 @@ impl Binder<'_, '_> {
                         name: name.clone(),
                         value: binder.clause_expr(&value.expr, Clause::CallArgument)?,
                         variadic: *variadic,
+                        position: None,
                     })
                 })
                 .collect::<Result<Vec<_>>>()

@@ -25,11 +25,13 @@ pub(crate) struct Argument {
     pub value: BoundExpr,
     /// VARIADIC: the array itself, not its elements.
     pub variadic: bool,
+    /// Where it stands, if an error may say so.
+    pub position: Option<u32>,
 }
 
 impl Argument {
     pub(crate) fn positional(value: BoundExpr) -> Argument {
-        Argument { name: None, value, variadic: false }
+        Argument { name: None, value, variadic: false, position: None }
     }
 }
 
@@ -312,7 +314,7 @@ impl Binder<'_, '_> {
             }
             Choice::None => {
                 // A field of a row may be written as a function of it.
-                if let [Argument { name: None, value, variadic: false }] = &args[..]
+                if let [Argument { name: None, value, variadic: false, .. }] = &args[..]
                     && !procedure_call
                     && schema.is_none()
                     && let Some(fields) = self.record_fields(value)
@@ -432,6 +434,7 @@ impl Binder<'_, '_> {
     fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
         let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
         let array_given = args.last().is_some_and(|arg| arg.variadic);
+        let array_position = args.last().and_then(|arg| arg.position);
         let (types, result) = resolve_polymorphic(&candidate.types, &actual, candidate.callee.result())?;
         let mut values: Vec<Option<BoundExpr>> = Vec::with_capacity(args.len());
         for (arg, &ty) in args.into_iter().zip(&types) {
@@ -447,7 +450,8 @@ impl Binder<'_, '_> {
         let array = values.last().and_then(Option::as_ref).filter(|_| of_array);
         let array_type = array.map(|array| array.ty.oid);
         if array_type.is_some_and(|ty| element_of(ty).is_none()) {
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array"));
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array")
+                .at(array_position));
         }
         let mut take = |argument: usize| {
             values[argument].take().ok_or_else(|| SqlError::internal("an argument used twice"))

@@ -124,6 +124,8 @@ pub struct Level {
     pub used: bool,
     /// Calls gathered for the operators above the FROM row.
     pub aggregates: Vec<AggregateCall>,
+    /// Where each of them stands first.
+    pub aggregate_positions: Vec<Option<u32>>,
     pub groupings: Vec<Vec<BoundExpr>>,
     pub windows: Vec<WindowCall>,
     pub sets: Vec<(SetCall, Type)>,
@@ -144,6 +146,7 @@ impl Level {
             relations,
             used: false,
             aggregates: Vec::new(),
+            aggregate_positions: Vec::new(),
             groupings: Vec::new(),
             windows: Vec::new(),
             sets: Vec::new(),

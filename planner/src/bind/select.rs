@@ -378,12 +378,14 @@ impl Binder<'_, '_> {
         order: &mut Vec<Order>,
     ) -> Result<Vec<usize>> {
         let mut on: Vec<usize> = Vec::with_capacity(exprs.len());
+        let mut places = Vec::with_capacity(exprs.len());
         for expr in exprs {
             let target = self.sort_target(expr, targets, Clause::DistinctOn)?;
             let unknown = std::mem::replace(&mut targets[target].expr, Self::null(Type::TEXT));
             targets[target].expr = self.resolve_unknown(unknown)?;
             if !on.contains(&target) {
                 on.push(target);
+                places.push(self.start(expr));
             }
         }
         let mismatch = |position| {
@@ -395,7 +397,11 @@ impl Binder<'_, '_> {
         };
         let leading = order.iter().take_while(|key| on.contains(&key.target)).count();
         if leading < order.len() && leading < on.len() {
-            return Err(mismatch(exprs.first().and_then(|expr| self.start(expr))));
+            // The one that is sorted by too late, else the first that is not sorted by at all.
+            let (first, rest) = order.split_at(leading);
+            let late = rest.iter().find_map(|key| on.iter().position(|target| *target == key.target));
+            let missing = || on.iter().position(|target| !first.iter().any(|key| key.target == *target));
+            return Err(mismatch(late.or_else(missing).and_then(|place| places[place])));
         }
         for &target in &on {
             if !order.iter().any(|key| key.target == target) {
@@ -422,6 +428,12 @@ impl Binder<'_, '_> {
             || parts.having.is_some()
             || !level.aggregates.is_empty()
             || !level.groupings.is_empty();
+        // HAVING alone makes one group of whatever there is: nothing need be read for it.
+        let degenerate =
+            grouped && parts.grouping.is_none() && level.aggregates.is_empty() && level.groupings.is_empty();
+        if degenerate {
+            rel = Rel::Unit;
+        }
         if grouped {
             let mut grouping = match parts.grouping.take() {
                 Some(grouping) => grouping,

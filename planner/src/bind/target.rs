@@ -224,6 +224,12 @@ fn over(expr: &BoundExpr, columns: &[BoundExpr]) -> BoundExpr {
     own
 }
 
+/// Whether a table is pg_class. What its statistics are set to are hints to PostgreSQL's planner, as
+/// settings are; this server counts its rows itself and takes none.
+pub(super) fn has_statistics(table: &TableRef) -> bool {
+    table.kind == TableKind::System && table.schema == "pg_catalog" && table.name == "pg_class"
+}
+
 impl Binder<'_, '_> {
     /// What a name of a table or view lets a statement change.
     pub(crate) fn change_target(&mut self, name: &ObjectName, change: Change) -> Result<ChangeTarget> {
@@ -244,6 +250,9 @@ impl Binder<'_, '_> {
             }
             let view = self.view_target(&table, change)?;
             return Ok(ChangeTarget { table: view.0, view: Some(view.1) });
+        }
+        if change == Change::Update && has_statistics(&table) {
+            return Ok(ChangeTarget::of_table(table));
         }
         self.changed_table(name).map(ChangeTarget::of_table)
     }

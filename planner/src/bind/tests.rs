@@ -107,6 +107,7 @@ pub(crate) fn catalog() -> Catalog {
         include: Vec::new(),
         predicate: None,
         expressions: Vec::new(),
+        hash: false,
     });
     let u = table(
         20020,

@@ -225,6 +225,7 @@ fn add_unique(
         include,
         predicate: None,
         expressions: Vec::new(),
+        hash: false,
     });
     Ok(())
 }

@@ -48,7 +48,8 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     match create.method.as_deref() {
         // Every index is an ordered tree; hash indexes only promise less.
         None | Some("btree") => {}
-        Some("hash" | "gin" | "gist" | "spgist" | "brin") => {
+        Some("hash") => check_hash(create)?,
+        Some("gin" | "gist" | "spgist" | "brin") => {
             let method = create.method.as_deref().unwrap_or_default();
             return Err(SqlError::unsupported(format_args!("index access method {method}")));
         }
@@ -113,6 +114,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         include,
         predicate,
         expressions,
+        hash: create.method.as_deref() == Some("hash"),
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();
@@ -220,6 +222,26 @@ fn column_of(table: &Table, name: &str, position: u32) -> Result<u16> {
         SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
             .at(Some(position))
     })
+}
+
+/// What PostgreSQL's hash indexes cannot do.
+fn check_hash(create: &CreateIndex) -> Result<()> {
+    let missing = |what: &str| {
+        let message = format!("access method \"hash\" does not support {what}");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    };
+    if create.unique {
+        return missing("unique indexes");
+    }
+    if !create.include.is_empty() {
+        return missing("included columns");
+    }
+    match &create.elements[..] {
+        [element] if element.descending => missing("ASC/DESC options"),
+        [element] if element.nulls_first.is_some() => missing("NULLS FIRST/LAST options"),
+        [_] => Ok(()),
+        _ => missing("multicolumn indexes"),
+    }
 }
 
 fn check_collation_and_class(element: &IndexElement) -> Result<()> {

@@ -59,6 +59,8 @@ pub(crate) struct CteSource {
     pub cache: usize,
     /// The working table of a recursion, as its own term reads it.
     pub working: bool,
+    /// Whether its rows may differ each time its WITH runs: it reads rows from outside of it.
+    pub varies: bool,
     /// The recursion that its only reader runs.
     pub streamed: Option<Arc<Recursion>>,
 }

@@ -1,9 +1,11 @@
 //! INSERT, UPDATE and DELETE on a view: INSTEAD OF triggers get the rows, and what they do with them
 //! is theirs. The rows are found first, since the triggers may change what the view shows.
+//!
+//! An UPDATE of a system view's hints finds its rows the same way, and nobody gets them.
 
 use std::ops::ControlFlow;
 
-use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::catalog::{TableKind, TableRef, TriggerEvent};
 use archipel_sql::error::{Result, SqlError};
 
 use super::action::with_queue;
@@ -25,7 +27,7 @@ pub(crate) struct Instead {
     new: Option<Vec<u32>>,
     /// How a new row is made.
     set: Vec<(u32, Source)>,
-    triggers: Box<Triggers>,
+    triggers: Option<Box<Triggers>>,
     returning: Option<Vec<Source>>,
 }
 
@@ -100,9 +102,12 @@ impl Compiler<'_> {
         event: TriggerEvent,
         old: Option<&[u32]>,
         new: Option<&[u32]>,
-    ) -> Result<Box<Triggers>> {
+    ) -> Result<Option<Box<Triggers>>> {
         let triggers = self.triggers(view, event, None, old, new)?;
-        triggers.ok_or_else(|| SqlError::internal("a change of a view without triggers"))
+        if triggers.is_none() && view.kind == TableKind::View {
+            return Err(SqlError::internal("a change of a view without triggers"));
+        }
+        Ok(triggers)
     }
 
     fn returned(&mut self, returning: &Option<Returning>, slots: &[u32]) -> Result<Option<Vec<Source>>> {
@@ -115,7 +120,9 @@ impl Instead {
     /// Answers how many rows a trigger has taken.
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         with_queue(ctx, |ctx| {
-            self.triggers.begin(ctx)?;
+            if let Some(triggers) = &self.triggers {
+                triggers.begin(ctx)?;
+            }
             let rows = collect(&self.source, &self.kept, ctx)?;
             let mut count = 0;
             let mut wanted = true;
@@ -126,7 +133,9 @@ impl Instead {
                     let value = source.eval(ctx)?;
                     ctx.frame.slots[*slot as usize].set(value);
                 }
-                if !self.triggers.instead(ctx, self.old.as_deref(), self.new.as_deref())? {
+                if let Some(triggers) = &self.triggers
+                    && !triggers.instead(ctx, self.old.as_deref(), self.new.as_deref())?
+                {
                     continue;
                 }
                 count += 1;
@@ -135,7 +144,9 @@ impl Instead {
                     wanted = emit(Answer::Given(&mut row))? == ControlFlow::Continue(());
                 }
             }
-            self.triggers.end(ctx)?;
+            if let Some(triggers) = &self.triggers {
+                triggers.end(ctx)?;
+            }
             Ok(count)
         })
     }

@@ -1,4 +1,4 @@
-//! `nextval`, `setval` and `currval`: functions of the transaction rather than of values.
+//! `nextval`, `setval` and `currval`, and a sequence's one row: functions of the transaction rather than of values.
 //!
 //! What `nextval` gave is noted in the context; the session takes it over afterwards, and
 //! answers `currval` and `lastval` itself for what earlier statements drew.
@@ -58,6 +58,15 @@ pub(crate) fn call(
                     ctx.sequences.push((oid, *value));
                 }
                 Ok(Datum::Int8(*value))
+            })
+        }),
+        "archipel_sequence_row" => Some(|args| {
+            Box::new(move |ctx| {
+                let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
+                ctx.functions.session.require_sequence(oid, Privileges::SELECT)?;
+                let (value, called, logged) = ctx.txn.sequence(SequenceId(oid.0))?.shown();
+                let row = [Datum::Int8(value), Datum::Int8(logged), Datum::Bool(called)];
+                Ok(Datum::Record(row.into()))
             })
         }),
         "currval" | "lastval" => {

@@ -284,7 +284,9 @@ impl Compiler<'_> {
             BoundStatement::Insert(insert) if insert.table.kind == TableKind::View => {
                 Body::Instead(Box::new(self.instead_of_insert(insert)?), width)
             }
-            BoundStatement::Update(update) if update.table.kind == TableKind::View => {
+            BoundStatement::Update(update)
+                if matches!(update.table.kind, TableKind::View | TableKind::System) =>
+            {
                 Body::Instead(Box::new(self.instead_of_update(update)?), width)
             }
             BoundStatement::Delete(delete) if delete.table.kind == TableKind::View => {

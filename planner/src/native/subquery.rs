@@ -81,7 +81,7 @@ impl Compiler<'_> {
 
     /// Whether a nested query has one answer for the whole statement.
     fn runs_once(&self, subquery: &Subquery) -> bool {
-        !subquery.correlated && !self.reads_working_table(&subquery.rel)
+        !subquery.correlated && !self.reads_varying()
     }
 
     fn nested_query(&mut self, rel: &Rel) -> Result<(Node, Vec<u32>)> {

@@ -25,6 +25,7 @@ use super::relation::Planned;
 use super::rows::RowBuffer;
 use super::statement::{Body, Deferred};
 use super::walk::visit_expressions;
+use crate::bind::visit::is_correlated;
 use crate::bound::{Cte as BoundCte, CteBody, ExprKind, Rel};
 use crate::explain::plan::PlanNode;
 
@@ -75,6 +76,10 @@ impl Compiler<'_> {
             c.plan(body, pushed, wanted)
         })?;
         let ordered = planned.ordered;
+        // Out of scope.
+        for cte in ctes {
+            self.ctes.entry(cte.id).and_modify(|source| source.varies = false);
+        }
         Ok(Planned { node: Node::With { parts: Box::new(parts), body: Box::new(planned.node) }, ordered })
     }
 
@@ -88,6 +93,14 @@ impl Compiler<'_> {
 
     fn cte_body(&mut self, cte: &BoundCte) -> Result<Cte> {
         let cache = self.cache();
+        let varies = self.reads_varying()
+            || match &cte.body {
+                CteBody::Query(rel) => is_correlated(rel),
+                CteBody::Recursive { initial, recursive, .. } => {
+                    is_correlated(initial) || is_correlated(recursive)
+                }
+                CteBody::Modify(_) => false,
+            };
         let body = match &cte.body {
             CteBody::Query(rel) => {
                 let node = self.relation(rel)?;
@@ -100,7 +113,7 @@ impl Compiler<'_> {
                 let initial_node = self.relation(initial)?;
                 let initial_slots = self.declare(initial);
                 self.mark_all(&initial_slots);
-                self.ctes.insert(cte.id, CteSource { cache: working, working: true, streamed: None });
+                self.ctes.insert(cte.id, CteSource { cache: working, working: true, varies, streamed: None });
                 let recursive_node = self.relation(recursive)?;
                 let recursive_slots = self.declare(recursive);
                 self.mark_all(&recursive_slots);
@@ -121,7 +134,7 @@ impl Compiler<'_> {
                 CteNode::Modify(Box::new(body))
             }
         };
-        self.ctes.insert(cte.id, CteSource { cache, working: false, streamed: None });
+        self.ctes.insert(cte.id, CteSource { cache, working: false, varies, streamed: None });
         Ok(Cte { cache, body })
     }
 
@@ -136,15 +149,11 @@ impl Compiler<'_> {
         })
     }
 
-    /// Whether a relation reads the working table of a recursion being compiled.
-    pub fn reads_working_table(&self, rel: &Rel) -> bool {
-        if !self.ctes.values().any(|source| source.working) {
-            return false;
-        }
-        // Inside a recursive term; telling exactly would need one more walk, and running a
-        // subquery again is only slower.
-        let _ = rel;
-        true
+    /// Whether a CTE in scope may have other rows before the statement ends: the working table of a
+    /// recursion, or one that reads rows of an enclosing query. Telling whether a subquery reads it
+    /// would need one more walk, and running a subquery again is only slower.
+    pub fn reads_varying(&self) -> bool {
+        self.ctes.values().any(|source| source.working || source.varies)
     }
 }
 

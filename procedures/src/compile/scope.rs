@@ -250,6 +250,20 @@ impl Compiler<'_> {
         bound
     }
 
+    /// A value of jsonb in a register with a part of it assigned.
+    pub(super) fn json_with_part(
+        &self,
+        base: BoundExpr,
+        steps: Vec<BoundExpr>,
+        part: BoundExpr,
+    ) -> Result<BoundExpr> {
+        let context = no_session();
+        let mut env = bind_env(self.environment, &context, "");
+        let bound = bind::assign_json_part(base, steps, part, &mut env);
+        self.needed.borrow_mut().append(&mut env.required);
+        bound
+    }
+
     /// Parses and binds a SQL statement.
     pub(super) fn bind_sql(&self, fragment: &Fragment) -> Result<BoundStatement> {
         let statement = parser::parse_statement(&fragment.text)?;

@@ -184,6 +184,9 @@ impl Compiler<'_> {
                     Some(name) => OperationKind::AssignChecked { register: *register, value, name },
                 })
             }
+            (Storage::Scalar { register, ty, declared }, path) if ty.oid == Oid::JSONB => {
+                self.assign_json_part(*register, *declared, path, value)
+            }
             (Storage::Scalar { register, declared, .. }, path) => {
                 self.assign_element(*register, *declared, path, value)
             }
@@ -198,6 +201,9 @@ impl Compiler<'_> {
                     [Step::Field(_), ..] => {
                         whole = self.with_field(target.variable, &field, path, value)?;
                         &whole
+                    }
+                    _ if field.ty.oid == Oid::JSONB => {
+                        return self.assign_json_part(field.register, field.declared, path, value);
                     }
                     _ => return self.assign_element(field.register, field.declared, path, value),
                 };
@@ -322,6 +328,38 @@ impl Compiler<'_> {
         let value = self.typed(value, Some(element_type))?;
         self.trace.forget(register, "an array built while it runs");
         Ok(OperationKind::AssignElement { register, element, subscripts, value })
+    }
+
+    /// `j['key'][0] := value`, where `j` is jsonb.
+    fn assign_json_part(
+        &mut self,
+        register: u32,
+        declared: Type,
+        path: &[Step],
+        fragment: &Fragment,
+    ) -> Result<OperationKind> {
+        let mut steps = Vec::with_capacity(path.len());
+        for step in path {
+            steps.push(match step {
+                Step::Index(index) => self.bind(index, None)?,
+                Step::Slice(..) => {
+                    let message = "jsonb subscript does not support slices";
+                    return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+                }
+                Step::Field(_) => return Err(unsupported("assignment to a field of a part of jsonb")),
+            });
+        }
+        let part = self.bind(fragment, Some(Type::of(Oid::JSONB)))?;
+        let base = BoundExpr::new(ExprKind::Variable(register), Type::of(Oid::JSONB));
+        let bound = self.json_with_part(base, steps, part)?;
+        let value = match declared.oid {
+            Oid::JSONB => bound,
+            _ => self.cast(bound, declared)?,
+        };
+        let line = super::spoken::expression_line(fragment);
+        let value = self.plan_typed(&value, line)?;
+        self.trace.forget(register, "jsonb built while it runs");
+        Ok(OperationKind::Assign { register, value })
     }
 
     /// `record := value`.

@@ -399,6 +399,9 @@ pub struct Index {
     /// The parts of its key that are no plain columns.
     #[serde(default)]
     pub expressions: Vec<IndexExpression>,
+    /// Asked for as a hash index. It is an ordered tree as others are, which promises more.
+    #[serde(default)]
+    pub hash: bool,
 }
 
 /// A part of an index's key that is stored in the table's rows for the index alone, after the

@@ -9,6 +9,7 @@ mod format;
 mod interval_text;
 mod lexical;
 mod parse;
+pub mod standard_template;
 mod styled;
 pub mod template;
 pub mod zone;

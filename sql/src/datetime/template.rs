@@ -52,24 +52,7 @@ fn pieces(template: &str) -> Vec<Piece> {
             rest = &rest[2..];
             continue;
         }
-        let mut body = rest;
-        let mut fill = true;
-        loop {
-            if let Some(after) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
-                fill = false;
-                body = after;
-            } else if let Some(after) = body.strip_prefix("FX").or_else(|| body.strip_prefix("TM")) {
-                body = after;
-            } else {
-                break;
-            }
-        }
-        // Case matters only for names and meridiem; numbers match either.
-        let upper: String = body.chars().take(6).collect::<String>().to_ascii_uppercase();
-        let found = best_match(body)
-            .or_else(|| longest(&upper, |name| name == name.to_ascii_uppercase() && !has_cased_output(name)));
-        if let Some(name) = found {
-            body = &body[name.len()..];
+        if let Some((name, fill, mut body)) = pattern_at(rest) {
             let ordinal = if let Some(after) = body.strip_prefix("TH") {
                 body = after;
                 Some(true)
@@ -87,6 +70,27 @@ fn pieces(template: &str) -> Vec<Piece> {
         rest = &rest[c.len_utf8()..];
     }
     list
+}
+
+/// The pattern a template begins with, whether it fills, and what follows.
+pub(super) fn pattern_at(template: &str) -> Option<(&'static str, bool, &str)> {
+    let mut body = template;
+    let mut fill = true;
+    loop {
+        if let Some(after) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
+            fill = false;
+            body = after;
+        } else if let Some(after) = body.strip_prefix("FX").or_else(|| body.strip_prefix("TM")) {
+            body = after;
+        } else {
+            break;
+        }
+    }
+    // Case matters only for names and meridiem; numbers match either.
+    let upper: String = body.chars().take(6).collect::<String>().to_ascii_uppercase();
+    let name = best_match(body)
+        .or_else(|| longest(&upper, |name| name == name.to_ascii_uppercase() && !has_cased_output(name)))?;
+    Some((name, fill, &body[name.len()..]))
 }
 
 fn has_cased_output(name: &str) -> bool {
@@ -319,7 +323,7 @@ pub fn format_interval(i: Interval, template: &str, _style: &Style) -> Result<St
 }
 
 /// The year closest to 2020 that ends in these digits (adjust_partial_year_to_2020).
-fn full_year(short: i64) -> i64 {
+pub(super) fn full_year(short: i64) -> i64 {
     match short {
         0..70 => short + 2000,
         70..100 => short + 1900,

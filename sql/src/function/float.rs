@@ -6,8 +6,9 @@ use super::args::*;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 
+/// 22003 of the float functions.
 #[cold]
-fn overflow() -> SqlError {
+pub(super) fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
 

@@ -1,11 +1,15 @@
 //! Operators and functions of json and jsonb.
 
+use std::borrow::Cow;
+
 use super::args::*;
 use super::registry::SetEval;
 use super::{Eval, FunctionContext};
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
+use crate::json::assign::assigned;
 use crate::json::change::{self, Change};
+use crate::json::populate::row_in;
 use crate::json::{Kind, Node, shape, write};
 use crate::numeric::Numeric;
 
@@ -199,6 +203,9 @@ fn set(args: &[Datum], create: bool) -> Result<Datum> {
     if !node.is_container() {
         return Err(invalid("cannot set path in scalar"));
     }
+    if !create && is_empty(&node) {
+        return Ok(any(args, 0)?.clone());
+    }
     change::at_path(&node, &path, 0, Change::Set { value, create }).map(|text| Datum::text(&text))
 }
 
@@ -227,7 +234,96 @@ fn compared(args: &[Datum]) -> Result<std::cmp::Ordering> {
     Ok(change::compare(&parsed(args, 0)?, &parsed(args, 1)?, true))
 }
 
+/// A subscript of jsonb as a step of a path.
+fn step(subscript: &Datum) -> Result<Cow<'_, str>> {
+    match subscript {
+        Datum::Int4(index) => Ok(index.to_string().into()),
+        Datum::Text(key) => Ok(key.as_str().into()),
+        _ => Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "jsonb subscript in assignment must not be null",
+        )),
+    }
+}
+
+/// `(value, subscript, …)`.
+fn element(args: &[Datum]) -> Result<Datum> {
+    let node = parsed(args, 0)?;
+    let mut found = Some(&node);
+    for subscript in &args[1..] {
+        let step = step(subscript)?;
+        found = found.and_then(|node| node.step(&step));
+    }
+    shown(found)
+}
+
+/// `(value, new, subscript, …)`: NULL for the new one is JSON's null, and the first subscript says
+/// what becomes of a NULL that is changed.
+fn assign(args: &[Datum]) -> Result<Datum> {
+    let steps: Vec<Cow<'_, str>> = args.iter().skip(2).map(step).collect::<Result<_>>()?;
+    let path: Vec<&str> = steps.iter().map(AsRef::as_ref).collect();
+    let base = match (any(args, 0)?, args.get(2)) {
+        (Datum::Null, Some(Datum::Int4(_))) => Node::parse("[]")?,
+        (Datum::Null, _) => Node::parse("{}")?,
+        _ => parsed(args, 0)?,
+    };
+    assigned(&base, &path, json_text(any(args, 1)?)).map(|text| Datum::text(&text))
+}
+
+/// The last two arguments say what becomes of an SQL NULL.
+fn set_lax(args: &[Datum]) -> Result<Datum> {
+    if [0, 1, 3].iter().any(|at| args.get(*at).is_none_or(Datum::is_null)) {
+        return Ok(Datum::Null);
+    }
+    let treatment = match args.get(4) {
+        Some(Datum::Text(treatment)) => treatment.as_str(),
+        _ => "",
+    };
+    if !any(args, 2)?.is_null() {
+        return set(args, boolean(args, 3)?);
+    }
+    match treatment {
+        "raise_exception" => Err(SqlError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "JSON value must not be null",
+        )
+        .with_detail("Exception was raised because null_value_treatment is \"raise_exception\".")
+        .with_hint(
+            "To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed.",
+        )),
+        "use_json_null" => {
+            let mut args = args.to_vec();
+            args[2] = Datum::text("null");
+            set(&args, boolean(&args, 3)?)
+        }
+        "delete_key" => delete_path(args),
+        "return_target" => Ok(any(args, 0)?.clone()),
+        _ => Err(invalid(
+            "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"",
+        )),
+    }
+}
+
+fn delete_path(args: &[Datum]) -> Result<Datum> {
+    let (node, path) = (parsed(args, 0)?, path_of(args, 1)?);
+    if is_empty(&node) {
+        return Ok(any(args, 0)?.clone());
+    }
+    change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::text(&text))
+}
+
+/// An empty array or object: there is nothing that a path could miss.
+fn is_empty(node: &Node<'_>) -> bool {
+    match &node.kind {
+        Kind::Array(items) => items.is_empty(),
+        Kind::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("archipel_json_element", |_, v| element(v)),
+    ("archipel_json_assign", |_, v| assign(v)),
     ("archipel_json_of", |ctx, v| {
         let mut out = String::new();
         shape::value_out(any(v, 0)?, text(v, 1)?, ctx, &mut out)?;
@@ -298,11 +394,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("jsonb_delete_idx", |_, v| {
         change::without_element(&parsed(v, 0)?, int4(v, 1)?.into()).map(|text| Datum::text(&text))
     }),
-    ("jsonb_delete_path", |_, v| {
-        let (node, path) = (parsed(v, 0)?, path_of(v, 1)?);
-        change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::text(&text))
-    }),
+    ("jsonb_delete_path", |_, v| delete_path(v)),
     ("jsonb_set", |_, v| set(v, boolean(v, 3)?)),
+    ("jsonb_set_lax", |_, v| set_lax(v)),
     ("jsonb_insert", |_, v| {
         let (node, path) = (parsed(v, 0)?, path_of(v, 1)?);
         let insert = Change::Insert { value: text(v, 2)?, after: boolean(v, 3)? };
@@ -334,17 +428,38 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("jsonb_float8", |_, v| Ok(Datum::Float8(number(v, "double precision")?.to_f64()))),
     ("json_to_record", to_record),
     ("jsonb_to_record", to_record),
-    ("json_populate_record", |ctx, v| populate_record(ctx, v)),
-    ("jsonb_populate_record", |ctx, v| populate_record(ctx, v)),
+    ("json_populate_record", |ctx, v| populate_record(ctx, v, "json_populate_record")),
+    ("jsonb_populate_record", |ctx, v| populate_record(ctx, v, "jsonb_populate_record")),
 ];
 
-/// The last argument is the target's shape, which the binder adds.
-fn populate_record(ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<Datum> {
+/// The last argument of `…_populate_record` and `…_populate_recordset` is the target's shape, which
+/// the binder adds where it knows it.
+fn populated<'a>(args: &'a [Datum], function: &str) -> Result<&'a str> {
+    match args.last() {
+        Some(Datum::Text(target)) if args.len() > 2 => match target.strip_prefix(shape::MISMATCH) {
+            None => Ok(target),
+            Some(detail) => Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                "function return row and query-specified return row do not match",
+            )
+            .with_detail(detail.to_owned())),
+        },
+        _ => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("could not determine row type for result of {function}"),
+        )
+        .with_hint(
+            "Provide a non-null record argument, or call the function in the FROM clause using a column definition list.",
+        )),
+    }
+}
+
+fn populate_record(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Datum> {
     if any(args, 1)?.is_null() {
         return Ok(any(args, 0)?.clone());
     }
-    let target = text(args, args.len() - 1)?;
-    let row = shape::row_in(&parsed(args, 1)?, target, any(args, 0)?, ctx)?;
+    let target = populated(args, function)?;
+    let row = row_in(&parsed(args, 1)?, target, any(args, 0)?, ctx)?;
     Ok(Datum::Record(row.into()))
 }
 
@@ -402,7 +517,7 @@ fn object_keys(args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
 
 /// `…_to_record`: the last argument is the target's shape.
 fn to_record(ctx: &FunctionContext<'_>, args: &[Datum]) -> Result<Datum> {
-    let row = shape::row_in(&parsed(args, 0)?, text(args, args.len() - 1)?, &Datum::Null, ctx)?;
+    let row = row_in(&parsed(args, 0)?, text(args, args.len() - 1)?, &Datum::Null, ctx)?;
     Ok(Datum::Record(row.into()))
 }
 
@@ -427,7 +542,7 @@ fn rows_of(
             if !matches!(item.kind, Kind::Object(_)) {
                 return Err(invalid(format!("argument of {function} must be an array of objects")));
             }
-            shape::row_in(item, target, base, ctx)
+            row_in(item, target, base, ctx)
         })
         .collect()
 }
@@ -437,7 +552,7 @@ fn recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Resul
 }
 
 fn populate_recordset(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) -> Result<Vec<Vec<Datum>>> {
-    let rows = rows_of(ctx, any(args, 1)?, any(args, 0)?, text(args, args.len() - 1)?, function)?;
+    let rows = rows_of(ctx, any(args, 1)?, any(args, 0)?, populated(args, function)?, function)?;
     Ok(rows.into_iter().map(|row| vec![Datum::Record(row.into())]).collect())
 }
 

@@ -3,13 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::Eval;
 use super::args::*;
 use super::registry::SetEval;
+use super::{Eval, FunctionContext};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::Node;
-use crate::json::path::{Application, JsonPath, Value, Vars};
+use crate::json::path::{Application, Clock, JsonPath, Value, Vars};
+
+/// The context of a function that is called `…_tz`.
+type Zoned<'c> = Option<&'c FunctionContext<'c>>;
 
 /// So many paths a thread remembers.
 const PARSED_MAX: usize = 16;
@@ -34,19 +37,21 @@ fn path(text: &str) -> Result<Rc<JsonPath>> {
     Ok(path)
 }
 
-/// `(target, path, vars, silent)`; the operators have two arguments and are silent.
-fn apply<T>(v: &[Datum], run: impl FnOnce(Application<'_>, bool) -> Result<T>) -> Result<T> {
+/// `(target, path, vars, silent)`; the operators have two arguments and are silent. `ctx` is given
+/// where the session's time zone may be used.
+fn apply<T>(ctx: Zoned<'_>, v: &[Datum], run: impl FnOnce(Application<'_>, bool) -> Result<T>) -> Result<T> {
     let target = Value::of(&Node::parse(text(v, 0)?)?)?;
     let path = path(text(v, 1)?)?;
     let (vars, silent) = match v.len() {
         2 => (Vars::NONE, true),
         _ => (Vars::of(&Value::of(&Node::parse(text(v, 2)?)?)?)?, boolean(v, 3)?),
     };
-    run(Application::new(&path, &vars, target), silent)
+    let clock = ctx.map(|ctx| Clock { zone: ctx.style().time_zone.clone(), now: ctx.now });
+    run(Application::new(&path, &vars, clock, target), silent)
 }
 
-fn values(v: &[Datum]) -> Result<Vec<Value>> {
-    Ok(apply(v, |application, silent| application.values(silent))?.unwrap_or_default())
+fn values(ctx: Zoned<'_>, v: &[Datum]) -> Result<Vec<Value>> {
+    Ok(apply(ctx, v, |application, silent| application.values(silent))?.unwrap_or_default())
 }
 
 fn json(value: &Value) -> Datum {
@@ -55,13 +60,13 @@ fn json(value: &Value) -> Datum {
     text_datum(out)
 }
 
-fn exists(v: &[Datum]) -> Result<Datum> {
-    Ok(apply(v, |application, silent| application.exists(silent))?.map_or(Datum::Null, Datum::Bool))
+fn exists(ctx: Zoned<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(apply(ctx, v, |application, silent| application.exists(silent))?.map_or(Datum::Null, Datum::Bool))
 }
 
-fn matches(v: &[Datum]) -> Result<Datum> {
+fn matches(ctx: Zoned<'_>, v: &[Datum]) -> Result<Datum> {
     let silent = v.len() == 2 || boolean(v, 3)?;
-    match &values(v)?[..] {
+    match &values(ctx, v)?[..] {
         [Value::Bool(value)] => Ok(Datum::Bool(*value)),
         [Value::Null] => Ok(Datum::Null),
         _ if silent => Ok(Datum::Null),
@@ -69,30 +74,30 @@ fn matches(v: &[Datum]) -> Result<Datum> {
     }
 }
 
-fn first(v: &[Datum]) -> Result<Datum> {
-    Ok(values(v)?.first().map_or(Datum::Null, json))
+fn first(ctx: Zoned<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(values(ctx, v)?.first().map_or(Datum::Null, json))
 }
 
-fn all(v: &[Datum]) -> Result<Datum> {
-    Ok(json(&Value::Array(values(v)?.into())))
+fn all(ctx: Zoned<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(json(&Value::Array(values(ctx, v)?.into())))
 }
 
-fn query(v: &[Datum]) -> Result<Vec<Vec<Datum>>> {
-    Ok(values(v)?.iter().map(|value| vec![json(value)]).collect())
+fn query(ctx: Zoned<'_>, v: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+    Ok(values(ctx, v)?.iter().map(|value| vec![json(value)]).collect())
 }
 
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
-    ("jsonb_path_exists", |_, v| exists(v)),
-    ("jsonb_path_exists_tz", |_, v| exists(v)),
-    ("jsonb_path_exists_opr", |_, v| exists(v)),
-    ("jsonb_path_match", |_, v| matches(v)),
-    ("jsonb_path_match_tz", |_, v| matches(v)),
-    ("jsonb_path_match_opr", |_, v| matches(v)),
-    ("jsonb_path_query_array", |_, v| all(v)),
-    ("jsonb_path_query_array_tz", |_, v| all(v)),
-    ("jsonb_path_query_first", |_, v| first(v)),
-    ("jsonb_path_query_first_tz", |_, v| first(v)),
+    ("jsonb_path_exists", |_, v| exists(None, v)),
+    ("jsonb_path_exists_tz", |ctx, v| exists(Some(ctx), v)),
+    ("jsonb_path_exists_opr", |_, v| exists(None, v)),
+    ("jsonb_path_match", |_, v| matches(None, v)),
+    ("jsonb_path_match_tz", |ctx, v| matches(Some(ctx), v)),
+    ("jsonb_path_match_opr", |_, v| matches(None, v)),
+    ("jsonb_path_query_array", |_, v| all(None, v)),
+    ("jsonb_path_query_array_tz", |ctx, v| all(Some(ctx), v)),
+    ("jsonb_path_query_first", |_, v| first(None, v)),
+    ("jsonb_path_query_first_tz", |ctx, v| first(Some(ctx), v)),
 ];
 
 pub(super) const SETS: &[(&str, SetEval)] =
-    &[("jsonb_path_query", |_, v| query(v)), ("jsonb_path_query_tz", |_, v| query(v))];
+    &[("jsonb_path_query", |_, v| query(None, v)), ("jsonb_path_query_tz", |ctx, v| query(Some(ctx), v))];

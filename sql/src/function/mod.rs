@@ -8,6 +8,7 @@ use crate::error::Result;
 pub use crate::style::Style;
 use crate::types::{Oid, Type};
 
+mod accumulate;
 mod args;
 mod array;
 mod array_assign;
@@ -23,6 +24,7 @@ mod json;
 mod jsonpath;
 mod number_text;
 mod pattern;
+mod record;
 mod regexp;
 mod registry;
 mod series;
@@ -64,6 +66,8 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     array::FUNCTIONS,
     array_assign::FUNCTIONS,
     variadic::FUNCTIONS,
+    accumulate::FUNCTIONS,
+    record::FUNCTIONS,
     json::FUNCTIONS,
     jsonpath::FUNCTIONS,
     enumeration::FUNCTIONS,

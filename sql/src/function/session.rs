@@ -15,7 +15,7 @@ macro_rules! hosted {
 }
 
 pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
-    "nextval_oid" "currval_oid" "lastval" "setval_oid" "setval3_oid" "pg_sequence_last_value" "pg_sequence_parameters"
+    "archipel_sequence_row" "nextval_oid" "currval_oid" "lastval" "setval_oid" "setval3_oid" "pg_sequence_last_value" "pg_sequence_parameters"
     "current_database" "current_schema" "current_schemas" "current_user" "session_user" "current_query"
     "pg_backend_pid" "pg_get_userbyid" "pg_postmaster_start_time" "pg_conf_load_time" "pg_is_in_recovery" "inet_server_port" "inet_client_port"
     "pg_get_expr" "pg_get_expr_ext" "pg_get_indexdef" "pg_get_indexdef_ext" "pg_get_constraintdef" "pg_get_constraintdef_ext"

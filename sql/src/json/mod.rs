@@ -5,13 +5,17 @@
 //! - this file  the tree and its parser
 //! - [`write`]  canonical and pretty text, string literals
 //! - [`change`] values made from others: set, insert, delete, concatenate
+//! - [`assign`] assignment to parts of values
 //! - [`path`]   SQL/JSON paths
 //! - [`shape`]  SQL values as JSON
+//! - [`populate`] SQL values made of JSON
 //! - [`aggregate`] json_agg and relatives
 
 pub mod aggregate;
+pub mod assign;
 pub mod change;
 pub mod path;
+pub mod populate;
 pub mod shape;
 pub mod write;
 

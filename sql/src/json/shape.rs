@@ -1,4 +1,4 @@
-//! SQL values as JSON and back. A value does not know its type, so the binder passes a shape
+//! SQL values as JSON. A value does not know its type, so the binder passes a shape
 //! along: a short text that says how to read the value.
 //!
 //! `n` number, `b` boolean, `j` JSON, `d` date, `t` timestamp, `z` timestamptz, `s<oid>;` any
@@ -8,15 +8,13 @@
 use std::fmt::Write;
 
 use crate::datum::{Array, Datum};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::function::FunctionContext;
-use crate::io::record::fields_of;
-use crate::io::{natural_type, text_in, text_out};
+use crate::io::{natural_type, text_out};
 use crate::type_table::element_of;
 use crate::types::{Oid, Type};
 
 use super::write::string;
-use super::{Kind, Node};
 
 /// The shape of a type without fields.
 pub fn of_type(oid: Oid) -> String {
@@ -47,7 +45,7 @@ pub fn of_row<'n>(fields: impl Iterator<Item = (&'n str, String)>) -> String {
     shape
 }
 
-fn damaged() -> SqlError {
+pub(super) fn damaged() -> SqlError {
     SqlError::internal("a shape of JSON cannot be read")
 }
 
@@ -69,7 +67,7 @@ fn skip(shape: &str) -> Result<&str> {
 }
 
 /// A field's name, and what follows it.
-fn field(shape: &str) -> Result<(&str, &str)> {
+pub(super) fn field(shape: &str) -> Result<(&str, &str)> {
     let (length, rest) = shape.split_once(':').ok_or_else(damaged)?;
     let length: usize = length.parse().map_err(|_| damaged())?;
     Ok((rest.get(..length).ok_or_else(damaged)?, &rest[length..]))
@@ -191,6 +189,14 @@ fn iso(value: &Datum, ctx: &FunctionContext<'_>) -> Result<String> {
     Ok(text)
 }
 
+/// What a target begins with that the row given does not fit.
+pub const MISMATCH: char = '!';
+
+/// A target in the place of one that the row given does not fit, and why.
+pub fn mismatch(detail: &str) -> String {
+    format!("{MISMATCH}{detail}")
+}
+
 /// The fields a row is to be read into: `<length>:<name><oid>,<typmod>;` each.
 pub fn target<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> String {
     let mut text = String::new();
@@ -198,74 +204,4 @@ pub fn target<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> String {
         let _ = write!(text, "{}:{name}{},{};", name.len(), ty.oid.0, ty.typmod);
     }
     text
-}
-
-/// Reads an object into the fields of a target; what it lacks comes from `base`.
-pub fn row_in(node: &Node<'_>, target: &str, base: &Datum, ctx: &FunctionContext<'_>) -> Result<Vec<Datum>> {
-    if !matches!(node.kind, Kind::Object(_)) {
-        return Err(not_composite(node));
-    }
-    let mut row = Vec::new();
-    let mut rest = target;
-    while !rest.is_empty() {
-        let (name, after) = field(rest)?;
-        let (ty, after) = after.split_once(';').ok_or_else(damaged)?;
-        let (oid, typmod) = ty.split_once(',').ok_or_else(damaged)?;
-        let ty = Type {
-            oid: Oid(oid.parse().map_err(|_| damaged())?),
-            typmod: typmod.parse().map_err(|_| damaged())?,
-        };
-        rest = after;
-        let value = match (node.field(name), base) {
-            (Some(value), _) => value_in(value, ty, ctx)?,
-            (None, Datum::Record(base)) => base.get(row.len()).cloned().unwrap_or(Datum::Null),
-            (None, _) => Datum::Null,
-        };
-        row.push(value);
-    }
-    Ok(row)
-}
-
-fn not_composite(node: &Node<'_>) -> SqlError {
-    let message = format!("cannot call populate_composite on {}", article(node));
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-}
-
-fn article(node: &Node<'_>) -> &'static str {
-    match node.kind {
-        Kind::Array(_) => "an array",
-        _ => "a scalar",
-    }
-}
-
-/// A JSON value as one of a SQL type.
-fn value_in(node: &Node<'_>, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
-    if matches!(ty.oid, Oid::JSON | Oid::JSONB) {
-        return text_in(node.text, ty, ctx);
-    }
-    match (&node.kind, element_of(ty.oid)) {
-        (Kind::Null, _) => Ok(Datum::Null),
-        (Kind::Array(items), Some(element)) => {
-            let values =
-                items.iter().map(|item| value_in(item, Type::of(element), ctx)).collect::<Result<_>>()?;
-            Ok(crate::function::array_of_values(element, values))
-        }
-        (Kind::Object(_), _) if ty.oid.is_composite() => {
-            let fields = fields_of(ty.oid, ctx).unwrap_or_default();
-            let fields = fields.iter().map(|(name, ty)| match node.field(name) {
-                Some(value) => value_in(value, *ty, ctx),
-                None => Ok(Datum::Null),
-            });
-            Ok(Datum::Record(fields.collect::<Result<Vec<Datum>>>()?.into()))
-        }
-        (Kind::Array(_) | Kind::Number | Kind::Bool(_), _) if ty.oid.is_composite() => {
-            Err(not_composite(node))
-        }
-        _ => {
-            let text = node.as_text().unwrap_or_default();
-            super::write::without_zero(text)?;
-            let value = text_in(text, Type::of(ty.oid), ctx)?;
-            crate::typmod::coerce_typmod(value, ty, false)
-        }
-    }
 }

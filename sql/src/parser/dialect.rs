@@ -71,6 +71,11 @@ impl Dialect for ArchipelDialect {
         supports_comma_separated_trim supports_xml_expressions supports_comment_optimizer_hint
     }
 
+    /// A name after a query of WITH, which carries SEARCH and CYCLE (see `recursion`).
+    fn supports_from_first_insert(&self) -> bool {
+        true
+    }
+
     /// A table's alias without AS: a name, unless it begins the clause that follows.
     fn is_table_alias(&self, _keyword: &Keyword, parser: &mut Parser) -> bool {
         match &parser.get_current_token().token {

@@ -12,6 +12,7 @@
 //! - [`frame`]       EXCLUDE in window frames
 //! - [`join`]        joins nested without parentheses
 //! - [`inference`]   ON CONFLICT over expressions
+//! - [`recursion`]   SEARCH and CYCLE
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
 //! - [`user_type`]   CREATE and ALTER TYPE
@@ -43,6 +44,7 @@ mod index;
 mod inference;
 mod join;
 mod keywords;
+mod recursion;
 mod refuse;
 mod role;
 mod routine;
@@ -70,6 +72,7 @@ pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
+pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
 pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};

@@ -10,8 +10,6 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["overriding"], "OVERRIDING"),
     (&["rows", "from", "("], "ROWS FROM"),
     (&["collation", "for"], "COLLATION FOR"),
-    (&["search", "breadth"], "SEARCH"),
-    (&["search", "depth"], "SEARCH"),
     (&[".", "*", "::"], "a cast of a whole row"),
     (&["xmlelement"], "XML"),
     (&["xmlparse"], "XML"),
@@ -57,9 +55,6 @@ pub(super) fn missing_construction(tokens: &[TokenWithSpan], failed: usize) -> O
     }
     if word(failed, "using") && tokens[..failed].iter().any(|token| is(&token.token, "order")) {
         return Some("ORDER BY … USING");
-    }
-    if word(failed, "cycle") && tokens.iter().any(|token| is(&token.token, "recursive")) {
-        return Some("CYCLE");
     }
     if failed >= tokens.len() && before("select") {
         return Some("SELECT without columns");

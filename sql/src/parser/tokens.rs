@@ -16,6 +16,7 @@ use super::frame::rewrite_exclusions;
 use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
+use super::recursion::rewrite_recursion;
 use super::star::rewrite_stars;
 use super::unicode::{decode_unicode, escape_error};
 use super::words::{
@@ -123,7 +124,8 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
         let near = &positions.text()[positions.byte(at)..positions.byte(pair[1].span.end)];
         return Err(syntax_error(near, positions.character(at).unwrap_or(1)));
     }
-    let tokens = rewrite_inference(rewrite_table(rewrite_elements(tokens, positions)), positions);
+    let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
+    let tokens = rewrite_inference(rewrite_table(tokens), positions);
     let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_sort_operators(
         rewrite_like_any(rewrite_typed_escapes(tokens)),
     ))));

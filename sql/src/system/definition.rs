@@ -73,10 +73,11 @@ pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
         tail.push_str(&format!(" WHERE ({predicate})"));
     }
     format!(
-        "CREATE {}INDEX {} ON {} USING btree ({}){tail}",
+        "CREATE {}INDEX {} ON {} USING {} ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(index.name),
         quote_qualified(&index.table.schema, &index.table.name),
+        if index.hash { "hash" } else { "btree" },
         columns.join(", ")
     )
 }

@@ -127,6 +127,7 @@ mod tests {
                 include: Vec::new(),
                 predicate: None,
                 expressions: Vec::new(),
+                hash: false,
             }],
             checks: vec![Check {
                 oid: Oid(20_007),

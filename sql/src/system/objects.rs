@@ -470,7 +470,7 @@ fn opfamilies(sheet: &mut Sheet) {
 }
 
 fn access_methods(sheet: &mut Sheet) {
-    for (oid, name, kind) in [(2, "heap", "t"), (403, "btree", "i")] {
+    for (oid, name, kind) in [(2, "heap", "t"), (403, "btree", "i"), (405, "hash", "i")] {
         sheet.add(&[("oid", Datum::Oid(Oid(oid))), ("amname", text(name)), ("amtype", text(kind))]);
     }
 }

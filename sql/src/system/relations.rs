@@ -16,6 +16,7 @@ pub(super) const PG_PROC: Oid = Oid(1255);
 const PG_TYPE: Oid = Oid(1247);
 pub(super) const PG_NAMESPACE: Oid = Oid(2615);
 const BTREE: Oid = Oid(403);
+const HASH: Oid = Oid(405);
 const HEAP: Oid = Oid(2);
 /// Collation "default".
 pub(super) const DEFAULT_COLLATION: Oid = Oid(100);
@@ -37,6 +38,7 @@ pub(super) struct IndexView<'t> {
     pub include: &'t [u16],
     pub predicate: Option<&'t str>,
     pub expressions: &'t [IndexExpression],
+    pub hash: bool,
 }
 
 impl IndexView<'_> {
@@ -75,6 +77,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         include: &key.include,
         predicate: None,
         expressions: &[],
+        hash: false,
     });
     let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
         table,
@@ -87,6 +90,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         include: &index.include,
         predicate: index.predicate.as_deref(),
         expressions: &index.expressions,
+        hash: index.hash,
     });
     primary.chain(secondary)
 }
@@ -188,7 +192,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("relname", text(index.name)),
                 ("relnamespace", namespace.clone()),
                 ("relowner", owner(source, table.oid)),
-                ("relam", Datum::Oid(BTREE)),
+                ("relam", Datum::Oid(if index.hash { HASH } else { BTREE })),
                 ("relfilenode", Datum::Oid(index.oid)),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
                 ("relpersistence", text(table.persistence.letter())),

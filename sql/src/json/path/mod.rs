@@ -4,14 +4,20 @@
 //! - [`lexer`] and [`parser`] from text to the tree
 //! - [`value`] what a path is applied to
 //! - [`run`]   application to a value
+//! - [`datetime`] dates and times
+//! - [`vars`]  variables
 
+mod datetime;
 mod lexer;
 mod parser;
 mod run;
 mod value;
+mod vars;
 
-pub use run::{Application, Vars};
+pub use datetime::Clock;
+pub use run::Application;
 pub use value::Value;
+pub use vars::Vars;
 
 use std::fmt::Write;
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use super::datetime::{self, Clock};
+use super::vars::Vars;
 use super::{Flags, Head, JsonPath, LEVEL_LAST, Method, Operator, Path, Predicate, Step, Value};
+use crate::datetime::standard_template::Template;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::regular_expression;
 use crate::io::parse_f64;
@@ -19,35 +22,8 @@ const NOT_AN_OBJECT: SqlState = SqlState(*b"2203C");
 const NOT_A_NUMBER: SqlState = SqlState(*b"2203B");
 const NON_NUMERIC_ITEM: SqlState = SqlState(*b"22036");
 const INVALID_SUBSCRIPT: SqlState = SqlState(*b"22033");
+const INVALID_DATETIME: SqlState = SqlState(*b"22031");
 const SINGLETON_REQUIRED: SqlState = SqlState(*b"22038");
-
-/// The values of a path's variables.
-#[derive(Clone, Debug)]
-pub struct Vars(Option<Fields>);
-
-/// The fields of an object, in order.
-type Fields = Rc<[(Rc<str>, Value)]>;
-
-impl Vars {
-    pub const NONE: Vars = Vars(None);
-
-    /// The fields of an object.
-    pub fn of(value: &Value) -> Result<Vars> {
-        match value {
-            Value::Object(fields) => Ok(Vars(Some(fields.clone()))),
-            _ => Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "\"vars\" argument is not an object")
-                .with_detail("Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.")),
-        }
-    }
-
-    fn get(&self, name: &str) -> Result<Value> {
-        let fields = self.0.as_deref().unwrap_or_default();
-        let found = fields.iter().find(|(key, _)| key.as_ref() == name);
-        found.map(|(_, value)| value.clone()).ok_or_else(|| {
-            SqlError::new(SqlState::UNDEFINED_OBJECT, format!("could not find jsonpath variable \"{name}\""))
-        })
-    }
-}
 
 /// The regular expression of a LIKE_REGEX.
 pub(super) fn compiled(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
@@ -124,6 +100,8 @@ impl Sink<'_> {
 pub struct Application<'p> {
     path: &'p JsonPath,
     vars: &'p Vars,
+    /// Given where the session's time zone may be used.
+    clock: Option<Clock>,
     root: Value,
     current: Value,
     /// The length of the innermost array that is subscripted.
@@ -136,10 +114,11 @@ pub struct Application<'p> {
 }
 
 impl<'p> Application<'p> {
-    pub fn new(path: &'p JsonPath, vars: &'p Vars, value: Value) -> Application<'p> {
+    pub fn new(path: &'p JsonPath, vars: &'p Vars, clock: Option<Clock>, value: Value) -> Application<'p> {
         Application {
             path,
             vars,
+            clock,
             root: value.clone(),
             current: value.clone(),
             array_length: None,
@@ -342,8 +321,9 @@ impl<'p> Application<'p> {
                 let value = self.method(*method, on)?;
                 self.steps(rest, &value, sink, true)
             }
-            Step::Datetime(_) => {
-                Err(Failure::Other(SqlError::unsupported("the jsonpath method .datetime()")))
+            Step::Datetime(template) => {
+                let value = self.datetime(template.as_deref(), on)?;
+                self.steps(rest, &value, sink, true)
             }
         }
     }
@@ -524,6 +504,20 @@ impl<'p> Application<'p> {
         })
     }
 
+    fn datetime(&self, template: Option<&str>, on: &Value) -> Outcome<Value> {
+        let Value::String(text) = on else {
+            return fail(
+                INVALID_DATETIME,
+                "jsonpath item method .datetime() can only be applied to a string",
+            );
+        };
+        let moment = match template {
+            None => datetime::recognize(text),
+            Some(template) => Template::new(template).map_err(Failure::Other)?.read(text),
+        };
+        moment.map(Value::Datetime).map_err(Failure::Json)
+    }
+
     fn key_values(&mut self, rest: &[Step], on: &Value, sink: &mut Sink<'_>) -> Outcome<()> {
         let Value::Object(fields) = on else {
             return fail(NOT_AN_OBJECT, "jsonpath item method .keyvalue() can only be applied to an object");
@@ -590,25 +584,29 @@ impl<'p> Application<'p> {
                 }
             }
             Predicate::Compare(operator, left, right) => {
-                self.pairs(left, Some((right.as_ref(), true)), on, &mut |left, right| {
-                    right.map_or(Truth::Unknown, |right| compare(*operator, left, right))
+                let clock = self.clock.clone();
+                self.pairs(left, Some((right.as_ref(), true)), on, &mut |left, right| match right {
+                    Some(right) => compare(*operator, left, right, clock.as_ref()),
+                    None => Ok(Truth::Unknown),
                 })?
             }
             Predicate::StartsWith(left, initial) => {
-                self.pairs(left, Some((initial.as_ref(), false)), on, &mut |value, initial| match (
-                    value, initial,
-                ) {
-                    (Value::String(value), Some(Value::String(initial))) => {
-                        Truth::from(value.starts_with(initial.as_ref()))
-                    }
-                    _ => Truth::Unknown,
+                self.pairs(left, Some((initial.as_ref(), false)), on, &mut |value, initial| {
+                    Ok(match (value, initial) {
+                        (Value::String(value), Some(Value::String(initial))) => {
+                            Truth::from(value.starts_with(initial.as_ref()))
+                        }
+                        _ => Truth::Unknown,
+                    })
                 })?
             }
             Predicate::LikeRegex { value, pattern, flags } => {
                 let regex = compiled(pattern, *flags).map_err(Failure::Other)?;
-                self.pairs(value, None, on, &mut |value, _| match value {
-                    Value::String(text) => Truth::from(regex.is_match(text)),
-                    _ => Truth::Unknown,
+                self.pairs(value, None, on, &mut |value, _| {
+                    Ok(match value {
+                        Value::String(text) => Truth::from(regex.is_match(text)),
+                        _ => Truth::Unknown,
+                    })
                 })?
             }
         })
@@ -620,7 +618,7 @@ impl<'p> Application<'p> {
         left: &Path,
         right: Option<(&Path, bool)>,
         on: &Value,
-        holds: &mut dyn FnMut(&Value, Option<&Value>) -> Truth,
+        holds: &mut dyn FnMut(&Value, Option<&Value>) -> Outcome<Truth>,
     ) -> Outcome<Truth> {
         let Some(left) = known(self.unwrapped(left, on))? else { return Ok(Truth::Unknown) };
         let right: Vec<Option<Value>> = match right {
@@ -639,7 +637,7 @@ impl<'p> Application<'p> {
         let (mut error, mut found) = (false, false);
         for left in &left {
             for right in &right {
-                match holds(left, right.as_ref()) {
+                match holds(left, right.as_ref())? {
                     Truth::Unknown if !self.path.lax => return Ok(Truth::Unknown),
                     Truth::Unknown => error = true,
                     Truth::True if self.path.lax => return Ok(Truth::True),
@@ -665,23 +663,31 @@ fn known<T>(outcome: Outcome<T>) -> Outcome<Option<T>> {
     }
 }
 
-fn compare(operator: Operator, left: &Value, right: &Value) -> Truth {
+fn compare(operator: Operator, left: &Value, right: &Value, clock: Option<&Clock>) -> Outcome<Truth> {
     let ordering = match (left, right) {
         (Value::Null, Value::Null) => Ordering::Equal,
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
         (Value::Number(left), Value::Number(right)) => left.cmp(right),
         // In the order of UTF-16, as the standard has it.
         (Value::String(left), Value::String(right)) => left.encode_utf16().cmp(right.encode_utf16()),
-        (Value::Array(_) | Value::Object(_), Value::Array(_) | Value::Object(_)) => return Truth::Unknown,
-        (Value::Null, _) | (_, Value::Null) => return Truth::from(operator == Operator::NotEqual),
-        _ => return Truth::Unknown,
+        (Value::Datetime(left), Value::Datetime(right)) => {
+            match datetime::compare(left, right, clock).map_err(Failure::Other)? {
+                Some(ordering) => ordering,
+                None => return Ok(Truth::Unknown),
+            }
+        }
+        (Value::Array(_) | Value::Object(_), Value::Array(_) | Value::Object(_)) => {
+            return Ok(Truth::Unknown);
+        }
+        (Value::Null, _) | (_, Value::Null) => return Ok(Truth::from(operator == Operator::NotEqual)),
+        _ => return Ok(Truth::Unknown),
     };
-    Truth::from(match operator {
+    Ok(Truth::from(match operator {
         Operator::Equal => ordering.is_eq(),
         Operator::NotEqual => ordering.is_ne(),
         Operator::Less => ordering.is_lt(),
         Operator::Greater => ordering.is_gt(),
         Operator::LessOrEqual => ordering.is_le(),
         _ => ordering.is_ge(),
-    })
+    }))
 }

@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use super::super::write;
 use super::super::{Kind, Node};
+use super::datetime;
+use crate::datetime::standard_template::Moment;
 use crate::error::Result;
 use crate::numeric::Numeric;
 
@@ -16,6 +18,8 @@ pub enum Value {
     String(Rc<str>),
     Array(Rc<[Value]>),
     Object(Rc<[(Rc<str>, Value)]>),
+    /// What `.datetime()` makes; a string for everybody else.
+    Datetime(Moment),
 }
 
 impl Value {
@@ -43,6 +47,7 @@ impl Value {
             Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
             Value::Number(number) => out.push_str(&number.to_string()),
             Value::String(text) => write::string(text, out),
+            Value::Datetime(moment) => write::string(&datetime::text_of(moment), out),
             Value::Array(items) => {
                 out.push('[');
                 for (place, item) in items.iter().enumerate() {
@@ -74,6 +79,7 @@ impl Value {
             Value::Bool(_) => "boolean",
             Value::Number(_) => "number",
             Value::String(_) => "string",
+            Value::Datetime(moment) => datetime::type_name(moment),
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         }
@@ -137,6 +143,7 @@ impl Value {
         match self {
             Value::Null | Value::Bool(_) => 0,
             Value::String(text) => text.len(),
+            Value::Datetime(moment) => datetime::text_of(moment).len(),
             Value::Number(number) => numeric_size(number),
             Value::Array(_) | Value::Object(_) => {
                 let mut at = self.header_size();

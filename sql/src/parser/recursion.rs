@@ -1,0 +1,149 @@
+//! SEARCH and CYCLE after a recursive query, which sqlparser does not read. They reach its grammar
+//! as a name after the query (`WITH q AS (…) FROM name`), where no identifier could be.
+
+use sqlparser::ast::Expr;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::cursor::Cursor;
+use super::tokens::{Positions, is_word};
+use crate::error::Result;
+
+/// What such a name begins with: no identifier holds this character.
+const CLAUSES: &str = "\u{1}recursion";
+
+/// `SEARCH DEPTH FIRST BY columns SET sequence`.
+#[derive(Clone, Debug)]
+pub struct SearchClause {
+    pub breadth: bool,
+    pub columns: Vec<String>,
+    /// The column that says the order.
+    pub sequence: String,
+    /// Where it stands in the statement.
+    pub position: Option<u32>,
+}
+
+/// `CYCLE columns SET mark [TO value DEFAULT value] USING path`.
+#[derive(Clone, Debug)]
+pub struct CycleClause {
+    pub columns: Vec<String>,
+    pub mark: String,
+    /// The mark of a row that closes a cycle, and that of others.
+    pub values: Option<(Expr, Expr)>,
+    pub path: String,
+    /// Where it stands in the statement.
+    pub position: Option<u32>,
+}
+
+/// The clauses after a recursive query.
+#[derive(Clone, Debug, Default)]
+pub struct RecursionClauses {
+    pub search: Option<SearchClause>,
+    pub cycle: Option<CycleClause>,
+}
+
+/// The clauses that a name holds.
+pub fn recursion_clauses(name: &str) -> Option<Result<RecursionClauses>> {
+    name.strip_prefix(CLAUSES).map(|text| super::whole(text, Cursor::recursion_clauses))
+}
+
+impl Cursor<'_> {
+    fn recursion_clauses(&mut self) -> Result<RecursionClauses> {
+        let mut clauses = RecursionClauses::default();
+        let position = self.position();
+        if self.take("search") {
+            let breadth = self.take("breadth");
+            if !breadth {
+                self.expect("depth")?;
+            }
+            self.expect("first")?;
+            self.expect("by")?;
+            let columns = self.list(Cursor::identifier)?;
+            self.expect("set")?;
+            let sequence = self.identifier()?;
+            clauses.search = Some(SearchClause { breadth, columns, sequence, position: Some(position) });
+        }
+        let position = self.position();
+        if self.take("cycle") {
+            let columns = self.list(Cursor::identifier)?;
+            self.expect("set")?;
+            let mark = self.identifier()?;
+            let values = if self.take("to") {
+                let value = self.expression()?.expr;
+                self.expect("default")?;
+                Some((value, self.expression()?.expr))
+            } else {
+                None
+            };
+            self.expect("using")?;
+            let path = self.identifier()?;
+            clauses.cycle = Some(CycleClause { columns, mark, values, path, position: Some(position) });
+        }
+        Ok(clauses)
+    }
+}
+
+/// Puts a name into the place of SEARCH and CYCLE clauses.
+pub(super) fn rewrite_recursion(tokens: Vec<TokenWithSpan>, positions: &Positions<'_>) -> Vec<TokenWithSpan> {
+    if !tokens.iter().any(|token| is_word(Some(token), "search") || is_word(Some(token), "cycle")) {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let end = match at.checked_sub(1).map(|before| &tokens[before].token) {
+            Some(Token::RParen) => clauses_end(&tokens, at),
+            _ => None,
+        };
+        let Some(end) = end else {
+            out.push(token.clone());
+            at += 1;
+            continue;
+        };
+        let mut span = token.span;
+        let range = positions.byte(span.start)..positions.byte(tokens[end - 1].span.end);
+        let lines = (span.start.line as usize).saturating_sub(1);
+        let columns = (span.start.column as usize).saturating_sub(1);
+        let text = positions.text().get(range).unwrap_or_default();
+        let value = format!("{CLAUSES}{}{}{text}", "\n".repeat(lines), " ".repeat(columns));
+        span.end = tokens[end - 1].span.end;
+        let word = |value: &str, quote_style, keyword| {
+            Token::Word(Word { value: value.to_owned(), quote_style, keyword })
+        };
+        out.push(TokenWithSpan { token: word("FROM", None, Keyword::FROM), span });
+        out.push(TokenWithSpan { token: word(&value, Some('"'), Keyword::NoKeyword), span });
+        at = end;
+    }
+    out
+}
+
+/// Where the clauses end that begin here, if some do.
+fn clauses_end(tokens: &[TokenWithSpan], start: usize) -> Option<usize> {
+    let word = |at: usize, text: &str| is_word(tokens.get(at), text);
+    let mut at = start;
+    if word(at, "search") {
+        if !(word(at + 1, "depth") || word(at + 1, "breadth"))
+            || !word(at + 2, "first")
+            || !word(at + 3, "by")
+        {
+            return None;
+        }
+        at = columns_end(tokens, at + 4)? + 2;
+    }
+    if word(at, "cycle") {
+        // The values of the mark are constants.
+        at = (columns_end(tokens, at + 1)?..tokens.len()).find(|at| word(*at, "using"))? + 2;
+    }
+    (at > start && at <= tokens.len()).then_some(at)
+}
+
+/// Where SET stands after a list of columns.
+fn columns_end(tokens: &[TokenWithSpan], mut at: usize) -> Option<usize> {
+    loop {
+        match (&tokens.get(at)?.token, &tokens.get(at + 1)?.token) {
+            (Token::Word(_), Token::Comma) => at += 2,
+            (Token::Word(_), _) if is_word(tokens.get(at + 1), "set") => return Some(at + 1),
+            _ => return None,
+        }
+    }
+}
