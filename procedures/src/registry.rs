@@ -15,7 +15,7 @@ use archipel_planner::native::{
 };
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{
-    Catalog, Language, Routine, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
+    ArgMode, Catalog, Language, Routine, RoutineArg, RoutineKind, RoutineRef, TableRef, Trigger, TriggerEvent,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::shape::Shapes;
 use crate::compile::{self, Environment};
-use crate::run::operation::Program;
+use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
 
 /// One compiled routine and what it was compiled from.
@@ -37,12 +37,14 @@ struct Entry {
     generation: u64,
     catalog: Catalog,
     search_path: Arc<[String]>,
+    in_pieces: bool,
     program: Arc<Program>,
 }
 
 impl Entry {
     fn is_current(&self, routine: &Routine, environment: &Environment) -> bool {
         self.version == routine.version
+            && self.in_pieces == environment.in_pieces
             && self.is_instance(routine)
             && self.catalog.same_as(&environment.catalog)
             && self.search_path == environment.search_path
@@ -79,6 +81,27 @@ fn for_integers(routine: &RoutineRef) -> RoutineRef {
 
 fn is_polymorphic(routine: &Routine) -> bool {
     routine.args.iter().any(|arg| coerce::is_polymorphic(arg.ty.oid))
+}
+
+/// What stands for the routine of a text that is none.
+fn unnamed(source: &str) -> Routine {
+    Routine {
+        oid: Oid(0),
+        schema: String::new(),
+        name: String::new(),
+        kind: RoutineKind::Procedure,
+        language: Language::PlPgSql,
+        args: Vec::new(),
+        result: Type::VOID,
+        result_domain: None,
+        returns_set: false,
+        strict: false,
+        volatility: 'v',
+        source: source.to_string(),
+        distribution_arg: None,
+        traits: Default::default(),
+        version: 0,
+    }
 }
 
 /// One trigger compiled for one event, and what it was compiled from.
@@ -143,11 +166,15 @@ impl Registry {
             generation,
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
+            in_pieces: environment.in_pieces,
             program: program.clone(),
         };
         let mut entries = self.entries.write();
         let kept = entries.entry(routine.oid).or_default();
-        kept.retain(|old| old.version == routine.version && !old.is_instance(routine));
+        kept.retain(|old| {
+            let other = !old.is_instance(routine) || old.in_pieces != environment.in_pieces;
+            old.version == routine.version && other
+        });
         kept.push(entry);
         Ok(program)
     }
@@ -223,7 +250,8 @@ impl Registry {
             Some(function) => environment.of(function),
             None => environment.clone(),
         };
-        let environment = &Environment { shapes: self.shapes.clone(), ..environment };
+        // The statement that fires it cannot stop.
+        let environment = &Environment { shapes: self.shapes.clone(), in_pieces: false, ..environment };
         let generation = self.shapes.generation();
         if let Some(entry) = self.triggers.read().get(&key)
             && entry.catalog.same_as(&environment.catalog)
@@ -251,26 +279,37 @@ impl Registry {
 
     /// Compiles an anonymous block (DO).
     pub fn block(self: &Arc<Self>, source: &str, environment: &Environment) -> Result<Arc<Program>> {
-        let routine = Arc::new(Routine {
-            oid: Oid(0),
-            schema: String::new(),
-            name: String::new(),
-            kind: RoutineKind::Procedure,
-            language: Language::PlPgSql,
-            args: Vec::new(),
-            result: Type::VOID,
-            result_domain: None,
-            returns_set: false,
-            strict: false,
-            volatility: 'v',
-            source: source.to_string(),
-            distribution_arg: None,
-            traits: Default::default(),
-            version: 0,
-        });
+        let routine = Arc::new(unnamed(source));
         let environment = &Environment { shapes: self.shapes.clone(), ..environment.clone() };
         let linker = self.linker_within(environment, Vec::new());
         compile::compile_block(source, &routine, environment, &linker).map(Arc::new)
+    }
+
+    /// Compiles a query with parameters of these types in pieces, as a routine would have it that
+    /// CONTEXT lines do not name: so it can stop where a routine that it calls leaves a statement
+    /// to the session.
+    pub fn query_in_pieces(
+        self: &Arc<Self>,
+        source: &str,
+        params: &[Type],
+        environment: &Environment,
+    ) -> Result<Arc<Program>> {
+        let param =
+            |ty: &Type| RoutineArg { name: None, mode: ArgMode::In, ty: *ty, default: None, domain: None };
+        let routine = Arc::new(Routine {
+            kind: RoutineKind::Function,
+            language: Language::Sql,
+            args: params.iter().map(param).collect(),
+            result: Type::RECORD,
+            returns_set: true,
+            ..unnamed(source)
+        });
+        let environment =
+            &Environment { shapes: self.shapes.clone(), in_pieces: true, ..environment.clone() };
+        let linker = self.linker_within(environment, Vec::new());
+        let mut program = compile::compile(&routine, environment, &linker)?;
+        program.language = ContextLanguage::Inlined;
+        Ok(Arc::new(program))
     }
 
     /// Forgets a routine that was dropped.

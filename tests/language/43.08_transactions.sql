@@ -318,3 +318,21 @@ CREATE PROCEDURE p() LANGUAGE sql AS $$ INSERT INTO test1 VALUES (1); COMMIT $$;
 CALL p();
 --> ERROR 0A000: COMMIT is not allowed in an SQL function
 -->   CONTEXT: SQL function "p" during startup
+-- case: what was said before a COMMIT that fails
+CREATE TABLE parents (id int PRIMARY KEY);
+CREATE TABLE children (id int REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'before'; CREATE TABLE made (a int); INSERT INTO children VALUES (9); RAISE NOTICE 'still'; COMMIT; RAISE NOTICE 'never'; END $$;
+CALL p();
+--> NOTICE 00000: before
+-->   CONTEXT: PL/pgSQL function p() line 1 at RAISE
+--> NOTICE 00000: still
+-->   CONTEXT: PL/pgSQL function p() line 1 at RAISE
+--> ERROR 23503: insert or update on table "children" violates foreign key constraint "children_id_fkey"
+-->   DETAIL: Key (id)=(9) is not present in table "parents".
+-->   CONTEXT: PL/pgSQL function p() line 1 at COMMIT
+-->   SCHEMA: public
+-->   TABLE: children
+-->   CONSTRAINT: children_id_fkey
+SELECT count(*) FROM children;
+--> count
+-->   0

@@ -386,7 +386,11 @@ impl<'e> Compiler<'e> {
     pub fn table(&mut self, table: &Table) -> Result<Arc<TableMeta>> {
         let tree = TreeId(table.tree);
         let meta = self.env.tables.table(tree).ok_or_else(|| {
-            SqlError::internal(format!("table {}.{} has no storage", table.schema, table.name))
+            let message = format!("table {}.{} has no storage", table.schema, table.name);
+            let mut error = SqlError::internal(message);
+            error.fields_mut().schema = Some(table.schema.clone());
+            error.fields_mut().table = Some(table.name.clone());
+            error
         })?;
         if !self.tables.iter().any(|(used, _)| *used == tree) {
             self.tables.push((tree, meta.version));

@@ -148,6 +148,14 @@ pub struct ExecContext<'a, 'e> {
     /// How many blocks with an EXCEPTION clause are around: none of them may lose its
     /// transaction.
     pub subtransactions: u32,
+    /// Whether routines are in the form that stops for the session wherever it can.
+    pub in_pieces: bool,
+    /// Whether the run can be undone and go on in that form instead.
+    pub may_run_in_pieces: bool,
+    /// Whether it has found that it needs to.
+    pub wants_pieces: bool,
+    /// How many blocks with an EXCEPTION clause are around that have a savepoint of the session's.
+    pub guards: u32,
 }
 
 thread_local! {
@@ -208,6 +216,10 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             may_end: false,
             may_command: false,
             subtransactions: 0,
+            in_pieces: false,
+            may_run_in_pieces: false,
+            wants_pieces: false,
+            guards: 0,
         }
     }
 

@@ -144,6 +144,12 @@ impl TableSource for archipel_engine::Engine {
     }
 }
 
+/// Whether a plan failed because the engine has a definition that the catalog does not say yet: it
+/// can be made as soon as whoever defines has published it.
+pub fn is_outdated(error: &archipel_sql::error::SqlError) -> bool {
+    error.state() == archipel_sql::error::SqlState::INTERNAL_ERROR && error.fields().table.is_some()
+}
+
 /// Finds the compiled form of a deployed routine, compiling it if need be.
 pub trait RoutineLinker {
     fn link(&self, routine: &RoutineRef) -> Result<Arc<dyn CompiledRoutine>>;

@@ -1,18 +1,73 @@
 //! Statements of a body that are the session's: definitions, SET, LOCK TABLE and the like.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use archipel_planner::bind::{VariableConflict, VariableScope, bind_statement};
+use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::notify::Notification;
 use archipel_sql::ast::Statement;
+use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::types::Type;
+use archipel_sql::parser::parse_statement;
+use archipel_sql::types::{Oid, Type};
 
-use super::{Compiler, unknown_access, unsupported};
-use crate::plpgsql::ast::Fragment;
+use super::scope::Scope;
+use super::{Compiler, bind_env, no_session, unknown_access, unsupported};
+use crate::plpgsql::ast::{Conflict, Fragment, NamesId};
+use crate::plpgsql::lexer::{self, Token};
 use crate::run::context;
 use crate::run::operation::OperationKind;
 use crate::run::pause::Command;
+
+fn register_of(value: &BoundExpr) -> Option<(Oid, u32)> {
+    match value.kind {
+        ExprKind::Variable(register) => Some((value.ty.oid, register)),
+        _ => None,
+    }
+}
+
+/// Whether a name of these parts stands here, and is not a function's.
+fn is_name(tokens: &[Token], parts: &[String]) -> bool {
+    let dotted = parts.iter().enumerate().all(|(place, part)| {
+        let word = tokens.get(2 * place).and_then(Token::word) == Some(part.as_str());
+        word && (place == 0 || tokens[2 * place - 1].is_symbol('.'))
+    });
+    let next = tokens.get(2 * parts.len() - 1);
+    dotted && !next.is_some_and(|token| token.is_symbol('.') || token.is_symbol('('))
+}
+
+/// Notes the variables that names turn out to be.
+struct Listening<'c, 'a> {
+    scope: Scope<'c, 'a>,
+    heard: RefCell<Vec<(Vec<String>, (Oid, u32))>>,
+}
+
+impl VariableScope for Listening<'_, '_> {
+    fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
+        let value = self.scope.resolve(parts)?;
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_string()).collect();
+        let mut heard = self.heard.borrow_mut();
+        if let Some(variable) = register_of(&value)
+            && !heard.iter().any(|(known, _)| *known == parts)
+        {
+            heard.push((parts, variable));
+        }
+        Some(value)
+    }
+
+    fn parameter(&self, number: u16) -> Option<BoundExpr> {
+        self.scope.parameter(number)
+    }
+
+    fn conflict(&self) -> VariableConflict {
+        self.scope.conflict()
+    }
+}
+
+/// The tag of the one command that has parameters.
+const CREATE_TABLE_AS: &str = "CREATE TABLE AS";
 
 /// Whether the session can run a statement for a routine.
 pub(super) fn is_command(statement: &Statement) -> bool {
@@ -88,7 +143,7 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
         }
     };
     let params = types.iter().map(|ty| ty.oid).zip(params.iter().cloned()).collect();
-    Some((Command { text: text.clone(), params }, tag))
+    Some((Command { text: text.clone(), written: text.clone(), params }, tag))
 }
 
 /// What a text tells listeners, if it is a NOTIFY.
@@ -122,6 +177,67 @@ impl Compiler<'_> {
 
     pub(super) fn command(&mut self, text: &Fragment, tag: &'static str) -> Result<OperationKind> {
         self.note(unknown_access("a command", "the session runs it"));
-        Ok(OperationKind::Command { text: text.text.as_str().into(), tag })
+        let written: Arc<str> = text.text.as_str().into();
+        let (text, params) = match tag {
+            CREATE_TABLE_AS => self.with_parameters(text),
+            _ => (written.clone(), Vec::new()),
+        };
+        Ok(OperationKind::Command { text, written, tag, params: params.into() })
+    }
+
+    /// What `$1` and so on are; nothing where one of them is a row.
+    fn numbered(&self, names: NamesId) -> Vec<(Oid, u32)> {
+        let scope = Scope { compiler: self, names, error: RefCell::default() };
+        let values: Vec<BoundExpr> = (0..).map_while(|number| scope.parameter(number)).collect();
+        values.iter().map(register_of).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// CREATE TABLE AS with `$n` in the place of variables, and what they are. A name that is a
+    /// variable's in one place of the query is in none a column's: that would be ambiguous.
+    fn with_parameters(&self, text: &Fragment) -> (Arc<str>, Vec<(Oid, u32)>) {
+        let mut params = self.numbered(text.names);
+        let named = |params: &mut Vec<(Oid, u32)>| {
+            let Statement::CreateTableAs(create) = parse_statement(&text.text).ok()? else { return None };
+            let start = text.text.rfind(&create.query)?;
+            let used = self.variables_of(&create.query, text.names)?;
+            let mut written = String::new();
+            let mut copied = 0;
+            let tokens = lexer::scan(&create.query).ok()?;
+            let mut at = 0;
+            while at < tokens.len() {
+                let length = |(parts, _): &&(Vec<String>, (Oid, u32))| is_name(&tokens[at..], parts);
+                let preceded = at > 0 && (tokens[at - 1].is_symbol('.') || tokens[at - 1].is_word("as"));
+                let Some((parts, variable)) = used.iter().find(length).filter(|_| !preceded) else {
+                    at += 1;
+                    continue;
+                };
+                params.push(*variable);
+                written.push_str(&create.query[copied..tokens[at].start]);
+                written.push_str(&format!("${}", params.len()));
+                at += 2 * parts.len() - 1;
+                copied = tokens[at - 1].end;
+            }
+            written.push_str(&create.query[copied..]);
+            let (before, after) = (&text.text[..start], &text.text[start + create.query.len()..]);
+            Some(Arc::from(format!("{before}{written}{after}")))
+        };
+        let plpgsql = self.routine.language == Language::PlPgSql;
+        let exact = plpgsql && matches!(self.body.conflict, Conflict::Error);
+        let replaced = if exact { named(&mut params) } else { None };
+        (replaced.unwrap_or_else(|| text.text.as_str().into()), params)
+    }
+
+    /// The variables that a query reads, by name; `None` if it cannot be bound.
+    fn variables_of(&self, query: &str, names: NamesId) -> Option<Vec<(Vec<String>, (Oid, u32))>> {
+        let statement = parse_statement(query).ok()?;
+        let scope = Listening {
+            scope: Scope { compiler: self, names, error: RefCell::default() },
+            heard: RefCell::default(),
+        };
+        let context = no_session();
+        let mut env = bind_env(self.environment, &context, query);
+        env.variables = Some(&scope);
+        bind_statement(&statement, &mut env).ok()?;
+        Some(scope.heard.into_inner())
     }
 }

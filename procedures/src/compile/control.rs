@@ -152,6 +152,8 @@ impl Compiler<'_> {
         let mut failed = None;
         for (condition, body) in arms {
             let condition = self.condition(condition);
+            // Whether the others are asked depends on the first.
+            self.open_for_calls(false);
             let (body, through) = self.statements(body)?;
             if through {
                 ends.push(self.path_end());

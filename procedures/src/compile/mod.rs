@@ -10,6 +10,7 @@
 //! - [`spoken`]    how CONTEXT lines name expressions
 //! - [`trace`]     what is known of each register's value beforehand: routing
 //! - [`flow`]      what depends on what: the flow graph
+//! - [`hoist`]     calls made before the statements they stand in
 //! - [`sql`]       LANGUAGE sql
 //! - [`trigger`]   functions of triggers, and their conditions
 //!
@@ -24,6 +25,7 @@ mod command;
 mod control;
 mod cursor;
 pub(crate) mod flow;
+mod hoist;
 mod initial;
 mod into;
 mod invoke;
@@ -78,6 +80,8 @@ pub struct Environment {
     pub role: Oid,
     /// Structures of rows that runs have found.
     pub shapes: Arc<shape::Shapes>,
+    /// Whether routines are compiled for runs that stop for their session wherever they can.
+    pub in_pieces: bool,
 }
 
 impl Environment {
@@ -90,7 +94,15 @@ impl Environment {
         role: Oid,
     ) -> Environment {
         let search_path = Authority { catalog: &catalog, role }.path(&written_path);
-        Environment { catalog, tables, search_path, written_path, role, shapes: Default::default() }
+        Environment {
+            catalog,
+            tables,
+            search_path,
+            written_path,
+            role,
+            shapes: Default::default(),
+            in_pieces: false,
+        }
     }
 
     /// A routine as it was declared: an instance of a polymorphic one is named by that.
@@ -179,7 +191,8 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let found = compiler.register_of(body.found);
     lower::loops(&mut block, found);
     let arguments = compiler.argument_places();
-    let homes = compiler.homes();
+    let mut homes = compiler.homes();
+    homes.append(&mut compiler.homes_of_answers());
     Ok(Program {
         routine: routine.clone(),
         signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
@@ -262,6 +275,8 @@ pub(crate) struct Compiler<'a> {
     pub hidden: Vec<BoundExpr>,
     /// What the statement being compiled needs to be allowed.
     pub needed: RefCell<Vec<Requirement>>,
+    /// Calls that are made before their statements.
+    pub answers: hoist::Answers,
 }
 
 pub(crate) struct OpenLabel {
@@ -299,6 +314,7 @@ impl<'a> Compiler<'a> {
             asks: false,
             hidden: Vec::new(),
             needed: RefCell::default(),
+            answers: Default::default(),
         };
         compiler.allocate()?;
         Ok(compiler)
@@ -368,16 +384,19 @@ impl<'a> Compiler<'a> {
 
     /// Runs `work` with what native compilation needs.
     pub fn native<T>(&self, work: impl FnOnce(&CompileEnv<'_>) -> Result<T>) -> Result<T> {
+        let linker = hoist::Answering { linker: self.linker.as_ref(), answers: &self.answers };
         let environment = CompileEnv {
             tables: self.environment.tables.as_ref(),
             catalog: &self.environment.catalog,
-            routines: self.linker.as_ref(),
+            routines: &linker,
         };
         work(&environment)
     }
 
     /// Compiles a bound statement and notes what it will touch.
     pub fn plan(&mut self, bound: &BoundStatement) -> Result<CompiledStatement> {
+        let hoisted = self.hoist_statement(bound)?;
+        let bound = hoisted.as_ref().unwrap_or(bound);
         let compiled = self.native(|env| native::compile_statement(bound, env))?;
         for access in &compiled.accesses {
             let access = self.trace.access(access);
@@ -412,6 +431,8 @@ impl<'a> Compiler<'a> {
 
     /// Compiles a bound expression; routines and subqueries inside it count as accesses.
     pub fn plan_expression(&mut self, bound: &BoundExpr) -> Result<Compiled> {
+        let hoisted = self.hoist_expression(bound)?;
+        let bound = hoisted.as_ref().unwrap_or(bound);
         let mut accesses = Vec::new();
         let compiled = self.native(|env| {
             accesses = archipel_planner::route::accesses_of_expression(bound, env)?;

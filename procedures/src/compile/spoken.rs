@@ -40,6 +40,8 @@ impl Compiler<'_> {
 
     /// Compiles what CONTEXT lines do not name, for a statement that a machine may run.
     pub(super) fn plan_part(&mut self, bound: &BoundExpr) -> Result<Expression> {
+        let hoisted = self.hoist_expression(bound)?;
+        let bound = hoisted.as_ref().unwrap_or(bound);
         let run = self.plan_expression(bound)?;
         let scalar = self.native(|env| scalar::compile_scalar(bound, env))?;
         Ok(Expression { run, reads: scalar::reads(bound).into(), scalar })

@@ -12,6 +12,7 @@ use archipel_sql::parser;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
+use super::hoist::after_calls;
 use super::into::{cast_columns, output_columns, project_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
@@ -79,15 +80,19 @@ pub fn compile(
         if is_result {
             fit_result(&compiler, &mut bound, environment)?;
         }
-        let compiled = compiler.plan(&bound)?;
-        let statement = SqlStatement { compiled, text: None };
+        let outer = compiler.begin_calls(site.line, true);
+        let compiled = compiler.plan(&bound);
+        let calls = compiler.end_calls(outer);
+        let statement = SqlStatement { compiled: compiled?, text: None };
         let kind = match (is_result, routine.returns_set) {
             (true, true) => OperationKind::ReturnQuery { statement },
             (true, false) => OperationKind::FirstRow { statement },
             (false, _) => OperationKind::Perform { statement },
         };
         let rights = Rights::of(compiler.needed.take());
-        operations.push(Operation { site, rights, kind });
+        let mut operation = after_calls(calls, Operation { site, rights: None, kind });
+        operation.rights = rights;
+        operations.push(operation);
         compiler.flow.get_mut().end(&[]);
     }
     if parsed.is_empty() && compiler.columns != Columns::None {
@@ -103,7 +108,8 @@ pub fn compile(
     };
     let found = compiler.register_of(body.found);
     let arguments = compiler.argument_places();
-    let homes = compiler.homes();
+    let mut homes = compiler.homes();
+    homes.append(&mut compiler.homes_of_answers());
     let site = Compiler::site(1, "statement");
     Ok(Program {
         routine: routine.clone(),

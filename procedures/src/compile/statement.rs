@@ -12,6 +12,7 @@ use archipel_sql::parser::parse_statement;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
+use super::hoist::after_calls;
 use super::spoken::{about_assignment, expression_line};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, command, flow, unsupported};
@@ -22,6 +23,23 @@ use crate::run::operation::*;
 
 /// Whether control can reach the statement after.
 pub(super) type FallsThrough = bool;
+
+/// Whether all that a statement evaluates itself is evaluated once, before anything else.
+fn is_open_for_calls(kind: &StatementKind) -> bool {
+    matches!(
+        kind,
+        StatementKind::Assign { .. }
+            | StatementKind::If { .. }
+            | StatementKind::ForQuery { .. }
+            | StatementKind::Return { .. }
+            | StatementKind::ReturnNext { .. }
+            | StatementKind::ReturnQuery { .. }
+            | StatementKind::Sql { .. }
+            | StatementKind::Perform { .. }
+            | StatementKind::Raise(_)
+            | StatementKind::Dynamic { .. }
+    )
+}
 
 impl Compiler<'_> {
     pub(super) fn statements(&mut self, statements: &[Statement]) -> Result<(Vec<Operation>, FallsThrough)> {
@@ -40,7 +58,10 @@ impl Compiler<'_> {
         self.flow.get_mut().begin(statement.line, flow::loop_targets(kind));
         // What is inside of it asks for itself.
         let outer = self.needed.take();
+        let outer_calls = self.begin_calls(statement.line, is_open_for_calls(kind));
         let mut compiled = self.statement_inside(statement);
+        let calls = self.end_calls(outer_calls);
+        compiled = compiled.map(|(operation, through)| (after_calls(calls, operation), through));
         let needed = self.needed.replace(outer);
         if let Ok((operation, _)) = &mut compiled {
             operation.rights = Rights::of(needed);

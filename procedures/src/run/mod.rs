@@ -10,6 +10,8 @@
 //! - [`machine`]   loops over numbers, without a walk; its [`instruction`]s
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`context`]   CONTEXT lines
+//! - [`guard`]     blocks with an EXCEPTION clause
+//! - [`hoisted`]   calls made before the statements they stand in
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; [`renewed`] in another form
 //!
 //! Nothing here parses, plans or looks up a name. Errors get their CONTEXT lines on the way
@@ -23,6 +25,8 @@ mod append;
 pub(crate) mod context;
 mod cursor;
 mod element;
+mod guard;
+mod hoisted;
 pub(crate) mod instruction;
 mod loops;
 pub(crate) mod machine;
@@ -36,15 +40,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
-use archipel_planner::native::{ExecContext, ExecError, ExecResult, RowSink};
+use archipel_planner::native::{self, ExecContext, ExecError, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
 
-use crate::plpgsql::ast::Condition;
-use crate::plpgsql::conditions;
 use operation::*;
-use pause::{Command, Paused, Resume};
+use pause::{Command, Left, Paused, Resume};
 pub use rows::Row;
 
 /// How deep routines may call each other: further than PostgreSQL's default stack takes them.
@@ -87,7 +90,9 @@ pub(crate) struct Invocation<'p, 's> {
     /// Where it has ended its transaction, or left a command.
     pub ended_at: Site,
     /// What it has left to the session.
-    pub command: Option<Command>,
+    pub left: Option<Left>,
+    /// What became of that, if it has failed: the statement's text and the error.
+    pub failure: Option<(Arc<str>, SqlError)>,
     /// Whether it tells where it is.
     pub telling: bool,
     /// What makes the result of the value that RETURN has left.
@@ -142,7 +147,8 @@ impl Program {
             places: Vec::new(),
             resuming: false,
             ended_at: self.body.site,
-            command: None,
+            left: None,
+            failure: None,
             telling: self.tells(),
             returned: None,
         };
@@ -165,15 +171,17 @@ impl Program {
         } else {
             functions.session.with_settings(&traits.settings)?
         };
+        let as_itself = session.is_none();
         if let Some(session) = session {
             ctx.functions = FunctionContext { session, ..functions };
         }
         // Settings of a call, and another's rights, hold for one transaction only.
         let own = self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
         // Nobody's transaction ends inside of a subtransaction of a caller's.
-        ctx.may_end &= own && ctx.subtransactions == 0;
-        // Rows that have been sent would be lost.
-        ctx.may_command &= own && !self.routine.returns_set;
+        ctx.may_end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
+        // The session would run it in its own name and with its own settings. Rows that have been
+        // sent would be lost; in pieces, they are kept.
+        ctx.may_command &= as_itself && (ctx.in_pieces || !self.routine.returns_set);
         let outer = std::mem::replace(&mut ctx.variables, frame);
         let told = ctx.callers.len();
         ctx.depth += 1;
@@ -422,8 +430,10 @@ impl Invocation<'_, '_> {
                 return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
             OperationKind::Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
-            OperationKind::Command { text, tag } => {
-                let command = Command { text: text.clone(), params: Vec::new() };
+            OperationKind::Command { text, written, tag, params } => {
+                let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
+                let params = params.iter().map(value).collect();
+                let command = Command { text: text.clone(), written: written.clone(), params };
                 return self.command(ctx, command, tag, site);
             }
             OperationKind::Notify { notification, text } => {
@@ -438,6 +448,8 @@ impl Invocation<'_, '_> {
                 self.get_diagnostics(ctx, items, *stacked, site)?;
             }
             OperationKind::Shared(shared) => return self.operation(ctx, shared),
+            OperationKind::Hoisted { calls, statement } => return self.hoisted(ctx, calls, statement),
+            OperationKind::Fail { error } if native::is_outdated(error) => return Err(Stop::Recompile.into()),
             OperationKind::Fail { error } => return Err(self.at(error.as_ref().clone().into(), site)),
         }
         Ok(Flow::Next)
@@ -512,71 +524,9 @@ impl Invocation<'_, '_> {
         Ok(if flow == Flow::Exit(number) { Flow::Next } else { flow })
     }
 
-    /// A block with an EXCEPTION clause.
-    fn guarded(
-        &mut self,
-        ctx: &mut ExecContext<'_, '_>,
-        body: &[Operation],
-        handlers: &Handlers,
-    ) -> ExecResult<Flow> {
-        if self.resuming {
-            return self.resumed_handler(ctx, handlers);
-        }
-        let savepoint = ctx.txn.savepoint();
-        let depth = ctx.depth;
-        let cursors = ctx.cursors.mark();
-        let deferred = ctx.deferred.len();
-        let notifications = ctx.notifications.mark();
-        let settings = ctx.functions.session.changed_settings();
-        ctx.subtransactions += 1;
-        let result = self.operations(ctx, body);
-        ctx.subtransactions -= 1;
-        let error = match result {
-            Err(ExecError::Sql(error)) => error,
-            Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
-                ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?
-            }
-            other => return other,
-        };
-        let code = error.state();
-        let catching = |h: &HandlerPlan| h.conditions.iter().any(|c| catches(*c, code));
-        let Some(number) = handlers.handlers.iter().position(catching) else {
-            return Err(ExecError::Sql(error));
-        };
-        if code == SqlState::QUERY_CANCELED {
-            ctx.functions.session.forget_cancellation();
-        }
-        ctx.txn.rollback_to(savepoint);
-        ctx.cursors.rollback_to(cursors);
-        ctx.deferred.truncate(deferred);
-        ctx.notifications.rollback_to(notifications);
-        ctx.functions.session.undo_settings(settings);
-        ctx.depth = depth;
-        ctx.variables[handlers.sqlstate as usize] = Datum::text(code.as_str());
-        ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());
-        self.errors.push(error);
-        self.handler(ctx, handlers, number)
-    }
-
     pub(crate) fn set_found(&mut self, ctx: &mut ExecContext<'_, '_>, rows: u64) {
         self.row_count = rows;
         ctx.variables[self.program.found as usize].set(Datum::Bool(rows > 0));
-    }
-}
-
-impl Handlers {
-    /// Whether one of them is for statements that were asked to stop.
-    fn takes_cancellation(&self) -> bool {
-        let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);
-        conditions.any(|condition| catches(*condition, SqlState::QUERY_CANCELED))
-    }
-}
-
-/// Whether a handler's condition takes an error.
-fn catches(condition: Condition, code: SqlState) -> bool {
-    match condition {
-        Condition::Others => code != SqlState::QUERY_CANCELED && code != SqlState::ASSERT_FAILURE,
-        Condition::Code(wanted) => conditions::matches(wanted, code),
     }
 }
 

@@ -194,6 +194,7 @@ impl Operation {
             | OperationKind::Perform { statement }
             | OperationKind::ReturnQuery { statement }
             | OperationKind::FirstRow { statement } => statement.text.as_deref(),
+            OperationKind::Hoisted { statement, .. } => statement.text(),
             _ => None,
         }
     }
@@ -326,7 +327,11 @@ pub enum OperationKind {
     /// A definition or another statement that the session runs.
     Command {
         text: Arc<str>,
+        /// As CONTEXT lines show it.
+        written: Arc<str>,
         tag: &'static str,
+        /// Types and registers of what it calls `$1` and so on.
+        params: Box<[(Oid, u32)]>,
     },
     Notify {
         notification: Notification,
@@ -343,10 +348,24 @@ pub enum OperationKind {
     CurrentOf(Box<CurrentOfPlan>),
     /// A statement that the tree and a machine share.
     Shared(Arc<Operation>),
+    /// A statement, and calls that are made before it.
+    Hoisted {
+        calls: Vec<HoistedCall>,
+        statement: Box<Operation>,
+    },
     /// A statement that could not be bound.
     Fail {
         error: Box<SqlError>,
     },
+}
+
+/// A call of a routine whose rows wait in a register, for the statement it stands in.
+pub struct HoistedCall {
+    pub routine: Arc<dyn CompiledRoutine>,
+    pub args: Vec<Compiled>,
+    /// Not made at all where an argument is NULL.
+    pub strict: bool,
+    pub register: u32,
 }
 
 /// Where GET DIAGNOSTICS stores an item: through a scratch register, cast to the variable.

@@ -13,12 +13,17 @@
 //! in the same way, leaves the statement in [`Paused::command`], and goes on in the same transaction
 //! when the session has run it.
 //!
+//! Where it cannot stop at once, inside of a query or a subtransaction, the run is undone and the
+//! call runs again in pieces: in a form that makes calls before the statements they stand in, and
+//! with savepoints of the session's ([`super::guard`]).
+//!
 //! A block with an EXCEPTION clause is one subtransaction, so its body cannot end the
 //! transaction; its handlers can. The rows a FOR loop is over were read before its first round
 //! and outlive the transaction, as PostgreSQL's loops over held cursors do.
 
 use std::sync::Arc;
 
+use archipel_engine::Stop;
 use archipel_planner::native::cursor::CursorRows;
 use archipel_planner::native::{ExecContext, ExecResult};
 use archipel_sql::datum::{Array, Datum};
@@ -33,8 +38,20 @@ use crate::Program;
 #[derive(Clone)]
 pub struct Command {
     pub text: Arc<str>,
+    /// As CONTEXT lines show it.
+    pub written: Arc<str>,
     /// Its parameters, with their types.
     pub params: Vec<(Oid, Datum)>,
+}
+
+/// What a routine leaves to its session, in the transaction it is in.
+#[derive(Clone)]
+pub enum Left {
+    Statement(Command),
+    /// A savepoint for a block, inside of this many others.
+    Savepoint(u32),
+    /// That block has failed.
+    RollbackTo(u32),
 }
 
 /// A call that has ended its transaction and wants to go on.
@@ -43,7 +60,8 @@ pub struct Paused {
     /// COMMIT, or else ROLLBACK. Set for a command.
     pub commit: bool,
     /// The transaction does not end here: the session runs this in it.
-    pub command: Option<Command>,
+    pub left: Option<Left>,
+    failure: Option<(Arc<str>, SqlError)>,
     /// COMMIT, ROLLBACK, or the CALL of who has said that.
     site: Site,
     pub(super) frame: Vec<Datum>,
@@ -68,7 +86,13 @@ pub(crate) enum Resume {
     Array(Arc<Array>, usize),
     /// Another procedure, and the form it has run in: meanwhile it may have been compiled anew. The
     /// CALL as written.
-    Call(Arc<Program>, Box<Paused>, Box<str>),
+    Call(Arc<Program>, Box<Paused>, Option<Box<str>>),
+    /// The rows so far of a call that is made before its statement.
+    Answer(Vec<Datum>),
+    /// A block with a savepoint of the session's: whether its body has begun.
+    Guarded(bool),
+    /// The handler of one that has failed, and what it did is undone.
+    Caught(usize),
 }
 
 /// The rows of a loop, and which one it is at: shared, so that ending a transaction in each round
@@ -83,8 +107,38 @@ impl Paused {
     /// The same when the session has run what was left to it.
     #[must_use]
     pub fn after_command(mut self) -> Paused {
-        self.command = None;
+        self.left = None;
         self
+    }
+
+    /// The same when that has failed: the routine goes on with the error.
+    #[must_use]
+    pub fn after_failure(mut self, error: SqlError) -> Paused {
+        let text = match self.left.take() {
+            Some(Left::Statement(command)) => command.written,
+            _ => Arc::from(""),
+        };
+        self.fail_inside((text, error));
+        self
+    }
+
+    /// Keeps what has failed for the innermost routine.
+    fn fail_inside(&mut self, failure: (Arc<str>, SqlError)) {
+        for place in &mut self.places {
+            if let Resume::Call(_, inner, _) = place {
+                return inner.fail_inside(failure);
+            }
+        }
+        self.failure = Some(failure);
+    }
+
+    /// Whether an error where it stands may be caught.
+    pub fn is_guarded(&self) -> bool {
+        self.places.iter().any(|place| match place {
+            Resume::Guarded(begun) => *begun,
+            Resume::Call(_, inner, _) => inner.is_guarded(),
+            _ => false,
+        })
     }
 
     /// The context of an error at the end of the transaction or in a command, or of a notice of
@@ -97,11 +151,14 @@ impl Paused {
         let error = match inner {
             Some((inner, paused, text)) => {
                 let error = paused.add_context(inner, error);
-                context::add_line(error, &context::statement_line(text))
+                match text {
+                    Some(text) => context::add_line(error, &context::statement_line(text)),
+                    None => error,
+                }
             }
-            None => match &self.command {
-                Some(command) => context::of_statement(error, &command.text),
-                None => error,
+            None => match &self.left {
+                Some(Left::Statement(command)) => context::of_statement(error, &command.written),
+                _ => error,
             },
         };
         program.add_context(error, Some(self.site))
@@ -117,7 +174,8 @@ impl Invocation<'_, '_> {
     pub(super) fn stop(self, commit: bool, frame: Vec<Datum>) -> Paused {
         Paused {
             commit,
-            command: self.command,
+            left: self.left,
+            failure: None,
             site: self.ended_at,
             frame,
             places: self.places,
@@ -133,6 +191,7 @@ impl Invocation<'_, '_> {
         self.errors = paused.errors;
         self.row_count = paused.row_count;
         self.sent = paused.sent;
+        self.failure = paused.failure;
         self.resuming = true;
         paused.frame
     }
@@ -150,7 +209,7 @@ impl Invocation<'_, '_> {
         }
         let problem = if !ctx.may_end {
             "invalid transaction termination"
-        } else if ctx.subtransactions == 0 {
+        } else if ctx.subtransactions == 0 && ctx.guards == 0 {
             self.ended_at = site;
             return Ok(Flow::Pause(commit));
         } else if commit {
@@ -171,8 +230,16 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<Flow> {
         if self.resuming {
-            self.resuming = false;
-            return Ok(Flow::Next);
+            return self.after_command(site);
+        }
+        if self.program.routine.volatility != 'v' {
+            let message = format!("{tag} is not allowed in a non-volatile function");
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(self.in_statement(error.into(), Some(&command.written), site));
+        }
+        if ctx.may_run_in_pieces {
+            ctx.wants_pieces = true;
+            return Err(Stop::Abort.into());
         }
         let problem = if !ctx.may_command {
             format!("{tag} in a routine that a query calls")
@@ -180,10 +247,35 @@ impl Invocation<'_, '_> {
             format!("{tag} in a block with an EXCEPTION clause")
         } else {
             self.ended_at = site;
-            self.command = Some(command);
+            self.left = Some(Left::Statement(command));
             return Ok(Flow::Pause(true));
         };
         Err(self.at(SqlError::unsupported(problem).into(), site))
+    }
+
+    /// The session has run what was left to it.
+    pub(super) fn after_command(&mut self, site: Site) -> ExecResult<Flow> {
+        self.resuming = false;
+        self.row_count = 0;
+        match self.failure.take() {
+            None => Ok(Flow::Next),
+            Some((text, error)) => Err(self.in_statement(error.into(), Some(&text), site)),
+        }
+    }
+
+    /// Stops where a routine that this one has called has stopped.
+    pub(super) fn pause_below(
+        &mut self,
+        program: Arc<Program>,
+        paused: Paused,
+        text: Option<&str>,
+        site: Site,
+    ) -> Flow {
+        let commit = paused.commit;
+        self.left = paused.left.clone();
+        self.ended_at = site;
+        self.places.push(Resume::Call(program, Box::new(paused), text.map(Into::into)));
+        Flow::Pause(commit)
     }
 
     /// The statement of a list, or the arm of an IF, to go on with.
@@ -256,6 +348,13 @@ impl Invocation<'_, '_> {
     pub(super) fn resumed_array(&mut self) -> Option<(Arc<Array>, usize)> {
         match self.resuming.then(|| self.places.pop())?? {
             Resume::Array(array, round) => Some((array, round)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn resumed_answer(&mut self) -> Option<Vec<Datum>> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::Answer(rows) => Some(rows),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use smallvec::SmallVec;
 
 use super::operation::*;
-use super::pause::Resume;
+use super::pause::Paused;
 use super::{Flow, Invocation, context, null_refused};
 use crate::registry::program_of;
 
@@ -270,6 +270,22 @@ impl Invocation<'_, '_> {
         Ok(())
     }
 
+    /// What a call runs, and where it goes on if it has stopped before.
+    pub(super) fn program_of_call(
+        &mut self,
+        routine: &Arc<dyn CompiledRoutine>,
+        site: Site,
+    ) -> ExecResult<(Arc<Program>, Option<Paused>)> {
+        let resumed = self.resumed_call();
+        let now = program_of(routine).map_err(|e| self.at(e.into(), site))?;
+        let Some((before, paused)) = resumed else { return Ok((now, None)) };
+        // In the form this routine was compiled with, if there the call is at the same place.
+        match (!Arc::ptr_eq(&now, &before)).then(|| paused.renewed(&before, &now)).flatten() {
+            Some(renewed) => Ok((now, Some(renewed))),
+            None => Ok((before, Some(paused))),
+        }
+    }
+
     /// CALL of another procedure.
     pub(super) fn call(
         &mut self,
@@ -280,32 +296,18 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<Flow> {
         let mut values = Row::new();
-        let (program, paused) = match self.resumed_call() {
-            Some((before, paused)) => {
-                // In the form this routine was compiled with, if there the call is at the same place.
-                let now = program_of(routine).map_err(|e| self.at(e.into(), site))?;
-                match (!Arc::ptr_eq(&now, &before)).then(|| paused.renewed(&before, &now)).flatten() {
-                    Some(renewed) => (now, Some(renewed)),
-                    None => (before, Some(paused)),
-                }
+        let (program, paused) = self.program_of_call(routine, site)?;
+        if paused.is_none() {
+            for arg in args {
+                values.push(arg(ctx).map_err(|e| self.at(e, site))?);
             }
-            None => {
-                for arg in args {
-                    values.push(arg(ctx).map_err(|e| self.at(e, site))?);
-                }
-                (program_of(routine).map_err(|e| self.at(e.into(), site))?, None)
-            }
-        };
+        }
         let mut first = FirstRow::new(u64::MAX, Vec::new());
         let paused = self.query(ctx, Some(text), site, |ctx| {
             program.invoke_until_pause(ctx, &values, &mut first, paused)
         })?;
         if let Some(paused) = paused {
-            let commit = paused.commit;
-            self.command = paused.command.clone();
-            self.ended_at = site;
-            self.places.push(Resume::Call(program, Box::new(paused), text.into()));
-            return Ok(Flow::Pause(commit));
+            return Ok(self.pause_below(program, paused, Some(text), site));
         }
         if let Some(targets) = targets {
             store_row(ctx, targets, &mut first.row).map_err(|e| self.at(e, site))?;
@@ -321,8 +323,8 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<Flow> {
         // Only a command can have stopped here.
-        if std::mem::take(&mut self.resuming) {
-            return Ok(Flow::Next);
+        if self.resuming {
+            return self.after_command(site);
         }
         match (&plan.into, plan.returns) {
             (Some(into), _) => {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use archipel_engine::{ClaimSet, RoutingTable};
-use archipel_planner::bound::{BoundCall, BoundExpr};
+use archipel_planner::bound::{BoundCall, BoundExpr, ExprKind};
 use archipel_planner::native::{
     CompileEnv, CompiledExpr, CompiledRoutine, ExecContext, ExecResult, NoRows, RowSink, compile_expr,
 };
@@ -16,6 +16,7 @@ use archipel_procedures::run::pause::Paused;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Type;
 
 use crate::design::counts::RoutineCounts;
 use crate::session::host::Host;
@@ -94,6 +95,20 @@ impl CallPlan {
 }
 
 impl CallPlan {
+    /// A query in pieces: its parameters are its arguments.
+    pub fn of_query(
+        program: Arc<RoutineProgram>,
+        params: &[Type],
+        environment: &CompileEnv<'_>,
+    ) -> Result<CallPlan> {
+        let param =
+            |(number, ty): (usize, &Type)| BoundExpr { kind: ExprKind::Param(number as u16), ty: *ty };
+        let bound: Vec<BoundExpr> = params.iter().enumerate().map(param).collect();
+        let compiled =
+            bound.iter().map(|param| compile_expr(param, environment)).collect::<Result<Vec<_>>>()?;
+        Ok(CallPlan { program, bound, compiled, known_before: true, counts: None })
+    }
+
     /// A DO block: no arguments.
     pub fn of_block(program: Arc<RoutineProgram>) -> CallPlan {
         CallPlan { program, bound: Vec::new(), compiled: Vec::new(), known_before: true, counts: None }

@@ -68,6 +68,12 @@ pub struct StatementRun {
     pub in_block: bool,
     /// Whether it has found that it needs one: it is to be run again there.
     pub needs_block: bool,
+    /// Whether its routines are in the form that stops for the session wherever it can.
+    pub in_pieces: bool,
+    /// Whether it has found that it needs that: it is to be run again so.
+    pub wants_pieces: bool,
+    /// How many savepoints there were before it.
+    pub savepoints: usize,
     /// Where the procedure goes on after it ended its last transaction.
     pub resume: Option<Paused>,
     /// Where it ends this one: the run is to be committed or undone, and to go on from there.
@@ -100,6 +106,10 @@ impl StatementRun {
         context.constraints = self.constraints.clone();
         context.may_end = self.may_end;
         context.may_command = self.may_command;
+        context.in_pieces = self.in_pieces;
+        // From its beginning, and as long as what it is made of has another form.
+        context.may_run_in_pieces =
+            self.may_command && !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
         context.cursors = self.cursors.clone();
         let mut sink = Sink {
             rows_to: &self.rows_to,
@@ -115,7 +125,7 @@ impl StatementRun {
                 call.run(&mut context, &mut sink, self.resume.clone()).and_then(|paused| {
                     self.paused = paused;
                     match &self.paused {
-                        Some(Paused { command: Some(_), .. }) if !self.in_block => {
+                        Some(Paused { left: Some(_), .. }) if !self.in_block => {
                             self.needs_block = true;
                             Err(Stop::Abort.into())
                         }
@@ -146,6 +156,7 @@ impl StatementRun {
         self.sequences = std::mem::take(&mut context.sequences);
         self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
+        self.wants_pieces = context.wants_pieces;
         self.notifications = std::mem::take(&mut context.notifications);
         self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
@@ -195,6 +206,7 @@ impl Program for StatementRun {
         self.deferred.clear();
         self.paused = None;
         self.needs_block = false;
+        self.wants_pieces = false;
         self.host.begin_run();
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result {

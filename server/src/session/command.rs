@@ -4,14 +4,19 @@
 //! session runs the statement in it and the routine goes on behind. A one-shot has no
 //! transaction that could go on: it is undone, and the call runs again in a block begun for it,
 //! which ends with the call.
+//!
+//! Not every place in a routine is one to stop at: a run that comes to a statement of the session's
+//! is undone where it first does, and runs again in pieces, in the form that stops wherever it can
+//! ([`archipel_procedures::run::pause`]). Its blocks with EXCEPTION clauses have savepoints of the
+//! session's then, which end with the run.
 
 use std::sync::Arc;
 
 use archipel_engine::id::Epoch;
-use archipel_procedures::run::pause::Command;
+use archipel_procedures::run::pause::{Command, Left};
 use archipel_sql::ast::TransactionModes;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::Session;
@@ -21,33 +26,56 @@ use crate::encode::Formats;
 use crate::run::statement::StatementRun;
 use crate::statement::{Code, Prepared};
 
+/// How deep statements that routines leave may be inside of each other.
+const LEFT_DEPTH_MAX: u32 = 200;
+
+/// One that finds less stack than this runs on a piece of its own.
+const STACK_LEFT_BYTES: usize = 512 << 10;
+const STACK_MORE_BYTES: usize = 4 << 20;
+
+/// What was begun for a run that needs a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    Block,
+    /// The implicit transaction of a script counts as one while the run lasts.
+    Pretence,
+}
+
 impl Session {
     pub(super) async fn run_until_done(
         &mut self,
         prepared: &Arc<Prepared>,
         run: StatementRun,
     ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
-        let mut own = false;
-        let ran = self.run_pieces(prepared, run, &mut own).await;
-        if own {
-            match &ran {
-                Ok(_) => Box::pin(self.commit_transaction()).await?,
-                Err(_) => Box::pin(self.rollback_transaction()).await,
-            }
+        let mut block = None;
+        let savepoints = run.savepoints;
+        let ran = self.run_pieces(prepared, run, &mut block).await;
+        self.transaction.release(savepoints);
+        match (block, &ran) {
+            (Some(Begun::Block), Ok(_)) => Box::pin(self.commit_transaction()).await?,
+            (Some(Begun::Block), Err(_)) => Box::pin(self.rollback_transaction()).await,
+            (Some(Begun::Pretence), _) => self.transaction.pretend_block(false),
+            (None, _) => {}
         }
         ran
     }
 
     /// Begins a block for a call that is to run again in it.
-    pub(super) fn begin_for(&mut self, run: &mut StatementRun) -> Result<()> {
+    pub(super) fn begin_for(&mut self, run: &mut StatementRun) -> Result<Begun> {
         run.out.truncate(run.mark);
-        self.begin(&TransactionModes::default())?;
+        let begun = if self.transaction.is_open() {
+            self.transaction.pretend_block(true);
+            Begun::Pretence
+        } else {
+            self.begin(&TransactionModes::default())?;
+            Begun::Block
+        };
         self.enter_transaction(false);
         run.in_block = true;
         run.now = self.transaction.start();
         run.constraints = Some(self.transaction.constraint_modes());
         run.host = self.host();
-        Ok(())
+        Ok(begun)
     }
 
     /// Ends the block of a call that ends its transaction.
@@ -58,7 +86,12 @@ impl Session {
         if commits {
             let host = run.host.clone();
             self.apply_settings(&host)?;
-            Box::pin(self.commit_transaction()).await?;
+            Box::pin(self.commit_transaction()).await.map_err(|error| {
+                match (&run.paused, &run.plan.code) {
+                    (Some(paused), Code::Call(call)) => paused.add_context(&call.program, error),
+                    _ => error,
+                }
+            })?;
         } else {
             Box::pin(self.rollback_transaction()).await;
         }
@@ -82,24 +115,63 @@ impl Session {
             Code::Call(call) => paused.add_context(&call.program, error),
             _ => error,
         };
-        if let Some(command) = &paused.command {
-            // Its completion and its rows are nobody's; its notices come out of the routine.
-            let before = std::mem::take(&mut self.output);
-            let heard = self.overheard.replace(Vec::new());
-            let ran = Box::pin(self.run_left(command)).await;
-            self.output = before;
-            let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
-            for (severity, notice) in notices {
-                self.notice(severity, &in_context(notice, run));
+        let mut failure = None;
+        match &paused.left {
+            Some(Left::Statement(command)) => {
+                // Its completion and its rows are nobody's; its notices come out of the routine.
+                let before = std::mem::take(&mut self.output);
+                let heard = self.overheard.replace(Vec::new());
+                let ran = self.run_deep(command).await;
+                self.output = before;
+                let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
+                for (severity, notice) in notices {
+                    self.notice(severity, &in_context(notice, run));
+                }
+                match ran {
+                    Err(error) if paused.is_guarded() => failure = Some(error),
+                    ran => ran.map_err(|error| in_context(error, run))?,
+                }
             }
-            ran.map_err(|error| in_context(error, run))?;
+            Some(Left::Savepoint(inside)) => {
+                self.transaction.release(run.savepoints + *inside as usize);
+                self.set_savepoint("");
+            }
+            Some(Left::RollbackTo(inside)) => {
+                let index = run.savepoints + *inside as usize;
+                self.rollback_to(index).await.map_err(|error| in_context(error, run))?;
+                self.transaction.release(index);
+            }
+            None => {}
         }
-        run.resume = Some(paused.after_command());
+        run.resume = Some(match failure {
+            Some(error) => paused.after_failure(error),
+            None => paused.after_command(),
+        });
         run.cursors = self.cursors.clone();
         run.constraints = Some(self.transaction.constraint_modes());
         run.out = self.output.take();
         run.mark = run.out.len();
         Ok(())
+    }
+
+    /// Runs a statement, which may call a routine that leaves one, and so on.
+    async fn run_deep(&mut self, command: &Command) -> Result<()> {
+        if self.left_depth >= LEFT_DEPTH_MAX {
+            let message = "stack depth limit exceeded";
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message).with_detail(format!(
+                "Statements that routines leave to their session may call each other {LEFT_DEPTH_MAX} levels deep."
+            )));
+        }
+        self.left_depth += 1;
+        let ran = {
+            let mut left = Box::pin(self.run_left(command));
+            std::future::poll_fn(|context| {
+                stacker::maybe_grow(STACK_LEFT_BYTES, STACK_MORE_BYTES, || left.as_mut().poll(context))
+            })
+            .await
+        };
+        self.left_depth -= 1;
+        ran
     }
 
     async fn run_left(&mut self, command: &Command) -> Result<()> {
@@ -119,6 +191,6 @@ impl Session {
 impl StatementRun {
     /// Whether its routine has left a command.
     pub fn has_command(&self) -> bool {
-        self.error.is_none() && self.paused.as_ref().is_some_and(|paused| paused.command.is_some())
+        self.error.is_none() && self.paused.as_ref().is_some_and(|paused| paused.left.is_some())
     }
 }

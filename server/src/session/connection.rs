@@ -260,6 +260,7 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            left_depth: 0,
             client_gone: Default::default(),
             listener: None,
         })

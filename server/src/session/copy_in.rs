@@ -89,7 +89,7 @@ impl Session {
                 let path = self.search_path();
                 let table = host.catalog.catalog.require_table(name, &path)?;
                 self.require_settled_table(&table)?;
-                self.begin_copy_in(copy, table, columns, alone)?;
+                self.begin_copy_in(copy, table, columns, alone).await?;
                 match (&copy.direction, &self.copy_in) {
                     (CopyDirection::FromFile(file), _) => self.copy_from_file(file).await?,
                     (_, Some(begun)) => self.output.copy_in_response(begun.types.len()),
@@ -106,7 +106,13 @@ impl Session {
         }
     }
 
-    fn begin_copy_in(&mut self, copy: &Copy, table: TableRef, columns: &[String], alone: bool) -> Result<()> {
+    async fn begin_copy_in(
+        &mut self,
+        copy: &Copy,
+        table: TableRef,
+        columns: &[String],
+        alone: bool,
+    ) -> Result<()> {
         if table.kind != TableKind::Table {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -118,7 +124,7 @@ impl Session {
         let types: Vec<Type> = positions.iter().map(|at| table.columns[*at].ty).collect();
         let format = CopyFormat::new(&copy.options, true)?;
         let decoder = CopyDecoder::new(format, &table.name, names.clone())?;
-        let (insert, plan) = self.insert_plan(&table, &names, &types)?;
+        let (insert, plan) = self.insert_plan(&table, &names, &types).await?;
         // Rows are inserted in batches, each a statement of its own: where triggers tell, there is
         // one batch of all rows.
         let tells = |trigger: &Trigger| {
@@ -159,7 +165,7 @@ impl Session {
     }
 
     /// `INSERT INTO table (columns) VALUES ($1, …)`, through the binder like any INSERT.
-    fn insert_plan(
+    async fn insert_plan(
         &mut self,
         table: &TableRef,
         names: &[String],
@@ -175,7 +181,7 @@ impl Session {
             values.join(", ")
         );
         let declared: Vec<Oid> = types.iter().map(|ty| ty.oid).collect();
-        let prepared = self.prepare_text(&text.as_str().into(), &declared)?;
+        let prepared = self.prepare_text(&text.as_str().into(), &declared).await?;
         prepared.allowed()?;
         let plan = plan_of(&prepared)?;
         Ok((prepared, plan))

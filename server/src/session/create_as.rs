@@ -6,6 +6,7 @@ use archipel_planner::bound::{BoundStatement, CteBody, OutputColumn, Rel};
 use archipel_sql::ast::{ColumnDefinition, CreateTable, CreateTableAs, Statement, TransactionModes};
 use archipel_sql::catalog::Persistence;
 use archipel_sql::catalog::names::{quote_qualified, temporary_schema};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse_query, parse_type_name};
 use archipel_sql::types::{Oid, Type};
@@ -22,8 +23,14 @@ fn is_temporary(create: &CreateTableAs) -> bool {
 }
 
 impl Session {
-    /// Runs the statement; answers its command tag.
-    pub(super) async fn create_table_as(&mut self, create: &CreateTableAs) -> Result<String> {
+    /// Runs the statement, whose query has parameters of these types if a routine has left it;
+    /// answers its command tag.
+    pub(super) async fn create_table_as(
+        &mut self,
+        create: &CreateTableAs,
+        types: &[Oid],
+        params: Vec<Datum>,
+    ) -> Result<String> {
         self.require_writable("CREATE TABLE AS")?;
         if is_temporary(create) {
             self.use_temporary_schema()?;
@@ -42,13 +49,13 @@ impl Session {
             self.notice(Severity::Notice, &notice);
             return Ok("CREATE TABLE AS".to_owned());
         }
-        let definition = self.table_of_query(create)?;
+        let definition = self.table_of_query(create, types)?;
         if self.transaction.is_block() {
-            return Box::pin(self.create_and_fill(create, definition)).await;
+            return Box::pin(self.create_and_fill(create, definition, (types, params))).await;
         }
         self.commit_implicit().await?;
         self.begin(&TransactionModes::default())?;
-        match Box::pin(self.create_and_fill(create, definition)).await {
+        match Box::pin(self.create_and_fill(create, definition, (types, params))).await {
             Ok(tag) => {
                 self.commit_transaction().await?;
                 Ok(tag)
@@ -77,11 +84,11 @@ impl Session {
     }
 
     /// The definition of a table with the query's columns.
-    fn table_of_query(&mut self, create: &CreateTableAs) -> Result<CreateTable> {
+    fn table_of_query(&mut self, create: &CreateTableAs, types: &[Oid]) -> Result<CreateTable> {
         let query = Statement::Query(parse_query(&create.query)?);
-        let (bound, params, _, needed) = self.bind_rows(&query, &create.query, &[])?;
+        let (bound, params, _, needed) = self.bind_rows(&query, &create.query, types)?;
         self.host().rights().require_all(&needed)?;
-        if !params.is_empty() {
+        if params.len() > types.len() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE AS"));
         }
         let BoundStatement::Query(query) = bound else {
@@ -127,7 +134,12 @@ impl Session {
     }
 
     /// In a transaction block: the definition, then the rows.
-    async fn create_and_fill(&mut self, create: &CreateTableAs, definition: CreateTable) -> Result<String> {
+    async fn create_and_fill(
+        &mut self,
+        create: &CreateTableAs,
+        definition: CreateTable,
+        (types, mut params): (&[Oid], Vec<Datum>),
+    ) -> Result<String> {
         let schema = self.target_of(create)?;
         let statement = Arc::new(Statement::CreateTable(Box::new(definition)));
         self.stage_definition(&Source::Statement(statement, Arc::from(""))).await?;
@@ -136,11 +148,13 @@ impl Session {
         }
         let text: Arc<str> =
             format!("INSERT INTO {} {}", quote_qualified(&schema, &create.name.name), create.query).into();
-        let prepared = self.prepare_text(&text, &[])?;
+        let prepared = self.prepare_text(&text, types).await?;
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("an INSERT that writes no rows"));
         };
-        let ran = self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, false, false).await?;
+        // Those that the query does not use have no type in it.
+        params.truncate(prepared.params.len());
+        let ran = self.run_rows(&prepared, plan.clone(), params, &Formats::TEXT, false, false).await?;
         Ok(format!("SELECT {}", ran.rows))
     }
 }

@@ -13,6 +13,7 @@ use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{AlterRole, RoleAction, Statement};
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Required, Requirement};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::lock::weaker_mode;
@@ -29,6 +30,7 @@ impl Session {
         &mut self,
         statement: &Arc<Statement>,
         prepared: &Arc<Prepared>,
+        params: Vec<Datum>,
     ) -> Result<String> {
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
@@ -58,7 +60,9 @@ impl Session {
                 return Ok(prepared.tag.to_owned());
             }
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,
-            Statement::CreateTableAs(create) => return self.create_table_as(create).await,
+            Statement::CreateTableAs(create) => {
+                return self.create_table_as(create, &prepared.declared, params).await;
+            }
             other if makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use archipel_engine::id::Epoch;
 use archipel_engine::txn::{Interactive, Isolation};
 use archipel_engine::{Outcome, Stop, SubmitOptions};
+use archipel_planner::native::is_outdated;
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -14,6 +15,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::analytic::Analytic;
+use super::command::Begun;
 use super::host::Host;
 use super::portal::PendingRows;
 use super::role;
@@ -25,7 +27,7 @@ use crate::wire::output::{Output, Severity};
 
 /// Attempts with a plan compiled anew before the statement gives up: each needs a DDL statement
 /// that committed in between, or finds a structure of rows that its routine had not met.
-pub(super) const RECOMPILES_MAX: u32 = 40;
+pub(crate) const RECOMPILES_MAX: u32 = 40;
 
 /// A definition holds its latch for about as long as it holds the partitions; longer than this
 /// only while it waits for somebody.
@@ -238,13 +240,12 @@ impl Session {
         completed.program.result.map_err(crate::system::repartition::refusal)
     }
 
-    /// Runs a program until it is over; `own` says whether it runs in a block that was begun for
-    /// it.
+    /// Runs a program until it is over; `block` says what was begun for it.
     pub(super) async fn run_pieces(
         &mut self,
         prepared: &Arc<Prepared>,
         mut run: StatementRun,
-        own: &mut bool,
+        block: &mut Option<Begun>,
     ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
         let mut prepared = prepared.clone();
         let mut recompiles = 0;
@@ -252,29 +253,48 @@ impl Session {
             let (finished, outcome) = self.submit(run).await;
             run = finished;
             match outcome.result {
+                Err(Stop::Abort) if run.wants_pieces && run.error.is_none() => {
+                    if !run.in_block {
+                        *block = Some(self.begin_for(&mut run)?);
+                    }
+                    run.in_pieces = true;
+                    run.out.truncate(run.mark);
+                    match self.renewed(&prepared, &mut run).await? {
+                        Some(renewed) => prepared = renewed,
+                        None => break,
+                    }
+                }
                 Ok(()) | Err(Stop::Abort) if run.needs_block && run.error.is_none() => {
-                    *own = true;
-                    self.begin_for(&mut run)?;
+                    *block = Some(self.begin_for(&mut run)?);
                 }
                 Ok(()) if run.has_command() => {
                     self.run_command(&mut run, outcome.depends_on).await?;
                     recompiles = 0;
-                    match self.renewed(&prepared, &mut run)? {
+                    if prepared.catalog_version == self.catalog_version() && run.in_pieces {
+                        run.host = self.host();
+                        continue;
+                    }
+                    match self.renewed(&prepared, &mut run).await? {
                         Some(renewed) => prepared = renewed,
                         None => break,
                     }
                 }
                 Ok(()) | Err(Stop::Abort) if run.paused.is_some() && run.error.is_none() => {
-                    if std::mem::take(own) {
+                    if !run.paused.as_ref().is_some_and(|paused| paused.commit) {
+                        run.notifications.clear();
+                        run.ticket = None;
+                    }
+                    self.take_over(&mut run, outcome.depends_on)?;
+                    if block.take() == Some(Begun::Block) {
                         self.end_for(&mut run).await?;
                     }
-                    self.next_transaction(&mut run, outcome.depends_on).await?;
+                    self.next_transaction(&mut run).await?;
                     recompiles = 0;
                 }
                 Err(Stop::Recompile) => {
                     recompiles += 1;
                     self.await_definitions().await;
-                    match self.renewed(&prepared, &mut run)? {
+                    match self.renewed(&prepared, &mut run).await? {
                         Some(renewed) => prepared = renewed,
                         None => break,
                     }
@@ -291,8 +311,24 @@ impl Session {
     }
 
     /// Compiles a program anew, for a run to go on with; `None` if that cannot.
-    fn renewed(&mut self, prepared: &Arc<Prepared>, run: &mut StatementRun) -> Result<Option<Arc<Prepared>>> {
-        let renewed = self.renew(prepared).and_then(|renewed| renewed.allowed().map(|()| renewed));
+    async fn renewed(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        run: &mut StatementRun,
+    ) -> Result<Option<Arc<Prepared>>> {
+        let renew = |session: &mut Session, in_pieces| match in_pieces {
+            false => session.renew(prepared),
+            true => session.renew_in_pieces(prepared),
+        };
+        let mut renewed = renew(self, run.in_pieces);
+        for _ in 0..RECOMPILES_MAX {
+            if !renewed.as_ref().is_err_and(is_outdated) {
+                break;
+            }
+            self.await_definitions().await;
+            renewed = renew(self, run.in_pieces);
+        }
+        let renewed = renewed.and_then(|renewed| renewed.allowed().map(|()| renewed));
         let renewed = renewed.inspect_err(|_| {
             run.out.truncate(run.mark);
             self.output = Output::from_messages(std::mem::take(&mut run.out));
@@ -308,7 +344,7 @@ impl Session {
 
     /// Waits until whoever has changed definitions in the engine has published the catalog that
     /// says so: before that, a plan would be made of what was.
-    pub(super) async fn await_definitions(&self) {
+    pub(crate) async fn await_definitions(&self) {
         let _ = tokio::time::timeout(DEFINED_WITHIN, self.server.definitions.lock()).await;
     }
 
@@ -326,15 +362,10 @@ impl Session {
 
     /// A procedure has ended its transaction: what that leaves behind takes hold, and the run is
     /// made ready to go on.
-    async fn next_transaction(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
+    async fn next_transaction(&mut self, run: &mut StatementRun) -> Result<()> {
         let paused = run.paused.take();
         let committed = paused.as_ref().is_some_and(|paused| paused.commit);
         run.resume = paused;
-        if !committed {
-            run.notifications.clear();
-            run.ticket = None;
-        }
-        self.take_over(run, depends_on)?;
         let host = run.host.clone();
         if committed {
             self.apply_settings(&host)?;
@@ -392,6 +423,9 @@ impl Session {
             may_command: true,
             in_block: self.transaction.is_block(),
             needs_block: false,
+            in_pieces: false,
+            wants_pieces: false,
+            savepoints: self.transaction.savepoints(),
             resume: None,
             paused: None,
         }

@@ -18,9 +18,9 @@ use crate::wire::frame::{Bind, Message, Target};
 impl Session {
     pub(super) async fn extended(&mut self, message: Message<'_>, rest: &[u8]) -> Result<(), SqlError> {
         match message {
-            Message::Parse { name, query, types } => self.parse(name, query, &types),
-            Message::Bind(bind) => self.bind(&bind),
-            Message::Describe { target: Target::Statement, name } => self.describe_statement(name),
+            Message::Parse { name, query, types } => self.parse(name, query, &types).await,
+            Message::Bind(bind) => self.bind(&bind).await,
+            Message::Describe { target: Target::Statement, name } => self.describe_statement(name).await,
             Message::Describe { target: Target::Portal, name } => self.describe_portal(name),
             Message::Execute { portal, rows_max } => {
                 let last = nothing_but_sync_follows(rest);
@@ -40,14 +40,14 @@ impl Session {
         }
     }
 
-    fn parse(&mut self, name: &str, query: &str, types: &[Oid]) -> Result<(), SqlError> {
+    async fn parse(&mut self, name: &str, query: &str, types: &[Oid]) -> Result<(), SqlError> {
         if !name.is_empty() && self.statements.contains_key(name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let prepared = self.prepare_text(&query.into(), types)?;
+        let prepared = self.prepare_text(&query.into(), types).await?;
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);
         } else {
@@ -68,9 +68,9 @@ impl Session {
         })
     }
 
-    fn bind(&mut self, bind: &Bind<'_>) -> Result<(), SqlError> {
+    async fn bind(&mut self, bind: &Bind<'_>) -> Result<(), SqlError> {
         let prepared = self.statement(bind.statement)?;
-        let prepared = self.current(prepared)?;
+        let prepared = self.current(prepared).await?;
         if bind.parameter_count() != prepared.params.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -106,9 +106,9 @@ impl Session {
         Ok(())
     }
 
-    fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
+    async fn describe_statement(&mut self, name: &str) -> Result<(), SqlError> {
         let prepared = self.statement(name)?;
-        let prepared = self.current(prepared)?;
+        let prepared = self.current(prepared).await?;
         self.output.parameter_description(prepared.params.iter().map(|ty| ty.oid.0));
         match &prepared.columns {
             Some(columns) => self.describe_columns(columns, &Formats::TEXT),

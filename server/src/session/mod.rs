@@ -42,7 +42,7 @@ mod cursor;
 mod deferred;
 mod definition;
 mod describe;
-mod execute;
+pub(crate) mod execute;
 mod explain;
 mod extended;
 pub mod host;
@@ -118,6 +118,8 @@ pub struct Session {
     took: Option<Duration>,
     /// What is said while a statement runs that a routine has left, to be told with its context.
     overheard: Option<Vec<(Severity, SqlError)>>,
+    /// How many statements left by routines are running, one inside the other.
+    left_depth: u32,
     /// The client has closed the connection while a statement ran.
     client_gone: std::cell::Cell<bool>,
     /// Set while the session listens to something.

@@ -130,6 +130,7 @@ impl Session {
             told: Arc::default(),
             took: None,
             overheard: None,
+            left_depth: 0,
             client_gone: Default::default(),
             listener: belongings.listener,
         }

@@ -58,7 +58,7 @@ impl Session {
                 Ok(())
             }
             1 => {
-                let prepared = self.prepare_parsed(&text, statements, &[])?;
+                let prepared = self.prepare_settled(&text, statements, &[]).await?;
                 self.remember(key, &prepared);
                 self.run_simple(prepared, true).await
             }
@@ -81,7 +81,7 @@ impl Session {
             // Positions are counted in the whole text; statements parsed alone count from
             // their own start.
             let reparsed = archipel_sql::parser::parse(&text).map_err(shift)?;
-            let prepared = self.prepare_parsed(&text, reparsed, &[]).map_err(shift)?;
+            let prepared = self.prepare_settled(&text, reparsed, &[]).await.map_err(shift)?;
             self.run_simple(prepared, last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {
                 copy.script = Some(script);

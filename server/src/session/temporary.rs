@@ -109,7 +109,7 @@ impl Session {
                 continue;
             }
             let text: Arc<str> = format!("DELETE FROM {name}").into();
-            let prepared = self.prepare_text(&text, &[])?;
+            let prepared = self.prepare_text(&text, &[]).await?;
             if let Body::Rows(plan) = &prepared.body {
                 let alone = !self.transaction.is_open();
                 Box::pin(self.run_rows(&prepared, plan.clone(), Vec::new(), &Formats::TEXT, alone, false))

@@ -94,6 +94,23 @@ impl Transaction {
         self.queried
     }
 
+    /// Lets the implicit transaction of a script count as a block, or no longer.
+    pub(super) fn pretend_block(&mut self, block: bool) {
+        if self.kind != Kind::None {
+            self.kind = if block { Kind::Block } else { Kind::Implicit };
+        }
+    }
+
+    /// How many savepoints it stands inside of.
+    pub(super) fn savepoints(&self) -> usize {
+        self.savepoints.len()
+    }
+
+    /// Forgets the savepoints inside of so many.
+    pub(super) fn release(&mut self, kept: usize) {
+        self.savepoints.truncate(kept);
+    }
+
     /// Whether it stands inside a savepoint.
     pub(super) fn is_inside_savepoint(&self) -> bool {
         !self.savepoints.is_empty()
@@ -269,20 +286,7 @@ impl Session {
             }
             TransactionStatement::Savepoint(name) => {
                 self.block_only("SAVEPOINT")?;
-                let engine = self.transaction.interactive.as_ref().map(Interactive::savepoint);
-                let settings = self.settings.mark();
-                let staged = self.transaction.staged.as_ref().map_or(0, Staged::len);
-                self.transaction.savepoints.push(Savepoint {
-                    name: name.clone(),
-                    engine,
-                    settings,
-                    staged,
-                    cursors: self.cursors.mark(),
-                    constraints: self.transaction.constraints.clone(),
-                    deferred: self.transaction.deferred.mark(),
-                    pending: self.transaction.pending().map(Pending::mark).unwrap_or_default(),
-                    frozen: false,
-                });
+                self.set_savepoint(name);
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => {
@@ -298,6 +302,24 @@ impl Session {
                 Ok("ROLLBACK")
             }
         }
+    }
+
+    /// Makes the innermost savepoint; a routine's has an empty name, which nobody can say.
+    pub(super) fn set_savepoint(&mut self, name: &str) {
+        let engine = self.transaction.interactive.as_ref().map(Interactive::savepoint);
+        let settings = self.settings.mark();
+        let staged = self.transaction.staged.as_ref().map_or(0, Staged::len);
+        self.transaction.savepoints.push(Savepoint {
+            name: name.to_owned(),
+            engine,
+            settings,
+            staged,
+            cursors: self.cursors.mark(),
+            constraints: self.transaction.constraints.clone(),
+            deferred: self.transaction.deferred.mark(),
+            pending: self.transaction.pending().map(Pending::mark).unwrap_or_default(),
+            frozen: false,
+        });
     }
 
     fn block_only(&self, what: &str) -> Result<()> {
@@ -319,7 +341,7 @@ impl Session {
         })
     }
 
-    async fn rollback_to(&mut self, index: usize) -> Result<()> {
+    pub(super) async fn rollback_to(&mut self, index: usize) -> Result<()> {
         self.transaction.savepoints.truncate(index + 1);
         let savepoint = &self.transaction.savepoints[index];
         let (engine, settings, count) = (savepoint.engine, savepoint.settings, savepoint.staged);

@@ -142,7 +142,7 @@ impl Session {
             }
             other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
             _ => {
-                let tag = self.define(statement, prepared).await?;
+                let tag = self.define(statement, prepared, params).await?;
                 self.output.command_complete(&tag);
             }
         }
@@ -383,7 +383,7 @@ impl Session {
     /// their own.
     async fn execute_prepared(&mut self, execute: &Execute, formats: &Formats, alone: bool) -> Result<()> {
         let prepared = self.statement(&execute.name)?;
-        let prepared = self.current(prepared)?;
+        let prepared = self.current(prepared).await?;
         if execute.args.len() != prepared.params.len() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

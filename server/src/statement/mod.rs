@@ -81,6 +81,15 @@ pub enum Code {
 }
 
 impl RowPlan {
+    /// Whether there is a form of it that stops for the session wherever it can.
+    pub fn can_run_in_pieces(&self) -> bool {
+        match &self.code {
+            Code::Native(_) => matches!(self.bound, BoundStatement::Query(_)),
+            Code::Call(_) => true,
+            Code::Trigger(_) => false,
+        }
+    }
+
     /// Neither reads nor writes a table of the engine: `SELECT 1`, system views.
     pub fn touches_nothing(&self) -> bool {
         match &self.code {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipel_planner::bind::{BindEnv, bind_statement};
 use archipel_planner::bound::{BoundStatement, OutputColumn};
-use archipel_planner::native::{CompileEnv, compile_statement};
+use archipel_planner::native::{CompileEnv, compile_statement, is_outdated};
 use archipel_planner::route::{Class, classify};
 use archipel_procedures::Environment;
 use archipel_sql::ast::{Statement, StatementText};
@@ -17,6 +17,7 @@ use super::cache::Key;
 use super::{Body, Code, Origin, Prepared, RowPlan};
 use crate::run::call::CallPlan;
 use crate::session::Session;
+use crate::session::execute::RECOMPILES_MAX;
 
 /// See [`Session::bind_rows`].
 type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
@@ -33,7 +34,7 @@ impl Session {
     }
 
     /// A statement of the extended protocol: at most one in the text.
-    pub(crate) fn prepare_text(&mut self, text: &Arc<str>, declared: &[Oid]) -> Result<Arc<Prepared>> {
+    pub(crate) async fn prepare_text(&mut self, text: &Arc<str>, declared: &[Oid]) -> Result<Arc<Prepared>> {
         let key = self.cache_key(text, declared);
         if let Some(prepared) = self.cached(&key) {
             self.allowed_now(&prepared)?;
@@ -46,7 +47,7 @@ impl Session {
                 "cannot insert multiple commands into a prepared statement",
             ));
         }
-        let prepared = self.prepare_parsed(text, statements, declared)?;
+        let prepared = self.prepare_settled(text, statements, declared).await?;
         self.remember(key, &prepared);
         Ok(prepared)
     }
@@ -65,14 +66,14 @@ impl Session {
 
     /// `prepared`, or its successor if the catalog has changed since. Its result columns may
     /// not have changed: clients have been told them.
-    pub(crate) fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
+    pub(crate) async fn current(&mut self, prepared: Arc<Prepared>) -> Result<Arc<Prepared>> {
         let same =
             prepared.catalog_version == self.catalog_version() && prepared.role == self.roles().current;
         if same || !matches!(prepared.body, Body::Rows(_)) {
             return Ok(prepared);
         }
         let declared = prepared.declared.clone();
-        let renewed = self.prepare_text(&prepared.text, &declared)?;
+        let renewed = self.prepare_text(&prepared.text, &declared).await?;
         let same = match (&prepared.columns, &renewed.columns) {
             (Some(before), Some(after)) => {
                 before.len() == after.len()
@@ -88,6 +89,24 @@ impl Session {
             ));
         }
         Ok(renewed)
+    }
+
+    /// As [`Session::prepare_parsed`]; waits for whoever is just defining what the statement uses.
+    pub(crate) async fn prepare_settled(
+        &mut self,
+        text: &Arc<str>,
+        statements: Vec<StatementText>,
+        declared: &[Oid],
+    ) -> Result<Arc<Prepared>> {
+        let mut prepared = self.prepare_parsed(text, statements, declared);
+        for _ in 0..RECOMPILES_MAX {
+            if !prepared.as_ref().is_err_and(is_outdated) {
+                break;
+            }
+            self.await_definitions().await;
+            prepared = self.prepare_parsed(text, archipel_sql::parser::parse(text)?, declared);
+        }
+        prepared
     }
 
     /// Binds and compiles the only statement of `text` (or the empty text).
@@ -167,6 +186,59 @@ impl Session {
             denied: None,
             pace: Default::default(),
         })
+    }
+
+    /// The same in pieces: as a run can take that has to stop for the session.
+    pub(crate) fn renew_in_pieces(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
+        let environment = Environment { in_pieces: true, ..self.environment() };
+        let renewed = match (&prepared.origin, &prepared.body) {
+            (Origin::Block, _) => {
+                let program = self.server.routines.block(&prepared.text, &environment)?;
+                let code = Code::Call(CallPlan::of_block(program));
+                return Ok(self.prepared_code(Origin::Block, &prepared.text, empty_query(), code));
+            }
+            _ => self.renew(prepared)?,
+        };
+        renewed.allowed()?;
+        let Body::Rows(plan) = &renewed.body else { return Ok(renewed) };
+        let routines = self.server.routines.clone();
+        let linker = routines.linker(&environment);
+        let compile =
+            CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
+        let call = match &plan.bound {
+            BoundStatement::Call(call) => CallPlan::new(
+                call,
+                routines.program(&call.routine, &environment)?,
+                &compile,
+                self.server.calls.of(
+                    call.routine.oid,
+                    self.server.engine.executors_max(),
+                    &environment.catalog,
+                ),
+            )?,
+            BoundStatement::Query(_) => {
+                let program = routines.query_in_pieces(&renewed.text, &renewed.params, &environment)?;
+                CallPlan::of_query(program, &renewed.params, &compile)?
+            }
+            _ => return Ok(renewed),
+        };
+        let plan =
+            RowPlan { bound: plan.bound.clone(), code: Code::Call(call), read_only: false, analytic: false };
+        Ok(Arc::new(Prepared {
+            text: renewed.text.clone(),
+            origin: Origin::Text,
+            tag: renewed.tag,
+            params: renewed.params.clone(),
+            columns: renewed.columns.clone(),
+            body: Body::Rows(Arc::new(plan)),
+            catalog_version: renewed.catalog_version,
+            search_path: renewed.search_path.clone(),
+            declared: renewed.declared.clone(),
+            session_dependent: true,
+            role: renewed.role,
+            denied: None,
+            pace: Default::default(),
+        }))
     }
 
     /// Prepares a statement again after the engine found its plan outdated.

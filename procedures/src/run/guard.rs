@@ -1,0 +1,152 @@
+//! Blocks with an EXCEPTION clause.
+//!
+//! What such a block did before its handler runs is undone. Inside of one run that is a savepoint
+//! of the engine's transaction; a run in pieces ([`ExecContext::in_pieces`]) stops at the block's
+//! beginning and leaves a savepoint to its session, so that what the session runs for the routine
+//! is undone as well, and stops before a handler for going back to it.
+
+use archipel_engine::Stop;
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+
+use super::operation::{HandlerPlan, Handlers, Operation};
+use super::pause::{Left, Resume};
+use super::{Flow, Invocation};
+use crate::plpgsql::ast::Condition;
+use crate::plpgsql::conditions;
+
+impl Invocation<'_, '_> {
+    /// A block with an EXCEPTION clause.
+    pub(super) fn guarded(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        body: &[Operation],
+        handlers: &Handlers,
+    ) -> ExecResult<Flow> {
+        if ctx.in_pieces && ctx.may_command {
+            return self.guarded_in_pieces(ctx, body, handlers);
+        }
+        if self.resuming {
+            return self.resumed_handler(ctx, handlers);
+        }
+        let savepoint = ctx.txn.savepoint();
+        let depth = ctx.depth;
+        let cursors = ctx.cursors.mark();
+        let deferred = ctx.deferred.len();
+        let notifications = ctx.notifications.mark();
+        let settings = ctx.functions.session.changed_settings();
+        ctx.subtransactions += 1;
+        let result = self.operations(ctx, body);
+        ctx.subtransactions -= 1;
+        if result.is_ok() {
+            return result;
+        }
+        let (error, number) = Self::catch(ctx, handlers, result)?;
+        ctx.txn.rollback_to(savepoint);
+        ctx.cursors.rollback_to(cursors);
+        ctx.deferred.truncate(deferred);
+        ctx.notifications.rollback_to(notifications);
+        ctx.functions.session.undo_settings(settings);
+        ctx.depth = depth;
+        self.caught(ctx, handlers, error);
+        self.handler(ctx, handlers, number)
+    }
+
+    /// The same for a run that may stop inside of it.
+    #[cold]
+    fn guarded_in_pieces(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        body: &[Operation],
+        handlers: &Handlers,
+    ) -> ExecResult<Flow> {
+        let place = if self.resuming { self.places.pop() } else { None };
+        match place {
+            None => return Ok(self.leave(Left::Savepoint(ctx.guards), Resume::Guarded(false))),
+            // The savepoint is there: the body begins.
+            Some(Resume::Guarded(false)) => self.resuming = false,
+            Some(Resume::Guarded(true)) => {}
+            Some(Resume::Caught(number)) => {
+                self.resuming = false;
+                return self.handler(ctx, handlers, number);
+            }
+            Some(Resume::Handler(number)) => return self.handler(ctx, handlers, number),
+            Some(_) => return Err(SqlError::internal("a block that has not been stopped in").into()),
+        }
+        let depth = ctx.depth;
+        ctx.guards += 1;
+        let result = self.operations(ctx, body);
+        ctx.guards -= 1;
+        if let Ok(flow) = result {
+            if matches!(flow, Flow::Pause(_)) {
+                self.places.push(Resume::Guarded(true));
+            }
+            return Ok(flow);
+        }
+        let (error, number) = Self::catch(ctx, handlers, result)?;
+        ctx.depth = depth;
+        self.caught(ctx, handlers, error);
+        // Nobody goes back to where the body stood.
+        self.resuming = false;
+        self.places.clear();
+        Ok(self.leave(Left::RollbackTo(ctx.guards), Resume::Caught(number)))
+    }
+
+    /// The error of a body, and the handler that takes it.
+    fn catch(
+        ctx: &ExecContext<'_, '_>,
+        handlers: &Handlers,
+        result: ExecResult<Flow>,
+    ) -> ExecResult<(SqlError, usize)> {
+        let error = match result {
+            Ok(_) => return Err(SqlError::internal("a block that has not failed").into()),
+            Err(ExecError::Sql(error)) => error,
+            Err(ExecError::Stop(Stop::Cancelled)) if handlers.takes_cancellation() => {
+                ctx.functions.session.cancellation().ok_or(Stop::Cancelled)?
+            }
+            Err(stop) => return Err(stop),
+        };
+        let Some(number) = handler_of(handlers, error.state()) else {
+            return Err(ExecError::Sql(error));
+        };
+        if error.state() == SqlState::QUERY_CANCELED {
+            ctx.functions.session.forget_cancellation();
+        }
+        Ok((error, number))
+    }
+
+    fn leave(&mut self, left: Left, place: Resume) -> Flow {
+        self.ended_at = self.program.body.site;
+        self.left = Some(left);
+        self.places.push(place);
+        Flow::Pause(true)
+    }
+
+    fn caught(&mut self, ctx: &mut ExecContext<'_, '_>, handlers: &Handlers, error: SqlError) {
+        ctx.variables[handlers.sqlstate as usize] = Datum::text(error.state().as_str());
+        ctx.variables[handlers.sqlerrm as usize] = Datum::text(error.message());
+        self.errors.push(error);
+    }
+}
+
+impl Handlers {
+    /// Whether one of them is for statements that were asked to stop.
+    fn takes_cancellation(&self) -> bool {
+        let mut conditions = self.handlers.iter().flat_map(|handler| &handler.conditions);
+        conditions.any(|condition| catches(*condition, SqlState::QUERY_CANCELED))
+    }
+}
+
+fn handler_of(handlers: &Handlers, code: SqlState) -> Option<usize> {
+    let catching = |h: &HandlerPlan| h.conditions.iter().any(|c| catches(*c, code));
+    handlers.handlers.iter().position(catching)
+}
+
+/// Whether a handler's condition takes an error.
+fn catches(condition: Condition, code: SqlState) -> bool {
+    match condition {
+        Condition::Others => code != SqlState::QUERY_CANCELED && code != SqlState::ASSERT_FAILURE,
+        Condition::Code(wanted) => conditions::matches(wanted, code),
+    }
+}
