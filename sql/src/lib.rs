@@ -14,6 +14,7 @@
 //! - [`catalog`]  tables, indexes, routines, sequences
 //! - [`copy`]     the text and CSV forms of COPY
 //! - [`json`]     json and jsonb values
+//! - [`partition_hash`] which HASH partition a row is for
 //! - [`password`] what is kept of passwords
 //! - [`function`] scalar functions and operators: signatures and row-wise evaluation
 pub mod aggregate;
@@ -31,6 +32,7 @@ pub mod json;
 pub mod numeric;
 mod ordered_set;
 pub mod parser;
+pub mod partition_hash;
 pub mod password;
 pub mod style;
 pub mod system;

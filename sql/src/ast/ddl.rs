@@ -1,10 +1,13 @@
 //! Definitions: tables, indexes, sequences, schemas, routines.
 
-use super::{Expression, QualifiedName, RoleName, TypeName};
+use super::{
+    ArgumentDefinition, BoundSpec, Expression, PartitionBy, PartitionOf, QualifiedName, RoleName,
+    RoutineClauses, RoutineWord, TypeName,
+};
 use crate::catalog::{CheckOption, OnCommit, Persistence, TriggerEvent};
 
-/// CREATE TABLE with columns. Forms without an equivalent here (INHERITS, PARTITION …, OF type)
-/// parse to `Statement::Unsupported`.
+/// CREATE TABLE with columns, and CREATE TABLE … PARTITION OF. OF type parses to
+/// `Statement::Unsupported`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTable {
     pub name: QualifiedName,
@@ -14,6 +17,10 @@ pub struct CreateTable {
     pub columns: Vec<ColumnDefinition>,
     pub likes: Vec<TableLike>,
     pub constraints: Vec<TableConstraint>,
+    /// INHERITS (…), in order.
+    pub inherits: Vec<QualifiedName>,
+    pub partition_of: Option<PartitionOf>,
+    pub partition_by: Option<PartitionBy>,
     /// WITH (…) storage parameters.
     pub options: Vec<(String, Option<String>)>,
 }
@@ -197,6 +204,8 @@ pub struct ColumnConstraint {
     pub name: Option<String>,
     pub kind: ColumnConstraintKind,
     pub deferrable: Deferrable,
+    /// NO INHERIT, of a CHECK.
+    pub no_inherit: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -280,6 +289,8 @@ pub struct TableConstraint {
     pub deferrable: Deferrable,
     /// NOT VALID (ALTER TABLE only).
     pub not_valid: bool,
+    /// NO INHERIT, of a CHECK.
+    pub no_inherit: bool,
 }
 
 // Statements are parsed once and kept once: the size of a rare variant costs nothing.
@@ -403,6 +414,18 @@ pub enum AlterTableAction {
         enabled: bool,
     },
     SetPersistence(Persistence),
+    /// ATTACH PARTITION; without a bound, of an index.
+    AttachPartition {
+        partition: QualifiedName,
+        bound: Option<BoundSpec>,
+    },
+    DetachPartition {
+        partition: QualifiedName,
+        concurrently: bool,
+        finalize: bool,
+    },
+    Inherit(QualifiedName),
+    NoInherit(QualifiedName),
     /// SET STATISTICS, SET STORAGE, SET (…) of a column.
     SetColumnOption {
         column: String,
@@ -418,6 +441,8 @@ pub struct CreateIndex {
     pub if_not_exists: bool,
     pub name: Option<String>,
     pub table: QualifiedName,
+    /// ON ONLY: not of the table's partitions.
+    pub only: bool,
     /// USING method.
     pub method: Option<String>,
     pub elements: Vec<IndexElement>,
@@ -481,107 +506,6 @@ pub struct CreateSchema {
     pub name: Option<String>,
     pub if_not_exists: bool,
     pub authorization: Option<RoleName>,
-}
-
-/// FUNCTION, PROCEDURE or ROUTINE, as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoutineWord {
-    Function,
-    Procedure,
-    Routine,
-}
-
-impl RoutineWord {
-    /// In lower case, as messages say it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RoutineWord::Function => "function",
-            RoutineWord::Procedure => "procedure",
-            RoutineWord::Routine => "routine",
-        }
-    }
-}
-
-/// CREATE [OR REPLACE] FUNCTION | PROCEDURE.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CreateRoutine {
-    pub kind: RoutineWord,
-    pub or_replace: bool,
-    pub name: QualifiedName,
-    pub args: Vec<ArgumentDefinition>,
-    /// Functions: RETURNS.
-    pub returns: Option<Returns>,
-    /// Folded; "sql" when absent and the body is not quoted.
-    pub language: Option<String>,
-    pub body: RoutineBody,
-    pub window: bool,
-    pub clauses: RoutineClauses,
-}
-
-/// Clauses that CREATE and ALTER have in common; `None` where one is not written.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RoutineClauses {
-    /// 'i', 's' or 'v'.
-    pub volatility: Option<char>,
-    pub strict: Option<bool>,
-    pub security_definer: Option<bool>,
-    pub leakproof: Option<bool>,
-    /// 'u', 'r' or 's'.
-    pub parallel: Option<char>,
-    pub cost: Option<f64>,
-    pub rows: Option<f64>,
-    /// SET and RESET clauses, in order.
-    pub settings: Vec<RoutineSetting>,
-}
-
-impl RoutineClauses {
-    /// Whether one of those is there that procedures do not have.
-    pub fn of_functions_only(&self) -> bool {
-        self.volatility.is_some()
-            || self.strict.is_some()
-            || self.leakproof.is_some()
-            || self.parallel.is_some()
-            || self.cost.is_some()
-            || self.rows.is_some()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum RoutineSetting {
-    Set(super::Set),
-    Reset(String),
-    ResetAll,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArgumentDefinition {
-    pub name: Option<String>,
-    pub mode: crate::catalog::ArgMode,
-    pub ty: TypeName,
-    pub default: Option<Expression>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Returns {
-    /// The type says itself whether it is SETOF.
-    Type(TypeName),
-    /// RETURNS TABLE: the columns also follow the arguments, in mode Table.
-    Table,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum RoutineBody {
-    /// AS 'text'.
-    Text {
-        text: String,
-        /// Byte offset of the first character of the body in the script, if the quoting kept
-        /// the text unchanged (dollar quotes).
-        offset: Option<usize>,
-    },
-    /// AS 'file', 'symbol'.
-    Library(String, String),
-    /// RETURN expression or BEGIN ATOMIC … END, as written.
-    Inline(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -660,6 +584,8 @@ pub enum RenameAction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Truncate {
     pub tables: Vec<QualifiedName>,
+    /// For each, whether its heirs keep their rows.
+    pub only: Vec<bool>,
     pub restart_identity: bool,
     pub cascade: bool,
 }

@@ -5,7 +5,8 @@
 //! of PostgreSQL's utility statements. Our nodes hold identifiers already folded (lower case
 //! unless quoted) and expressions with their source text, as the catalog stores it.
 //!
-//! - [`ddl`]       tables, indexes, sequences, schemas, routines
+//! - [`ddl`]       tables, indexes, sequences, schemas; [`routine`] routines
+//! - [`partition`] partitioned tables and their partitions
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
 //! - [`role`]      roles, GRANT and REVOKE
@@ -13,7 +14,9 @@
 
 pub mod ddl;
 pub mod lock;
+pub mod partition;
 pub mod role;
+pub mod routine;
 pub mod type_name;
 pub mod utility;
 
@@ -21,7 +24,9 @@ use std::ops::Range;
 
 pub use ddl::*;
 pub use lock::*;
+pub use partition::*;
 pub use role::*;
+pub use routine::*;
 pub use type_name::*;
 pub use utility::*;
 

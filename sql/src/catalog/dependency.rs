@@ -32,6 +32,10 @@ pub enum Dependent {
     DomainCheck(UserTypeRef, usize),
     /// A domain whose default names it.
     Domain(UserTypeRef),
+    /// A table that inherits from it by INHERITS.
+    Heir(TableRef),
+    /// A table whose partition key names the routine or type.
+    PartitionKey(TableRef),
     /// A routine whose arguments or result use the table's row type, or with an argument whose
     /// default names the object.
     Routine(RoutineRef),
@@ -58,6 +62,10 @@ impl Dependent {
             Dependent::Trigger(table, place) => {
                 format!("trigger {} on table {}", table.triggers[*place].name, table.name)
             }
+            // A partitioned table goes with what says where its rows lie.
+            Dependent::Column(table, column) if table.is_partitioned_by(*column) => {
+                format!("table {}", table.name)
+            }
             Dependent::Generated(table, column) | Dependent::Column(table, column) => {
                 format!("column {} of table {}", table.columns[*column as usize].name, table.name)
             }
@@ -75,6 +83,7 @@ impl Dependent {
                 format!("column {name} of composite type {}", ty.name)
             }
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
+            Dependent::Heir(table) | Dependent::PartitionKey(table) => format!("table {}", table.name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
                 format!("view {}", quote_qualified(&table.schema, &table.name))
@@ -113,11 +122,14 @@ impl Catalog {
         let mut dependents = Vec::new();
         for other in self.tables().filter(|other| other.oid != table.oid) {
             for (place, key) in other.foreign_keys.iter().enumerate() {
-                if key.references == table.oid {
+                // Those of partitions go with that of the table they are part of.
+                if key.references == table.oid && key.parent.is_none() {
                     dependents.push(Dependent::ForeignKey(other.clone(), place));
                 }
             }
         }
+        let heirs = self.heirs(table.oid).into_iter().filter(|heir| heir.bound.is_none());
+        dependents.extend(heirs.map(Dependent::Heir));
         dependents.extend(self.views_over(table.oid).into_iter().map(Dependent::View));
         let (row, array) = (table.row_type(), table.row_array_type());
         for routine in self.routines_all() {

@@ -7,7 +7,7 @@
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
-//! - [`partition`] tables that have their rows in others
+//! - [`partition`] tables that have their rows in others; [`partition_condition`] which rows
 //! - `renumber`    row types as data directories of before numbered them
 //! - [`user_type`] enums, domains and composite types
 //! - [`role`]     roles, and who belongs to whom
@@ -24,6 +24,7 @@ pub mod dependency;
 pub mod names;
 pub mod object;
 pub mod partition;
+pub mod partition_condition;
 mod renumber;
 pub mod role;
 pub mod snapshot;
@@ -34,7 +35,9 @@ pub mod view;
 pub use access::{Access, AclItem, ObjectClass, Privileges};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
-pub use partition::{PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeEnd};
+pub use partition::{
+    PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
+};
 pub use role::{DefaultAccess, Membership, Role};
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
@@ -184,6 +187,9 @@ pub struct Column {
     /// The domain, or the array of one, that `ty` is the plain form of.
     #[serde(default)]
     pub domain: Option<Oid>,
+    /// Whether it is there for the tables it inherits from alone (not pg_attribute.attislocal).
+    #[serde(default)]
+    pub inherited: bool,
 }
 
 impl Column {
@@ -197,6 +203,7 @@ impl Column {
             identity: None,
             generated: None,
             domain: None,
+            inherited: false,
         }
     }
 
@@ -280,7 +287,12 @@ impl Table {
     /// Whether rows carry a hidden number after their columns: a stored table without a primary
     /// key.
     pub fn has_hidden_id(&self) -> bool {
-        self.kind == TableKind::Table && self.primary_key.is_none()
+        self.is_stored() && self.primary_key.is_none()
+    }
+
+    /// Whether it has rows of its own, in a tree of its own.
+    pub fn is_stored(&self) -> bool {
+        self.kind == TableKind::Table && !self.is_partitioned()
     }
 
     /// What rows store for indexes alone, in the order they store it.
@@ -375,6 +387,9 @@ pub struct KeyConstraint {
     /// Columns of INCLUDE.
     #[serde(default)]
     pub include: Vec<u16>,
+    /// Partitions: the index of the table it is part of.
+    #[serde(default)]
+    pub parent: Option<Oid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -399,6 +414,9 @@ pub struct Index {
     /// The parts of its key that are no plain columns.
     #[serde(default)]
     pub expressions: Vec<IndexExpression>,
+    /// Partitions: the index of the table it is part of.
+    #[serde(default)]
+    pub parent: Option<Oid>,
     /// Asked for as a hash index. It is an ordered tree as others are, which promises more.
     #[serde(default)]
     pub hash: bool,
@@ -440,6 +458,12 @@ pub struct Check {
     /// Rows that were there before it were not checked.
     #[serde(default)]
     pub not_valid: bool,
+    /// Of this table's rows alone, not of its heirs'.
+    #[serde(default)]
+    pub no_inherit: bool,
+    /// Whether it is there for the tables it inherits from alone (not pg_constraint.conislocal).
+    #[serde(default)]
+    pub inherited: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -465,6 +489,9 @@ pub struct ForeignKey {
     /// What ON DELETE SET NULL and SET DEFAULT change, if not all columns.
     #[serde(default)]
     pub on_delete_columns: Vec<u16>,
+    /// Partitions: the foreign key of the table it is part of.
+    #[serde(default)]
+    pub parent: Option<Oid>,
 }
 
 /// Where a table's rows live, in the words of the catalog.
@@ -480,7 +507,7 @@ pub enum Distribution {
         group: u32,
     },
     Reference,
-    /// System views have no rows of their own.
+    /// System views and partitioned tables have no rows of their own.
     None,
 }
 

@@ -82,6 +82,8 @@ struct State {
     routine_names: Arc<Names<Vec<Oid>>>,
     /// Oids of indexes to their tables'.
     index_tables: Arc<FxHashMap<Oid, Oid>>,
+    /// Tables to those that inherit from them, by oid.
+    heirs: Arc<FxHashMap<Oid, Vec<Oid>>>,
 }
 
 type Names<T> = FxHashMap<String, FxHashMap<String, T>>;
@@ -114,6 +116,7 @@ impl Catalog {
             relation_names: Arc::default(),
             routine_names: Arc::default(),
             index_tables: Arc::default(),
+            heirs: Arc::default(),
         };
         for (oid, name) in
             [(PG_CATALOG, "pg_catalog"), (INFORMATION_SCHEMA, "information_schema"), (ARCHIPEL, "archipel")]
@@ -179,6 +182,11 @@ impl Catalog {
     /// A table that lives as long as this borrow of the catalog.
     pub fn table_in_place(&self, oid: Oid) -> Option<&Table> {
         self.0.tables.get(&oid).map(|table| &**table)
+    }
+
+    /// The tables that inherit from one, by oid.
+    pub(super) fn heir_oids(&self, parent: Oid) -> &[Oid] {
+        self.0.heirs.get(&parent).map_or(&[], |heirs| heirs)
     }
 
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
@@ -349,6 +357,12 @@ impl State {
             }
             Object::Table(table) => {
                 Arc::make_mut(&mut self.tables).insert(table.oid, table.clone());
+                for parent in &table.inherits {
+                    let heirs = Arc::make_mut(&mut self.heirs).entry(*parent).or_default();
+                    if let Err(place) = heirs.binary_search(&table.oid) {
+                        heirs.insert(place, table.oid);
+                    }
+                }
                 let names = Arc::make_mut(&mut self.relation_names).entry(table.schema.clone()).or_default();
                 names.insert(table.name.clone(), RelationOid::Table(table.oid));
                 let indexes = Arc::make_mut(&mut self.index_tables);
@@ -407,6 +421,15 @@ impl State {
                     return;
                 }
                 if let Some(table) = Arc::make_mut(&mut self.tables).remove(&oid) {
+                    for parent in &table.inherits {
+                        let heirs = Arc::make_mut(&mut self.heirs);
+                        if let Some(of_parent) = heirs.get_mut(parent) {
+                            of_parent.retain(|heir| *heir != oid);
+                            if of_parent.is_empty() {
+                                heirs.remove(parent);
+                            }
+                        }
+                    }
                     self.forget_relation(&table.schema, &table.name);
                     for (name, index) in index_names(&table) {
                         self.forget_relation(&table.schema, name);

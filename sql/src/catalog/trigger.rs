@@ -37,6 +37,9 @@ pub struct Trigger {
     /// A constraint trigger, and when it fires.
     #[serde(default)]
     pub constraint: Option<TriggerTiming>,
+    /// Partitions: the trigger of the table it is part of.
+    #[serde(default)]
+    pub parent: Option<Oid>,
 }
 
 /// When a constraint trigger fires.

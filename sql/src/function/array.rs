@@ -394,6 +394,31 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         }
         Ok(Datum::Int4(bounds.values.partition_point(|bound| compare(bound, wanted).is_le()) as i32))
     }),
+    ("satisfies_hash_partition", |_, v| {
+        let (Datum::Int4(modulus), Datum::Int4(remainder)) = (any(v, 1)?, any(v, 2)?) else {
+            return Ok(Datum::Null);
+        };
+        if any(v, 0)?.is_null() {
+            return Ok(Datum::Null);
+        }
+        let refused = |what: &str| {
+            let message = format!("{what} for hash partition must be ");
+            let message = match (what, *remainder < 0) {
+                ("modulus", _) => message + "an integer value greater than zero",
+                (_, true) => message + "an integer value greater than or equal to zero",
+                (_, false) => message + "less than modulus",
+            };
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        };
+        if *modulus <= 0 {
+            return Err(refused("modulus"));
+        }
+        if !(0..*modulus).contains(remainder) {
+            return Err(refused("remainder"));
+        }
+        let hash = crate::partition_hash::partition_hash(v.get(3..).unwrap_or_default())?;
+        Ok(Datum::Bool(hash % *modulus as u64 == *remainder as u64))
+    }),
     ("pg_num_nulls", |_, v| Ok(Datum::Int4(v.iter().filter(|d| d.is_null()).count() as i32))),
     ("pg_num_nonnulls", |_, v| Ok(Datum::Int4(v.iter().filter(|d| !d.is_null()).count() as i32))),
 ];

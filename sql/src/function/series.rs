@@ -83,10 +83,28 @@ fn numeric_series(v: &[Datum], step: &Numeric) -> Result<Vec<Vec<Datum>>> {
     Ok(rows)
 }
 
+/// The elements of an array.
+fn elements(value: Datum) -> impl Iterator<Item = Datum> {
+    let values = match value {
+        Datum::Array(array) => array.values.to_vec(),
+        _ => Vec::new(),
+    };
+    values.into_iter()
+}
+
 pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
-    // No table is a partition of another in the catalog's sense.
-    ("pg_partition_ancestors", |_, _| Ok(Vec::new())),
-    ("pg_partition_tree", |_, _| Ok(Vec::new())),
+    ("pg_partition_ancestors", |context, args| {
+        let found = context.session.call("pg_partition_ancestors", args)?;
+        Ok(elements(found).map(|oid| vec![oid]).collect())
+    }),
+    ("pg_partition_tree", |context, args| {
+        let found = context.session.call("pg_partition_tree", args)?;
+        let cells = |row| match row {
+            Datum::Record(cells) => cells.to_vec(),
+            other => vec![other],
+        };
+        Ok(elements(found).map(cells).collect())
+    }),
     ("generate_series_int4", |_, v| int4_series(v, 1)),
     ("generate_series_step_int4", |_, v| int4_series(v, int4(v, 2)?)),
     ("generate_series_int8", |_, v| integers(int8(v, 0)?, int8(v, 1)?, 1, i64::MIN, i64::MAX, Datum::Int8)),

@@ -22,7 +22,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "pg_get_functiondef" "pg_get_function_arguments" "pg_get_function_identity_arguments" "pg_get_function_result"
     "pg_get_function_arg_default" "pg_get_function_sqlbody" "pg_get_viewdef" "pg_get_viewdef_ext" "pg_get_viewdef_name"
     "pg_get_viewdef_name_ext" "pg_get_viewdef_wrap" "pg_get_triggerdef" "pg_get_triggerdef_ext" "pg_get_ruledef" "pg_get_ruledef_ext"
-    "pg_get_serial_sequence" "pg_get_partkeydef" "pg_get_partition_constraintdef" "pg_get_statisticsobjdef_columns" "pg_get_replica_identity_index"
+    "pg_get_serial_sequence" "pg_get_partkeydef" "pg_partition_root" "pg_get_partition_constraintdef" "pg_get_statisticsobjdef_columns" "pg_get_replica_identity_index"
     "pg_table_is_visible" "pg_function_is_visible" "pg_operator_is_visible"
     "sql_1348" "sql_1215" "sql_1216" "sql_1993"
     "sql_2325" "pg_relation_size" "pg_total_relation_size" "pg_table_size" "pg_indexes_size" "pg_database_size_oid" "pg_database_size_name"

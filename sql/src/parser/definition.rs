@@ -228,16 +228,17 @@ impl Cursor<'_> {
         self.skip(1);
         self.take("table");
         let tables = self.list(|cursor| {
-            cursor.take("only");
+            let only = cursor.take("only");
             let name = cursor.name()?;
             cursor.take_token(&Token::Mul);
-            Ok(name)
+            Ok((name, only))
         })?;
+        let (tables, only) = tables.into_iter().unzip();
         let restart_identity = self.take_words(&["restart", "identity"]);
         if !restart_identity {
             self.take_words(&["continue", "identity"]);
         }
-        Ok(Statement::Truncate(Truncate { tables, restart_identity, cascade: self.take_behavior() }))
+        Ok(Statement::Truncate(Truncate { tables, only, restart_identity, cascade: self.take_behavior() }))
     }
 
     pub(super) fn comment(&mut self) -> Result<Statement> {

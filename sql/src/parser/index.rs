@@ -18,8 +18,9 @@ impl Cursor<'_> {
         let if_not_exists = self.take_if_not_exists();
         let name = if self.at("on") { None } else { Some(self.identifier()?) };
         self.expect("on")?;
-        self.take("only");
+        let only = self.take("only");
         let table = self.name()?;
+        self.take_token(&Token::Mul);
         let method = if self.take("using") { Some(self.identifier()?) } else { None };
         let elements = self.parenthesized(Self::index_element)?;
         let include = self.include()?;
@@ -35,6 +36,7 @@ impl Cursor<'_> {
             if_not_exists,
             name,
             table,
+            only,
             method,
             elements,
             include,

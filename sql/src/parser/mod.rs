@@ -20,6 +20,7 @@
 //! - [`index`]       CREATE INDEX, sequences
 //! - [`trigger`]     CREATE and DROP TRIGGER
 //! - [`routine`]     CREATE and DROP FUNCTION and PROCEDURE, CALL, DO
+//! - [`partition`]   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION
 //! - [`definition`]  schemas, DROP, TRUNCATE, COMMENT
 //! - [`role`]        roles, GRANT and REVOKE
 //! - [`copy`]        COPY
@@ -44,6 +45,8 @@ mod index;
 mod inference;
 mod join;
 mod keywords;
+mod only;
+mod partition;
 mod recursion;
 mod refuse;
 mod role;
@@ -72,6 +75,8 @@ pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
+pub use only::ONLY;
+pub use partition::unbounded;
 pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};

@@ -20,9 +20,6 @@ impl Cursor<'_> {
     pub(super) fn create_table(&mut self, persistence: Persistence) -> Result<Statement> {
         let if_not_exists = self.take_if_not_exists();
         let name = self.name()?;
-        if self.at("partition") {
-            return Ok(self.refuse("CREATE TABLE … PARTITION OF"));
-        }
         if self.at("of") {
             return Ok(self.refuse("CREATE TABLE … OF type"));
         }
@@ -32,9 +29,12 @@ impl Cursor<'_> {
         if self.is_table_as() {
             return self.create_table_as(name, persistence, if_not_exists);
         }
-        self.expect_token(&Token::LParen)?;
         let (mut columns, mut likes, mut constraints) = (Vec::new(), Vec::new(), Vec::new());
-        if !self.take_token(&Token::RParen) {
+        let partition_of = self.partition_of(&mut constraints)?;
+        if partition_of.is_none() {
+            self.expect_token(&Token::LParen)?;
+        }
+        if partition_of.is_none() && !self.take_token(&Token::RParen) {
             loop {
                 if self.at("like") {
                     likes.push(self.table_like(columns.len())?);
@@ -51,10 +51,14 @@ impl Cursor<'_> {
             self.expect_token(&Token::RParen)?;
         }
         let (mut options, mut on_commit) = (Vec::new(), OnCommit::PreserveRows);
+        let (mut inherits, mut partition_by) = (Vec::new(), None);
         while !self.at_end() {
             match self.word_at(0).as_str() {
-                "inherits" => return Ok(self.refuse("CREATE TABLE … INHERITS")),
-                "partition" => return Ok(self.refuse("CREATE TABLE … PARTITION BY")),
+                "inherits" if partition_of.is_none() => {
+                    self.skip(1);
+                    inherits = self.parenthesized(Self::name)?;
+                }
+                "partition" if partition_by.is_none() => partition_by = Some(self.partition_by()?),
                 "tablespace" => return Ok(self.refuse("TABLESPACE")),
                 "using" => return Ok(self.refuse("CREATE TABLE … USING")),
                 "on" => on_commit = self.on_commit()?,
@@ -74,6 +78,9 @@ impl Cursor<'_> {
             columns,
             likes,
             constraints,
+            inherits,
+            partition_of,
+            partition_by,
             options,
         })))
     }
@@ -118,6 +125,7 @@ impl Cursor<'_> {
 
     pub(super) fn column_constraint(&mut self) -> Result<Option<ColumnConstraint>> {
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
+        let mut no_inherit = false;
         let kind = match self.word_at(0).as_str() {
             // NOT DEFERRABLE belongs to the constraint before.
             "not" if !matches!(self.word_at(1).as_str(), "deferrable" | "valid") => {
@@ -148,7 +156,7 @@ impl Cursor<'_> {
             "check" => {
                 self.skip(1);
                 let condition = self.parenthesized_expression()?;
-                self.take_words(&["no", "inherit"]);
+                no_inherit = self.take_words(&["no", "inherit"]);
                 ColumnConstraintKind::Check(condition)
             }
             "references" => ColumnConstraintKind::References(self.references()?),
@@ -157,7 +165,7 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         let deferrable = self.deferrable()?;
-        Ok(Some(ColumnConstraint { name, kind, deferrable }))
+        Ok(Some(ColumnConstraint { name, kind, deferrable, no_inherit }))
     }
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
@@ -293,7 +301,7 @@ impl Cursor<'_> {
     }
 
     /// A table constraint, if one begins here.
-    fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
+    pub(super) fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
         let position = self.position();
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let kind = match self.word_at(0).as_str() {
@@ -337,12 +345,14 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         self.index_parameters()?;
-        let mut not_valid = false;
+        let (mut not_valid, mut no_inherit) = (false, false);
         let mut deferrable = self.deferrable()?;
         loop {
             if self.take_words(&["not", "valid"]) {
                 not_valid = true;
-            } else if !self.take_words(&["no", "inherit"]) {
+            } else if self.take_words(&["no", "inherit"]) {
+                no_inherit = true;
+            } else {
                 break;
             }
             let again = self.deferrable()?;
@@ -350,7 +360,7 @@ impl Cursor<'_> {
                 deferrable = again;
             }
         }
-        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid }))
+        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid, no_inherit }))
     }
 
     /// EXCLUDE … ( … ): up to the end of this element of the list.
@@ -462,10 +472,24 @@ impl Cursor<'_> {
                 self.skip_action();
                 AlterTableAction::ReplicaIdentity
             }
-            "set" | "reset" | "enable" | "disable" | "cluster" | "validate" | "inherit" | "no" | "attach"
-            | "detach" | "of" | "not" | "force" | "depends" => {
-                AlterTableAction::Unsupported(self.action_words())
+            "attach" if self.word_at(1) == "partition" => {
+                self.skip(2);
+                self.attach_partition()?
             }
+            "detach" if self.word_at(1) == "partition" => {
+                self.skip(2);
+                self.detach_partition()?
+            }
+            "inherit" => {
+                self.skip(1);
+                AlterTableAction::Inherit(self.name()?)
+            }
+            "no" if self.word_at(1) == "inherit" => {
+                self.skip(2);
+                AlterTableAction::NoInherit(self.name()?)
+            }
+            "set" | "reset" | "enable" | "disable" | "cluster" | "validate" | "no" | "of" | "not"
+            | "force" | "depends" => AlterTableAction::Unsupported(self.action_words()),
             _ => return Err(self.unexpected()),
         };
         Ok(action)

@@ -16,6 +16,7 @@ use super::frame::rewrite_exclusions;
 use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
+use super::only::rewrite_only;
 use super::recursion::rewrite_recursion;
 use super::star::rewrite_stars;
 use super::unicode::{decode_unicode, escape_error};
@@ -129,7 +130,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_sort_operators(
         rewrite_like_any(rewrite_typed_escapes(tokens)),
     ))));
-    Ok(rewrite_stars(rewrite_locks(rewrite_words(drop_only(tokens)))))
+    Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(tokens)))))
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
@@ -307,26 +308,6 @@ pub(super) fn keyword(token: Option<&TokenWithSpan>) -> Option<Keyword> {
         Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
     }
-}
-
-/// Without table inheritance ONLY before a table of a query says nothing.
-fn drop_only(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| keyword(Some(token)) == Some(Keyword::ONLY)) {
-        return tokens;
-    }
-    let mut index = 1;
-    while index < tokens.len() {
-        let before = keyword(tokens.get(index - 1));
-        if keyword(tokens.get(index)) == Some(Keyword::ONLY)
-            && matches!(before, Some(Keyword::UPDATE | Keyword::FROM | Keyword::JOIN))
-            && matches!(tokens.get(index + 1).map(|token| &token.token), Some(Token::Word(_)))
-        {
-            tokens.remove(index);
-        } else {
-            index += 1;
-        }
-    }
-    tokens
 }
 
 /// Length and strength of a locking clause's head at `index` (its FOR).

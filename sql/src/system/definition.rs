@@ -70,12 +70,14 @@ pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
         tail.push_str(&format!(" INCLUDE ({})", column_names(index.table, index.include)));
     }
     if let Some(predicate) = index.predicate {
-        tail.push_str(&format!(" WHERE ({predicate})"));
+        tail.push_str(&if pretty { format!(" WHERE {predicate}") } else { format!(" WHERE ({predicate})") });
     }
     format!(
-        "CREATE {}INDEX {} ON {} USING {} ({}){tail}",
+        "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(index.name),
+        // Its partitions' indexes are made by statements of their own.
+        if index.table.is_partitioned() { "ONLY " } else { "" },
         quote_qualified(&index.table.schema, &index.table.name),
         if index.hash { "hash" } else { "btree" },
         columns.join(", ")
@@ -89,8 +91,13 @@ fn include_text(table: &Table, columns: &[u16]) -> String {
 /// Pretty-printed, the condition does without the parentheses of its own.
 fn check_definition(check: &Check, pretty: bool) -> String {
     let valid = if check.not_valid { " NOT VALID" } else { "" };
+    let inherit = if check.no_inherit { " NO INHERIT" } else { "" };
     let condition = &check.condition;
-    if pretty { format!("CHECK ({condition}){valid}") } else { format!("CHECK (({condition})){valid}") }
+    if pretty {
+        format!("CHECK ({condition}){inherit}{valid}")
+    } else {
+        format!("CHECK (({condition})){inherit}{valid}")
+    }
 }
 
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.

@@ -6,6 +6,7 @@ use super::definition::{
     constraint_definition, function_arguments, function_definition, function_result, identity_arguments,
     index_column, index_definition, type_text,
 };
+use super::heirs;
 use super::names::*;
 use super::relations::{indexes, view_definition};
 use super::shape::array;
@@ -241,15 +242,18 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             optional(trigger_definition(source, first, pretty))
         }
-        // No rules, partitions, statistics or bodies in SQL-standard form exist.
+        // No rules, statistics or bodies in SQL-standard form exist.
         "pg_get_ruledef"
         | "pg_get_ruledef_ext"
-        | "pg_get_partkeydef"
-        | "pg_get_partition_constraintdef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_function_sqlbody"
         | "pg_get_replica_identity_index"
         | "pg_describe_object" => Datum::Null,
+        "pg_get_partkeydef" => heirs::key_definition(catalog, first),
+        "pg_get_partition_constraintdef" => heirs::constraint_of(catalog, first),
+        "pg_partition_root" => heirs::root(catalog, first),
+        "pg_partition_ancestors" => heirs::ancestors(catalog, first),
+        "pg_partition_tree" => heirs::tree(catalog, first),
         "pg_relation_is_publishable" | "row_security_active" | "row_security_active_name" => {
             Datum::Bool(false)
         }

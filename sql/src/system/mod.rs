@@ -11,6 +11,7 @@
 //! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …
 //! - `information`   information_schema
 //! - `definition`    objects as SQL text
+//! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility
 //! - `roles`         pg_authid, pg_auth_members …; `privileges` who may do what
@@ -18,6 +19,7 @@
 
 mod definition;
 mod functions;
+mod heirs;
 mod information;
 mod names;
 mod objects;
@@ -65,7 +67,8 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     let mut sheet = shape::Sheet::new(shape);
     match table.schema.as_str() {
         "pg_catalog" => {
-            let filled = triggers::fill(&table.name, source, &mut sheet)
+            let filled = heirs::fill(&table.name, source, &mut sheet)
+                || triggers::fill(&table.name, source, &mut sheet)
                 || roles::fill(&table.name, source, &mut sheet)
                 || relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);
@@ -115,6 +118,7 @@ mod tests {
                 name: "account_pkey".into(),
                 columns: vec![0],
                 include: Vec::new(),
+                parent: None,
             }),
             indexes: vec![Index {
                 oid: Oid(20_005),
@@ -127,6 +131,7 @@ mod tests {
                 include: Vec::new(),
                 predicate: None,
                 expressions: Vec::new(),
+                parent: None,
                 hash: false,
             }],
             checks: vec![Check {
@@ -134,6 +139,8 @@ mod tests {
                 name: "positive".into(),
                 condition: "balance >= 0".into(),
                 not_valid: false,
+                no_inherit: false,
+                inherited: false,
             }],
             foreign_keys: vec![ForeignKey {
                 oid: Oid(20_008),
@@ -148,6 +155,7 @@ mod tests {
                 not_valid: false,
                 match_full: false,
                 on_delete_columns: Vec::new(),
+                parent: None,
             }],
             distribution: Distribution::Column { column: 0, group: 16 },
             tree: 16,

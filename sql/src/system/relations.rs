@@ -2,6 +2,7 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
+use super::heirs::{bound_of, is_complete};
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
 use crate::catalog::{CheckOption, DATABASE, EXPRESSION, Index, IndexExpression, Sequence, Table, TableKind};
@@ -38,6 +39,8 @@ pub(super) struct IndexView<'t> {
     pub include: &'t [u16],
     pub predicate: Option<&'t str>,
     pub expressions: &'t [IndexExpression],
+    /// The index of the table that this one's table is a partition of.
+    pub parent: Option<Oid>,
     pub hash: bool,
 }
 
@@ -77,6 +80,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         include: &key.include,
         predicate: None,
         expressions: &[],
+        parent: key.parent,
         hash: false,
     });
     let secondary = table.indexes.iter().map(move |index: &Index| IndexView {
@@ -90,6 +94,7 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexView<'_>> {
         include: &index.include,
         predicate: index.predicate.as_deref(),
         expressions: &index.expressions,
+        parent: index.parent,
         hash: index.hash,
     });
     primary.chain(secondary)
@@ -125,6 +130,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
 /// pg_class.relkind.
 pub(super) fn kind_of(table: &Table) -> u8 {
     match table.kind {
+        TableKind::Table if table.is_partitioned() => b'p',
         TableKind::Table => b'r',
         TableKind::View => b'v',
         TableKind::System => relation_kind(&table.schema, &table.name),
@@ -152,7 +158,13 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     let referencing: rustc_hash::FxHashSet<Oid> = source
         .catalog()
         .tables()
-        .flat_map(|table| table.foreign_keys.iter().flat_map(|key| [table.oid, key.references]))
+        .flat_map(|table| table.foreign_keys.iter().map(move |key| (table.oid, key.references)))
+        .flat_map(|(own, referenced)| {
+            // What points at a partitioned table points at its partitions.
+            let partitioned = source.catalog().table_in_place(referenced).is_some_and(Table::is_partitioned);
+            let below = if partitioned { source.catalog().descendants(referenced) } else { Vec::new() };
+            [own, referenced].into_iter().chain(below.into_iter().map(|table| table.oid))
+        })
         .collect();
     for table in source.catalog().tables().chain(source.catalog().composites()) {
         let kind = kind_of(table);
@@ -160,6 +172,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
         let owned = if composite { table.row_type() } else { table.oid };
         let namespace = schema_oid(source, &table.schema);
         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
+        let has_heirs = source.catalog().has_heirs(table.oid);
         let row_type = if table.kind == TableKind::System { Oid(0) } else { table.row_type() };
         sheet.add(&[
             ("oid", Datum::Oid(table.oid)),
@@ -179,6 +192,9 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relhasindex", Datum::Bool(has_index)),
             ("relpersistence", text(table.persistence.letter())),
             ("relkind", letter(kind)),
+            ("relispartition", Datum::Bool(table.bound.is_some())),
+            ("relpartbound", bound_of(source.catalog(), table)),
+            ("relhassubclass", Datum::Bool(source.catalog().has_heirs(table.oid))),
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
             ("relhasrules", Datum::Bool(kind == b'v')),
@@ -193,10 +209,12 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("relnamespace", namespace.clone()),
                 ("relowner", owner(source, table.oid)),
                 ("relam", Datum::Oid(if index.hash { HASH } else { BTREE })),
-                ("relfilenode", Datum::Oid(index.oid)),
+                ("relfilenode", Datum::Oid(if table.is_partitioned() { Oid(0) } else { index.oid })),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
+                ("relispartition", Datum::Bool(index.parent.is_some())),
+                ("relhassubclass", Datum::Bool(table.is_partitioned() && has_heirs)),
                 ("relpersistence", text(table.persistence.letter())),
-                ("relkind", text("i")),
+                ("relkind", text(if table.is_partitioned() { "I" } else { "i" })),
                 ("relnatts", Datum::Int2(index.all_columns().len() as i16)),
                 ("relispopulated", Datum::Bool(true)),
                 ("relreplident", text("n")),
@@ -219,6 +237,12 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relreplident", text("n")),
         ]);
     }
+}
+
+/// How many of a table's parents have something.
+fn parents_with(source: &dyn SystemSource, table: &Table, has: &dyn Fn(&Table) -> bool) -> i32 {
+    let parents = table.inherits.iter().filter_map(|oid| source.catalog().table_in_place(*oid));
+    parents.filter(|parent| has(parent)).count() as i32
 }
 
 /// The cells every attribute row has.
@@ -250,6 +274,9 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 cells.extend([("atttypid", Datum::Oid(domain)), ("atttypmod", Datum::Int4(-1))]);
             }
             cells.push(("attnotnull", Datum::Bool(column.not_null)));
+            cells.push(("attislocal", Datum::Bool(!column.inherited)));
+            let has = |parent: &Table| parent.column_index(&column.name).is_some();
+            cells.push(("attinhcount", Datum::Int4(parents_with(source, table, &has))));
             cells.push(("attacl", column_acl(source, table.oid, i + 1)));
             let has_default = column.default.is_some() && column.identity.is_none();
             cells.push(("atthasdef", Datum::Bool(has_default || column.generated.is_some())));
@@ -376,7 +403,7 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("indisunique", Datum::Bool(index.unique)),
                 ("indisprimary", Datum::Bool(index.primary)),
                 ("indimmediate", Datum::Bool(true)),
-                ("indisvalid", Datum::Bool(true)),
+                ("indisvalid", Datum::Bool(is_complete(source.catalog(), table, index.oid))),
                 ("indisready", Datum::Bool(true)),
                 ("indislive", Datum::Bool(true)),
                 ("indkey", vector(Oid::INT2, numbers)),
@@ -394,7 +421,16 @@ fn numbers(columns: &[u16]) -> Datum {
 
 fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     domain_constraints(source, sheet);
+    let of_parent = |parent: Oid| {
+        [
+            ("conparentid", Datum::Oid(parent)),
+            ("conislocal", Datum::Bool(false)),
+            ("coninhcount", Datum::Int4(1)),
+        ]
+    };
     for table in source.catalog().tables() {
+        // Of a partitioned table, or one of its partitions.
+        let in_tree = table.is_partitioned() || table.bound.is_some();
         let common = |oid: Oid, name: &str, kind: &str| {
             vec![
                 ("oid", Datum::Oid(oid)),
@@ -416,12 +452,22 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
             cells.push(("conindid", Datum::Oid(index.oid)));
             cells.push(("conkey", numbers(&columns)));
+            cells.push(("connoinherit", Datum::Bool(index.parent.is_none())));
+            if let Some(parent) = index.parent {
+                // The constraint of the index that it is part of.
+                cells.extend(of_parent(Oid(parent.0 + 1)));
+            }
             sheet.add(&cells);
         }
         for check in &table.checks {
             let mut cells = common(check.oid, &check.name, "c");
             cells.push(("conbin", text(&check.condition)));
             cells.push(("convalidated", Datum::Bool(!check.not_valid)));
+            cells.push(("connoinherit", Datum::Bool(check.no_inherit)));
+            cells.push(("conislocal", Datum::Bool(!check.inherited)));
+            let has =
+                |parent: &Table| parent.checks.iter().any(|own| own.name == check.name && !own.no_inherit);
+            cells.push(("coninhcount", Datum::Int4(parents_with(source, table, &has))));
             sheet.add(&cells);
         }
         for key in &table.foreign_keys {
@@ -450,7 +496,9 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("confmatchtype", text(if key.match_full { "f" } else { "s" })),
                 ("conkey", numbers(&key.columns)),
                 ("confkey", numbers(&key.referenced_columns)),
+                ("connoinherit", Datum::Bool(!in_tree)),
             ]);
+            cells.extend(key.parent.into_iter().flat_map(of_parent));
             sheet.add(&cells);
         }
         for trigger in &table.triggers {
@@ -593,7 +641,7 @@ fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
 
 fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
-        if kind_of(table) != b'r' {
+        if !matches!(kind_of(table), b'r' | b'p') {
             continue;
         }
         sheet.add(&[

@@ -24,6 +24,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
                 ("oid", Datum::Oid(trigger.oid)),
                 ("tgrelid", Datum::Oid(table.oid)),
                 ("tgname", text(&trigger.name)),
+                ("tgparentid", Datum::Oid(trigger.parent.unwrap_or(Oid(0)))),
                 ("tgfoid", Datum::Oid(trigger.function)),
                 ("tgtype", Datum::Int2(trigger.type_bits())),
                 ("tgenabled", text(if trigger.enabled { "O" } else { "D" })),
