@@ -7,18 +7,19 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
-use archipel_sql::catalog::names::{quote_identifier, quote_qualified, undefined_column};
+use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{
-    Access, Distribution, EXPRESSION, ObjectKind, Persistence, Relation, Table, TableKind, TableRef,
+    Distribution, PartitionKeyPart, Persistence, Relation, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::alter_heirs::{self, Reach};
 use super::constraint::{self, Deferred};
 use super::work::{Work, has_constraint};
 use super::{
-    alter_column, composite, distribution, expression, index, kept, owner, schema, stored, table as create,
-    trigger, validation, view,
+    alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, owner,
+    schema, stored, table as create, trigger, validation, view,
 };
 use crate::row::table_def;
 
@@ -52,14 +53,17 @@ pub(super) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
                 || matches!(alter.actions[..], [AlterTableAction::RenameTo(_)]) =>
         {
             work.check_changeable(table)?;
+            let family: Vec<TableRef> =
+                std::iter::once(table.clone()).chain(work.catalog.descendants(table.oid)).collect();
             for action in &alter.actions {
                 let table = work
                     .catalog
                     .table_by_oid(table.oid)
                     .ok_or_else(|| SqlError::internal("table vanished"))?;
-                table_action((*table).clone(), action, work)?;
+                let reach = Reach { only: alter.only, inherited: false };
+                table_action((*table).clone(), action, reach, work)?;
             }
-            validation::converted(table, work)
+            family.iter().try_for_each(|table| validation::converted(table, work))
         }
         (AlteredObject::Index | AlteredObject::Table, Relation::Index(..) | Relation::PrimaryKey(_)) => {
             index_actions(&relation, &alter.actions, work)
@@ -104,6 +108,13 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
             AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
                 create::check_storage_options(options)?;
             }
+            AlterTableAction::AttachPartition { partition, .. } => {
+                if !table.is_partitioned() {
+                    let message = format!("\"{}\" is not a partitioned table", relation.name());
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
+                attach::attach_index(relation, partition, work)?;
+            }
             // An index is its table's owner's.
             AlterTableAction::OwnerTo(role) => work.role(role).map(drop)?,
             other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
@@ -131,9 +142,18 @@ pub(super) fn finish(table: Table, work: &mut Work<'_>) {
     work.operation(DdlOp::AlterTable { def, columns });
 }
 
-/// Gives a table a new version because others now point at it, or no longer do.
+/// Gives a table a new version because others now point at it, or no longer do, or it has gained or
+/// lost an heir. Statements over a partitioned table are compiled over its partitions, so those
+/// speak for it.
 pub(super) fn touch(oid: Oid, work: &mut Work<'_>) {
-    if let Some(table) = work.catalog.table_by_oid(oid) {
+    let Some(table) = work.catalog.table_by_oid(oid) else { return };
+    if table.is_stored() {
+        finish((*table).clone(), work);
+        return;
+    }
+    let above = work.catalog.partition_ancestors(oid);
+    let root = above.last().unwrap_or(&table).oid;
+    for table in std::iter::once(table.clone()).chain(above).chain(work.catalog.leaves(root)) {
         finish((*table).clone(), work);
     }
 }
@@ -142,13 +162,26 @@ pub(super) fn column_place(table: &Table, column: &str) -> Result<u16> {
     table.column_index(column).ok_or_else(|| undefined_column(column, &table.name))
 }
 
-fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
+/// An action on a table, and on its heirs.
+pub(super) fn table_action(
+    table: Table,
+    action: &AlterTableAction,
+    reach: Reach,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    alter_heirs::check(&table, action, reach, work)?;
+    let before = table.clone();
+    own_action(table, action, work)?;
+    alter_heirs::follow(&before, action, reach, work)
+}
+
+fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> Result<()> {
     match action {
         AlterTableAction::AddColumn { column, if_not_exists } => {
             alter_column::add_column(table, column, *if_not_exists, work)
         }
         AlterTableAction::DropColumn { column, if_exists, cascade } => {
-            drop_column(table, column, *if_exists, *cascade, work)
+            drop_column::drop_column(table, column, *if_exists, *cascade, work)
         }
         AlterTableAction::AddConstraint(constraint) => add_constraint(table, constraint, work),
         AlterTableAction::DropConstraint { name, if_exists, cascade } => {
@@ -238,6 +271,16 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
         AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
             create::check_storage_options(options)
         }
+        AlterTableAction::AttachPartition { partition, bound: Some(bound) } => {
+            attach::attach(&table.into(), partition, bound, work)
+        }
+        // Without a bound it is an index that is named.
+        AlterTableAction::AttachPartition { bound: None, .. } => Err(wrong_object(&table.name, "an index")),
+        AlterTableAction::DetachPartition { partition, concurrently, finalize } => {
+            attach::detach(&table.into(), partition, *concurrently, *finalize, work)
+        }
+        AlterTableAction::Inherit(parent) => attach::inherit(&table.into(), parent, work),
+        AlterTableAction::NoInherit(parent) => attach::no_inherit(&table.into(), parent, work),
         AlterTableAction::ReplicaIdentity => Err(SqlError::unsupported("ALTER TABLE … REPLICA IDENTITY")),
         AlterTableAction::Unsupported(words) => Err(SqlError::unsupported(words)),
     }
@@ -247,9 +290,19 @@ fn table_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>
 fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_>) -> Result<()> {
     let before = table.clone();
     let mut table = table;
+    if let TableConstraintKind::Check(condition) = &constraint.kind
+        && let Some(name) = &constraint.name
+        && alter_heirs::check_parents(&table, name, work) > 0
+        && let Some(place) = table.checks.iter().position(|check| check.name == *name)
+    {
+        inherit::merge_check(&mut table, place, &condition.text, constraint.no_inherit, work)?;
+        alter_heirs::mark(before.oid, work, |known| *known = table);
+        return Ok(());
+    }
     let mut deferred = Deferred::default();
     constraint::add(&mut table, constraint, &mut deferred, work)?;
     deferred.resolve(&mut table, work)?;
+    heir_keys::check_keys(&table)?;
     match &constraint.kind {
         TableConstraintKind::PrimaryKey { .. } => {
             for (place, column) in table.columns.iter().enumerate() {
@@ -320,8 +373,11 @@ fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Res
 }
 
 pub(super) fn validate_not_null(table: &Table, place: usize, work: &mut Work<'_>) {
+    if !table.is_stored() {
+        return;
+    }
     let column = &table.columns[place].name;
-    let target = quote_qualified(&table.schema, &table.name);
+    let target = validation::own_rows(table, work);
     work.validate(
         format!("SELECT 1 FROM {target} WHERE {} IS NULL LIMIT 1", quote_identifier(column)),
         SqlError::new(
@@ -460,6 +516,11 @@ fn rename_column(mut table: Table, from: &str, to: &str, work: &mut Work<'_>) ->
     for expression in table.indexes.iter_mut().flat_map(|index| &mut index.expressions) {
         expression.text = expression::rename_in_text(&expression.text, from, to)?;
     }
+    for part in table.partitioned_by.iter_mut().flat_map(|key| &mut key.parts) {
+        if let PartitionKeyPart::Expression { text, .. } = part {
+            *text = expression::rename_in_text(text, from, to)?;
+        }
+    }
     kept::check_renamed(&before, &table, &work.catalog)?;
     finish(table, work);
     Ok(())
@@ -488,169 +549,4 @@ fn rename_constraint(mut table: Table, from: &str, to: &str, work: &mut Work<'_>
     }
     finish(table, work);
     Ok(())
-}
-
-/// Drops a column with whatever is over it, as a type's CASCADE does.
-pub(super) fn drop_column_of(table: &Table, column: &str, work: &mut Work<'_>) -> Result<()> {
-    drop_column(table.clone(), column, true, true, work)
-}
-
-fn drop_column(
-    mut table: Table,
-    column: &str,
-    if_exists: bool,
-    cascade: bool,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let Some(place) = table.column_index(column) else {
-        let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
-        if if_exists {
-            work.notice(format!("{message}, skipping"));
-            return Ok(());
-        }
-        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
-    };
-    composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
-    let rights = work.catalog.access(table.oid).filter(|access| !access.columns.is_empty());
-    let rights = rights.map(|access| Access::clone(access));
-    let in_key = table.storage_key().contains(&place);
-    if in_key {
-        return Err(SqlError::unsupported(format_args!("DROP COLUMN of the key column \"{column}\"")));
-    }
-    let pointed_at = work.catalog.tables().any(|other| {
-        other
-            .foreign_keys
-            .iter()
-            .any(|key| key.references == table.oid && key.referenced_columns.contains(&place))
-    });
-    if pointed_at {
-        return Err(if cascade {
-            SqlError::unsupported("DROP COLUMN CASCADE of a referenced column")
-        } else {
-            SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!(
-                    "cannot drop column {column} of table {} because other objects depend on it",
-                    table.name
-                ),
-            )
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        });
-    }
-    trigger::release_column(&mut table, column, cascade, work)?;
-    if let Some(&user) = expression::generated_from(&table, place)?.first() {
-        if cascade {
-            return Err(SqlError::unsupported(
-                "DROP COLUMN CASCADE of a column that another is generated from",
-            ));
-        }
-        let user = &table.columns[usize::from(user)].name;
-        return Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop column {column} of table {} because other objects depend on it", table.name),
-        )
-        .with_detail(format!(
-            "column {user} of table {0} depends on column {column} of table {0}",
-            table.name
-        ))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
-    view::release_column(&table, place, cascade, work)?;
-    let before = table.clone();
-    let mut checks = Vec::new();
-    for check in std::mem::take(&mut table.checks) {
-        if !expression::text_uses_column(&check.condition, &table, place)? {
-            checks.push(check);
-        }
-    }
-    table.checks = checks;
-    table.foreign_keys.retain(|key| !key.columns.contains(&place));
-    let mut kept = Vec::with_capacity(table.indexes.len());
-    for index in std::mem::take(&mut table.indexes) {
-        let mut uses =
-            index.include.contains(&place) || index.columns.iter().any(|part| part.column == place);
-        if let Some(predicate) = &index.predicate {
-            uses |= expression::text_uses_column(predicate, &table, place)?;
-        }
-        for expression in &index.expressions {
-            uses |= expression::text_uses_column(&expression.text, &table, place)?;
-        }
-        if !uses {
-            kept.push(index);
-        }
-    }
-    table.indexes = kept;
-    if let Some(mut rights) = rights {
-        rights.drop_column(place + 1);
-        work.put_access(rights);
-    }
-    table.columns.remove(usize::from(place));
-    let shift = |column: &mut u16| {
-        if *column > place && *column != EXPRESSION {
-            *column -= 1;
-        }
-    };
-    if let Some(key) = &mut table.primary_key {
-        key.columns.iter_mut().for_each(shift);
-        key.include.iter_mut().for_each(shift);
-    }
-    for index in &mut table.indexes {
-        index.columns.iter_mut().for_each(|part| shift(&mut part.column));
-        index.include.iter_mut().for_each(shift);
-    }
-    for key in &mut table.foreign_keys {
-        key.columns.iter_mut().for_each(shift);
-        key.on_delete_columns.iter_mut().for_each(shift);
-        if key.references == table.oid {
-            key.referenced_columns.iter_mut().for_each(shift);
-        }
-    }
-    if let Distribution::Column { column, .. } = &mut table.distribution {
-        shift(column);
-    }
-    let (oid, table) = (table.oid, work.put_table(table));
-    shift_others(oid, place, work);
-    let mut visible = stored::all_kept(&before);
-    visible.remove(usize::from(place));
-    let columns = stored::sources(&before, &table, visible);
-    work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
-    Ok(())
-}
-
-/// Foreign keys of other tables and owned sequences speak of columns by place.
-fn shift_others(oid: Oid, place: u16, work: &mut Work<'_>) {
-    let others: Vec<_> = work
-        .catalog
-        .tables()
-        .filter(|other| {
-            other.oid != oid
-                && other.foreign_keys.iter().any(|key| {
-                    key.references == oid && key.referenced_columns.iter().any(|&column| column > place)
-                })
-        })
-        .cloned()
-        .collect();
-    for other in others {
-        let mut changed = (*other).clone();
-        for key in changed.foreign_keys.iter_mut().filter(|key| key.references == oid) {
-            for column in key.referenced_columns.iter_mut().filter(|column| **column > place) {
-                *column -= 1;
-            }
-        }
-        finish(changed, work);
-    }
-    for sequence in work.catalog.owned_sequences(oid) {
-        match sequence.owned_by {
-            Some((_, column)) if column == place => {
-                work.operation(DdlOp::DropSequence(archipel_engine::id::SequenceId(sequence.oid.0)));
-                work.drop(ObjectKind::Sequence, sequence.oid);
-            }
-            Some((_, column)) if column > place => {
-                let mut changed = (*sequence).clone();
-                changed.owned_by = Some((oid, column - 1));
-                work.put_sequence(changed);
-            }
-            _ => {}
-        }
-    }
 }

@@ -16,7 +16,7 @@ use super::computed::{Computed, ComputedValue};
 use super::constraint::{self, Deferred};
 use super::validation::{self, Conversion};
 use super::work::Work;
-use super::{composite, distribution, expression, kept, sequence, stored, table as create, view};
+use super::{composite, distribution, expression, heir_keys, kept, sequence, stored, table as create, view};
 use crate::bind::kept::About;
 use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
@@ -83,8 +83,8 @@ pub(super) fn add_column(
             Err(error) => return Err(error),
         }
     }
-    let target = quote_qualified(&table.schema, &table.name);
-    if not_null && computed.is_none() && value == OwnedCell::Null {
+    let target = validation::own_rows(&table, work);
+    if not_null && computed.is_none() && value == OwnedCell::Null && table.is_stored() {
         work.validate(
             format!("SELECT 1 FROM {target} LIMIT 1"),
             SqlError::new(
@@ -98,7 +98,8 @@ pub(super) fn add_column(
         constraint::add(&mut table, constraint, &mut deferred, work)?;
     }
     deferred.resolve(&mut table, work)?;
-    if made.sequence.is_none() {
+    heir_keys::check_keys(&table)?;
+    if made.sequence.is_none() && table.is_stored() {
         validate_new_column(&before, &table, &shown, ty, work)?;
     }
     if table.primary_key.is_some() && before.primary_key.is_none() {
@@ -139,7 +140,7 @@ fn validate_new_column(
     ty: Type,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let target = quote_qualified(&table.schema, &table.name);
+    let target = validation::own_rows(table, work);
     let column = table.columns.last().map(|column| quote_identifier(&column.name)).unwrap_or_default();
     let written = archipel_sql::system::type_as_written(&work.catalog, ty);
     let rows = format!("(SELECT *, CAST(({shown}) AS {written}) AS {column} FROM {target})");
@@ -226,12 +227,14 @@ pub(super) fn set_type(
     check_users_of_type(&table, place, new, work)?;
     let expression = using.map_or_else(|| quote_identifier(column), |using| using.text.clone());
     check_conversion(&table, column, &expression, using.is_some(), new, work)?;
-    work.conversions.push(Conversion {
-        table: table.oid,
-        column: column.to_owned(),
-        value: expression.clone(),
-        ty: domain.map_or(new, Type::of),
-    });
+    if table.is_stored() {
+        work.conversions.push(Conversion {
+            table: table.oid,
+            column: column.to_owned(),
+            value: expression.clone(),
+            ty: domain.map_or(new, Type::of),
+        });
+    }
     let value = ComputedValue::of_row(&work.catalog, &table, &expression, domain.map_or(new, Type::of));
     let not_null = table.columns[at].not_null.then(|| null_values(column, &table.name));
     table.columns[at].ty = new;

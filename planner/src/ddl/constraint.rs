@@ -51,12 +51,19 @@ pub(super) fn add(
         TableConstraintKind::UsingIndex { primary, index } => {
             add_using_index(table, name, *primary, index, work)
         }
-        TableConstraintKind::Check(condition) => add_check(table, name, condition, work),
+        TableConstraintKind::Check(condition) => {
+            add_check(table, name, condition, constraint.no_inherit, work)
+        }
         TableConstraintKind::ForeignKey { columns, references } => {
             let (name, deferrable) = (constraint.name.clone(), constraint.deferrable);
             deferred.foreign_keys.push((name, columns.clone(), references.clone(), deferrable));
             Ok(())
         }
+        TableConstraintKind::Exclude if table.is_partitioned() => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "exclusion constraints are not supported on partitioned tables",
+        )
+        .at((constraint.position > 0).then_some(constraint.position))),
         TableConstraintKind::Exclude => Err(SqlError::unsupported("an EXCLUDE constraint")),
     }
 }
@@ -174,7 +181,7 @@ fn add_primary_key(
         table.columns[usize::from(column)].not_null = true;
     }
     work.name_unique(table.tree, &name);
-    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns, include });
+    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns, include, parent: None });
     Ok(())
 }
 
@@ -211,7 +218,7 @@ fn add_unique(
         .into_iter()
         .map(|column| IndexColumn { column, descending: false, nulls_first: false })
         .collect();
-    let tree = work.tree();
+    let tree = if table.is_partitioned() { 0 } else { work.tree() };
     work.name_unique(tree, &name);
     let oid = work.oids(2);
     table.indexes.push(Index {
@@ -225,6 +232,7 @@ fn add_unique(
         include,
         predicate: None,
         expressions: Vec::new(),
+        parent: None,
         hash: false,
     });
     Ok(())
@@ -284,8 +292,15 @@ fn add_check(
     table: &mut Table,
     name: Option<&str>,
     condition: &Expression,
+    no_inherit: bool,
     work: &mut Work<'_>,
 ) -> Result<()> {
+    if no_inherit && table.is_partitioned() {
+        return Err(SqlError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", table.name),
+        ));
+    }
     let used = expression::check_condition(condition, &table.name, &table.columns)?;
     let name = match name {
         Some(name) => {
@@ -301,7 +316,9 @@ fn add_check(
         }
     };
     let oid = work.oids(1);
-    table.checks.push(Check { oid, name, condition: condition.text.clone(), not_valid: false });
+    let condition = condition.text.clone();
+    let check = Check { oid, name, condition, not_valid: false, no_inherit, inherited: false };
+    table.checks.push(check);
     Ok(())
 }
 
@@ -378,6 +395,7 @@ fn add_foreign_key(
         not_valid: false,
         match_full: references.match_full,
         on_delete_columns,
+        parent: None,
     });
     Ok(())
 }

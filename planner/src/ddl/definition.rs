@@ -11,7 +11,10 @@ use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::work::Work;
-use super::{alter, composite, domain, expression, index, kept, routine, user_type, view};
+use super::{
+    alter, alter_heirs, composite, domain, drop, drop_column, expression, index, kept, routine, user_type,
+    view,
+};
 
 /// What is what it is by a routine, a type or a sequence.
 pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependent> {
@@ -83,6 +86,7 @@ pub(super) fn is_one(one: &Dependent, other: &Dependent) -> bool {
         Dependent::DomainCheck(ty, place) => (ty.oid, *place),
         Dependent::Domain(ty) => (ty.oid, 0),
         Dependent::Routine(routine) => (routine.oid, 0),
+        Dependent::PartitionKey(table) => (table.oid, 0),
         _ => (Oid(0), 0),
     };
     discriminant(one) == discriminant(other) && place(one) == place(other)
@@ -126,10 +130,13 @@ fn drop_column(table: &TableRef, place: u16, work: &mut Work<'_>) -> Result<()> 
     let name = &table.columns[usize::from(place)].name;
     let Some(table) = work.catalog.table_by_oid(table.oid) else { return Ok(()) };
     let Some(place) = table.column_index(name) else { return Ok(()) };
+    if table.partitioned_by.as_ref().is_some_and(|key| alter_heirs::key_uses(key, &table, place)) {
+        return drop::drop_tables(&[table], true, work);
+    }
     for view in view::users_of_column(&table, place, work) {
         work.drop(ObjectKind::Table, view.oid);
     }
-    alter::drop_column_of(&table, name, work)
+    drop_column::drop_column_of(&table, name, work)
 }
 
 /// Drops what [`users`] has found, as far as it is still there.
@@ -169,6 +176,11 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
                 }
                 work.put(Object::Type(changed.into()));
                 domain::compile_anew(&known, work);
+            }
+            Dependent::PartitionKey(table) => {
+                if let Some(table) = work.catalog.table_by_oid(table.oid) {
+                    drop::drop_tables(&[table], true, work)?;
+                }
             }
             Dependent::Domain(ty) => {
                 if let Some(ty) = work.catalog.user_type_by_oid(ty.oid) {

@@ -8,7 +8,7 @@
 
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{QualifiedName, TypeName};
-use archipel_sql::catalog::names::parse_name_text;
+use archipel_sql::catalog::names::{parse_name_text, quote_qualified};
 use archipel_sql::catalog::{DistributedBy, Distribution, Object, RoutineRef, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -100,6 +100,14 @@ impl DistributionCall {
 /// Chooses the distribution of a new table.
 pub(super) fn choose_default(table: &mut Table, work: &mut Work<'_>) -> Result<()> {
     table.distributed_by = DistributedBy::Keys;
+    if !table.is_stored() {
+        table.distribution = Distribution::None;
+        return Ok(());
+    }
+    if let Some(distribution) = as_siblings(table, work) {
+        table.distribution = distribution;
+        return Ok(());
+    }
     if let Some(key) = &table.primary_key {
         let column = key.columns[0];
         let group = group_by_foreign_key(table, column, work);
@@ -118,16 +126,55 @@ pub(super) fn choose_default(table: &mut Table, work: &mut Work<'_>) -> Result<(
     Ok(())
 }
 
+/// Where the other partitions of the same table are, if a new one can be distributed like them: work
+/// on one key then meets one executor.
+fn as_siblings(table: &Table, work: &Work<'_>) -> Option<Distribution> {
+    let root = table.partition_of().map(|parent| {
+        let above = work.catalog.partition_ancestors(parent);
+        above.last().map_or(parent, |root| root.oid)
+    })?;
+    work.catalog.leaves(root).iter().filter(|leaf| leaf.oid != table.oid).find_map(|leaf| {
+        let Distribution::Column { column, group } = leaf.distribution else { return None };
+        let own = table.column_index(&leaf.columns[usize::from(column)].name)?;
+        // The storage key begins with the distribution column: a primary key has to have it.
+        let keyed = table.primary_key.as_ref().is_none_or(|key| key.columns.contains(&own));
+        (keyed && encoded_alike(table, own, leaf, column))
+            .then_some(Distribution::Column { column: own, group })
+    })
+}
+
+/// Moves a table that has become a partition to where its siblings are, if nobody asked for where
+/// it is.
+pub(super) fn join_siblings(table: Oid, work: &mut Work<'_>) {
+    let Some(table) = work.catalog.table_by_oid(table) else { return };
+    let leaves = if table.is_stored() { vec![table] } else { work.catalog.leaves(table.oid) };
+    for leaf in leaves.iter().filter(|leaf| leaf.distributed_by != DistributedBy::Request) {
+        if let Some(distribution) = as_siblings(leaf, work) {
+            redistribute(leaf, distribution, DistributedBy::Keys, work);
+        }
+    }
+}
+
 /// The group of the table that a foreign key from `column` leads to, if it is that table's
 /// distribution column.
 fn group_by_foreign_key(table: &Table, column: u16, work: &Work<'_>) -> Option<u32> {
     table.foreign_keys.iter().find_map(|key| {
         let place = key.columns.iter().position(|&own| own == column)?;
         let referenced = work.catalog.table_by_oid(key.references)?;
+        let mut wanted = key.referenced_columns[place];
+        // The rows of a partitioned table are where its partitions' are, if those are in one place.
+        let mut leaves =
+            if referenced.is_stored() { vec![referenced] } else { work.catalog.leaves(referenced.oid) };
+        let same = leaves.iter().all(|leaf| leaf.group() == leaves[0].group());
+        let referenced = if same && !leaves.is_empty() { leaves.swap_remove(0) } else { return None };
+        if referenced.oid != key.references {
+            let parent = work.catalog.table_in_place(key.references)?;
+            wanted = referenced.column_index(&parent.columns[usize::from(wanted)].name)?;
+        }
         let Distribution::Column { column: distribution, group } = referenced.distribution else {
             return None;
         };
-        let joins = key.referenced_columns[place] == distribution;
+        let joins = wanted == distribution;
         (joins && encoded_alike(table, column, &referenced, distribution)).then_some(group)
     })
 }
@@ -141,6 +188,10 @@ pub fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16)
 /// Gives every index its place: in the table's partitions if its first column is the
 /// distribution column (or the table is a reference table), else in a group of its own.
 pub(super) fn place_indexes(table: &mut Table, work: &mut Work<'_>) {
+    if !table.is_stored() {
+        table.indexes.iter_mut().for_each(|index| index.global_group = None);
+        return;
+    }
     for index in &mut table.indexes {
         let local = match table.distribution {
             Distribution::Reference => true,
@@ -167,15 +218,17 @@ pub(super) fn apply(call: &DistributionCall, work: &mut Work<'_>) -> Result<()> 
             distribute(table, column, colocate_with, work)
         }
         DistributionCall::Reference { table } => {
-            let table = target(table, work)?;
-            redistribute(&table, Distribution::Reference, DistributedBy::Request, work);
+            for table in stored_targets(table, work)? {
+                redistribute(&table, Distribution::Reference, DistributedBy::Request, work);
+            }
             Ok(())
         }
         DistributionCall::Undistribute { table } => {
-            let table = target(table, work)?;
-            let mut fresh = (*table).clone();
-            choose_default(&mut fresh, work)?;
-            redistribute(&table, fresh.distribution, DistributedBy::Keys, work);
+            for table in stored_targets(table, work)? {
+                let mut fresh = (*table).clone();
+                choose_default(&mut fresh, work)?;
+                redistribute(&table, fresh.distribution, DistributedBy::Keys, work);
+            }
             Ok(())
         }
         DistributionCall::Function { routine, argument, colocate_with } => {
@@ -193,7 +246,7 @@ pub(super) fn apply(call: &DistributionCall, work: &mut Work<'_>) -> Result<()> 
 /// Puts a table where evidence says, unless somebody asked for where it is.
 fn settle(oid: Oid, place: EvidentPlace, work: &mut Work<'_>) -> Result<()> {
     let Some(table) = work.catalog.table_by_oid(oid) else { return Ok(()) };
-    if table.distributed_by == DistributedBy::Request {
+    if table.distributed_by == DistributedBy::Request || !table.is_stored() {
         return Ok(());
     }
     let (distribution, by) = match place {
@@ -227,8 +280,24 @@ fn target(text: &str, work: &Work<'_>) -> Result<std::sync::Arc<Table>> {
     Ok(table)
 }
 
+/// As [`target`]; of a partitioned table its partitions, which have its rows.
+fn stored_targets(text: &str, work: &Work<'_>) -> Result<Vec<std::sync::Arc<Table>>> {
+    let table = target(text, work)?;
+    Ok(if table.is_stored() { vec![table] } else { work.catalog.leaves(table.oid) })
+}
+
 fn distribute(table: &str, column: &str, colocate_with: &str, work: &mut Work<'_>) -> Result<()> {
     let table = target(table, work)?;
+    if !table.is_stored() {
+        // All partitions are distributed like the first.
+        let mut first: Option<String> = None;
+        for leaf in work.catalog.leaves(table.oid) {
+            let name = quote_qualified(&leaf.schema, &leaf.name);
+            distribute(&name, column, first.as_deref().unwrap_or(colocate_with), work)?;
+            first.get_or_insert(name);
+        }
+        return Ok(());
+    }
     let column = parse_name_text(column)?.name;
     let place = table
         .column_index(&column)

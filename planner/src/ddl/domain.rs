@@ -117,7 +117,7 @@ fn make_check(
         Some(name) => name.to_owned(),
         None => super::work::free_name([domain_name, "", "check"], taken),
     };
-    Ok(Check { oid: work.oids(1), name, condition, not_valid: false })
+    Ok(Check { oid: work.oids(1), name, condition, not_valid: false, no_inherit: false, inherited: false })
 }
 
 pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<()> {

@@ -40,7 +40,7 @@ pub(super) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                 }
             }
             (ObjectWord::Sequence, Relation::Sequence(sequence)) => sequences.push(sequence.clone()),
-            (ObjectWord::Index, relation) => index::drop_index(name, relation, work)?,
+            (ObjectWord::Index, relation) => index::drop_index(name, relation, drop.concurrently, work)?,
             (wanted, other) => return Err(wrong_kind(name, wanted, other)),
         }
     }
@@ -97,11 +97,31 @@ fn wrong_kind(name: &QualifiedName, wanted: ObjectWord, found: &Relation) -> Sql
         .with_hint(format!("Use DROP {} to remove {}.", is.0, is.1))
 }
 
+/// Tables with their partitions, and with CASCADE those that inherit from them.
+fn with_heirs(tables: &[TableRef], cascade: bool, work: &Work<'_>) -> Vec<TableRef> {
+    let mut found: Vec<TableRef> = Vec::with_capacity(tables.len());
+    let mut left: Vec<TableRef> = tables.iter().rev().cloned().collect();
+    while let Some(next) = left.pop() {
+        if found.iter().any(|known| known.oid == next.oid) {
+            continue;
+        }
+        let heirs = work.catalog.heirs(next.oid).into_iter().rev();
+        left.extend(heirs.filter(|heir| cascade || heir.bound.is_some()));
+        found.push(next);
+    }
+    found
+}
+
 /// Drops tables with what is theirs, and with CASCADE what points at them.
 pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_>) -> Result<()> {
-    let dropped: Vec<Oid> = tables.iter().map(|table| table.oid).collect();
-    let mut dependents = Vec::new();
-    for table in tables {
+    let named = tables;
+    let all = with_heirs(tables, cascade, work);
+    let dropped: Vec<Oid> = all.iter().map(|table| table.oid).collect();
+    let parents: Vec<Oid> = named.iter().flat_map(|table| table.inherits.iter().copied()).collect();
+    // What else goes, or would go, by itself.
+    let family: Vec<Oid> = with_heirs(tables, true, work).iter().map(|table| table.oid).collect();
+    let mut dependents: Vec<Dependent> = Vec::new();
+    for table in &all {
         let others: Vec<Dependent> = work
             .catalog
             .dependents_of_table(table)
@@ -113,20 +133,24 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
                         if dropped.contains(&other.oid)
                 )
             })
+            .filter(|dependent| match dependent {
+                Dependent::Heir(heir) => !named.iter().any(|table| table.oid == heir.oid),
+                _ => true,
+            })
             .filter(|dependent| !dependents.iter().any(|known| same_view(known, dependent)))
-            .chain(users_of_sequences(table, &dropped, work))
+            .chain(users_of_sequences(table, &family, work))
             .collect();
         if !others.is_empty() && !cascade {
-            let object = match tables {
+            let object = match named {
                 [only] => format!("{} {}", word_of(only), only.name),
                 _ => "desired object(s)".to_string(),
             };
-            let detail = dependency_lines(table, &others);
+            let detail = dependency_lines(table, &others, work);
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
                 format!(
                     "cannot drop {object} because other objects depend on {}",
-                    if tables.len() == 1 { "it" } else { "them" }
+                    if named.len() == 1 { "it" } else { "them" }
                 ),
             )
             .with_detail(detail)
@@ -142,12 +166,15 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             Dependent::View(view) if work.catalog.table_by_oid(view.oid).is_some() => {
                 work.drop(ObjectKind::Table, view.oid);
             }
-            Dependent::View(_) | Dependent::ForeignKey(..) => {}
+            Dependent::View(_) | Dependent::ForeignKey(..) | Dependent::Heir(_) => {}
             other => definition::drop_users(std::slice::from_ref(other), work)?,
         }
     }
-    for table in tables {
+    for table in &all {
         drop_table(table, &dropped, work);
+    }
+    for parent in parents.into_iter().filter(|parent| !dropped.contains(parent)) {
+        alter::touch(parent, work);
     }
     Ok(())
 }
@@ -181,11 +208,15 @@ fn word_of(table: &Table) -> &'static str {
 }
 
 fn same_view(one: &Dependent, other: &Dependent) -> bool {
-    matches!((one, other), (Dependent::View(one), Dependent::View(other)) if one.oid == other.oid)
+    matches!(
+        (one, other),
+        (Dependent::View(one), Dependent::View(other)) | (Dependent::Heir(one), Dependent::Heir(other))
+            if one.oid == other.oid
+    )
 }
 
 /// "… depends on …", a line each: a view over a view depends on that one.
-fn dependency_lines(table: &TableRef, dependents: &[Dependent]) -> String {
+fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>) -> String {
     let below = |view: &TableRef| -> String {
         let reads = |oid| view.view.as_ref().is_some_and(|view| view.reads(oid));
         if reads(table.oid) {
@@ -205,7 +236,19 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent]) -> String {
                 Dependent::Column(..) | Dependent::Attribute(..) => format!("type {}", table.name),
                 _ => format!("{} {}", word_of(table), table.name),
             };
-            format!("{} depends on {on}", dependent.describe())
+            let line = format!("{} depends on {on}", dependent.describe());
+            // What inherits from an heir depends on that.
+            match dependent {
+                Dependent::Heir(heir) => {
+                    let below = work.catalog.heirs(heir.oid).into_iter().map(Dependent::Heir);
+                    let below: Vec<Dependent> = below.collect();
+                    match dependency_lines(heir, &below, work) {
+                        lines if lines.is_empty() => line,
+                        lines => format!("{line}\n{lines}"),
+                    }
+                }
+                _ => line,
+            }
         })
         .collect();
     lines.join("\n")
@@ -355,7 +398,9 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
             })
             .collect();
         let goes = |dependent: &Dependent| match dependent {
-            Dependent::ForeignKey(other, _) | Dependent::View(other) => other.schema != schema.name,
+            Dependent::ForeignKey(other, _) | Dependent::View(other) | Dependent::Heir(other) => {
+                other.schema != schema.name
+            }
             _ => true,
         };
         let below = |table: &TableRef| work.catalog.dependents_of_table(table).into_iter().filter(goes);
@@ -413,9 +458,12 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
     while next < tables.len() {
         let table = tables[next].clone();
         next += 1;
+        // What references a partitioned table references its partitions.
+        let mut referenced = vec![table.oid];
+        referenced.extend(catalog.partition_ancestors(table.oid).iter().map(|above| above.oid));
         let pointing: Vec<TableRef> = catalog
             .tables()
-            .filter(|other| other.foreign_keys.iter().any(|key| key.references == table.oid))
+            .filter(|other| other.foreign_keys.iter().any(|key| referenced.contains(&key.references)))
             .filter(|other| !tables.iter().any(|listed| listed.oid == other.oid))
             .cloned()
             .collect();
@@ -435,13 +483,37 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
     Ok(tables)
 }
 
+/// The tables that TRUNCATE names, each with its heirs but for ONLY.
+pub fn named_for_truncate(catalog: &Catalog, found: Vec<TableRef>, only: &[bool]) -> Result<Vec<TableRef>> {
+    let mut named: Vec<TableRef> = Vec::with_capacity(found.len());
+    for (place, table) in found.into_iter().enumerate() {
+        let alone = only.get(place).copied().unwrap_or(false);
+        if alone && table.is_partitioned() {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "cannot truncate only a partitioned table",
+            )
+            .with_hint("Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly."));
+        }
+        let heirs = if alone { Vec::new() } else { catalog.descendants(table.oid) };
+        for table in std::iter::once(table).chain(heirs) {
+            if !named.iter().any(|known| known.oid == table.oid) {
+                named.push(table);
+            }
+        }
+    }
+    Ok(named)
+}
+
 pub(super) fn truncate(truncate: &Truncate, work: &mut Work<'_>) -> Result<()> {
-    let named = truncate.tables.iter().map(|name| work.user_table(name)).collect::<Result<Vec<_>>>()?;
-    for table in &named {
+    let found = truncate.tables.iter().map(|name| work.user_table(name)).collect::<Result<Vec<_>>>()?;
+    for table in &found {
         work.require(table.oid, ObjectClass::Relation, Privileges::TRUNCATE)?;
     }
+    // Whoever may empty a table may empty its heirs.
+    let named = named_for_truncate(&work.catalog, found, &truncate.only)?;
     let tables = truncated_tables(&work.catalog, &named, truncate.cascade)?;
-    for table in &tables {
+    for table in tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid)) {
         work.require(table.oid, ObjectClass::Relation, Privileges::TRUNCATE)?;
     }
     for reached in tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid)) {

@@ -135,6 +135,33 @@ pub(super) fn check_index_expression(expression: &Expression, table: &Table) -> 
     columns_used(expression, &table.name, &table.columns).map(drop)
 }
 
+/// A part of a partition key: no subqueries, only columns of its table, which it answers.
+pub(super) fn check_partition_expression(expression: &Expression, table: &Table) -> Result<Vec<u16>> {
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use subquery in partition key expression",
+        ));
+    }
+    columns_used(expression, &table.name, &table.columns)
+}
+
+/// A value of a partition's bound: no columns, no subqueries.
+pub(super) fn check_bound_expression(expression: &Expression) -> Result<()> {
+    if !names_used(&expression.expr).is_empty() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot use column reference in partition bound expression",
+        )
+        .at(position(expression)));
+    }
+    if has_subquery(&expression.expr) {
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot use subquery in partition bound")
+            .at(position(expression)));
+    }
+    Ok(())
+}
+
 /// A DEFAULT: no subqueries, no columns.
 pub(super) fn check_default(expression: &Expression) -> Result<()> {
     if has_subquery(&expression.expr) {

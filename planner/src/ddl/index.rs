@@ -5,7 +5,7 @@ use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{CreateIndex, IndexElement, IndexKey, QualifiedName};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
-    EXPRESSION, Index, IndexColumn, IndexExpression, Relation, Table, TableKind, TableRef,
+    EXPRESSION, Index, IndexColumn, IndexExpression, Persistence, Relation, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::format_type;
@@ -14,7 +14,7 @@ use sqlparser::ast::Expr;
 use super::constraint::{check_key_types, included};
 use super::expression::{check_index_condition, check_index_expression};
 use super::work::Work;
-use super::{Computed, ComputedValue, distribution, kept, stored, table::check_storage_options};
+use super::{Computed, ComputedValue, distribution, heir_keys, kept, stored, table::check_storage_options};
 use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -44,6 +44,12 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     }
     if create.name.is_none() && create.if_not_exists {
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "IF NOT EXISTS requires that you name the index"));
+    }
+    if create.concurrently && table.is_partitioned() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot create index on partitioned table \"{}\" concurrently", table.name),
+        ));
     }
     match create.method.as_deref() {
         // Every index is an ordered tree; hash indexes only promise less.
@@ -103,17 +109,21 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
             work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
         }
     };
+    if create.unique {
+        heir_keys::check_unique(&table, &columns.iter().map(|part| part.column).collect::<Vec<_>>(), false)?;
+    }
     let index = Index {
         oid: work.oids(2),
         name: name.clone(),
         columns,
         unique: create.unique,
         constraint: false,
-        tree: work.tree(),
+        tree: if table.is_partitioned() { 0 } else { work.tree() },
         global_group: None,
         include,
         predicate,
         expressions,
+        parent: None,
         hash: create.method.as_deref() == Some("hash"),
     };
     work.name_unique(index.tree, &name);
@@ -140,7 +150,8 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         work.operation(DdlOp::AlterTable { def, columns });
     }
     work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index: index_def(&changed, index) });
-    Ok(())
+    let fresh = [index.oid];
+    if create.only { Ok(()) } else { heir_keys::spread(table.oid, Some(&fresh), work) }
 }
 
 /// The key's parts, those that are expressions, and the names they lend to the index's.
@@ -244,7 +255,7 @@ fn check_hash(create: &CreateIndex) -> Result<()> {
     }
 }
 
-fn check_collation_and_class(element: &IndexElement) -> Result<()> {
+pub(super) fn check_collation_and_class(element: &IndexElement) -> Result<()> {
     if let Some(collation) = &element.collation
         && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
     {
@@ -267,7 +278,24 @@ fn check_collation_and_class(element: &IndexElement) -> Result<()> {
 }
 
 /// One name of DROP INDEX.
-pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut Work<'_>) -> Result<()> {
+pub(super) fn drop_index(
+    name: &QualifiedName,
+    relation: &Relation,
+    concurrently: bool,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let above = match relation {
+        Relation::PrimaryKey(table) => table.primary_key.as_ref().and_then(|key| key.parent),
+        Relation::Index(table, place) => table.indexes[*place].parent,
+        _ => None,
+    };
+    if let Some(above) = above.and_then(|parent| work.catalog.relation_by_oid(parent)) {
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop index {} because index {} requires it", relation.name(), above.name()),
+        )
+        .with_hint(format!("You can drop index {} instead.", above.name())));
+    }
     let table = match relation {
         Relation::PrimaryKey(table) => {
             return Err(needed_by_constraint(relation.name(), &table.name));
@@ -297,12 +325,31 @@ pub(super) fn drop_index(name: &QualifiedName, relation: &Relation, work: &mut W
         )
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
+    if concurrently && table.is_partitioned() && table.persistence != Persistence::Temporary {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot drop partitioned index \"{}\" concurrently", index.name),
+        ));
+    }
     remove(table, place, work);
     Ok(())
 }
 
-/// Takes an index from its table.
+/// Takes an index from its table, and what is part of it from the table's partitions.
 pub(super) fn remove(table: &TableRef, place: usize, work: &mut Work<'_>) {
+    let oid = table.indexes[place].oid;
+    for heir in work.catalog.heirs(table.oid) {
+        let of_index = heir.indexes.iter().position(|index| index.parent == Some(oid));
+        match of_index {
+            Some(place) if !heir.indexes[place].constraint => remove(&heir, place, work),
+            // A constraint's index stays with it.
+            _ => super::alter_heirs::mark(heir.oid, work, |heir| {
+                let key = heir.primary_key.iter_mut().map(|key| &mut key.parent);
+                let parents = key.chain(heir.indexes.iter_mut().map(|index| &mut index.parent));
+                parents.filter(|parent| **parent == Some(oid)).for_each(|parent| *parent = None);
+            }),
+        }
+    }
     let tree = TreeId(table.indexes[place].tree);
     work.operation(DdlOp::DropIndex { table: TreeId(table.tree), index: tree });
     let mut changed = (**table).clone();

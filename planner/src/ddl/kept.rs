@@ -5,7 +5,9 @@
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::user_type::Domain;
-use archipel_sql::catalog::{Catalog, CatalogChange, Object, Relation, Routine, Table, TableKind, TableRef};
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, Object, PartitionKeyPart, Relation, Routine, Table, TableKind, TableRef,
+};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use archipel_sql::types::Type;
@@ -195,6 +197,11 @@ fn texts_of<'t>(table: &'t mut Table, about: &TableRef) -> Vec<(&'t mut String, 
         let parts = index.expressions.iter_mut();
         texts.extend(parts.map(|part| (&mut part.text, row(), Clause::IndexExpression)));
     }
+    for part in table.partitioned_by.iter_mut().flat_map(|key| &mut key.parts) {
+        if let PartitionKeyPart::Expression { text, .. } = part {
+            texts.push((text, row(), Clause::PartitionKey));
+        }
+    }
     let conditions = table.triggers.iter_mut().filter_map(|trigger| trigger.condition.as_mut());
     texts.extend(conditions.map(|text| (text, About::OldAndNew(about.clone()), Clause::Expression)));
     texts
@@ -214,12 +221,19 @@ fn texts_of_routine(routine: &mut Routine) -> Vec<(&mut String, About, Clause)> 
 
 fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     let to = Move::from_session(&table.schema, work);
-    let before = work.env.catalog.table_by_oid(table.oid);
-    let mut known = before.as_ref().map(|before| (**before).clone());
-    let known = match (&mut known, &before) {
-        (Some(known), Some(before)) => texts_of(known, before),
-        _ => Vec::new(),
-    };
+    // What it was before, and what it has from others, is settled.
+    let parents = table.inherits.iter().filter_map(|parent| work.catalog.table_by_oid(*parent));
+    let known: Vec<String> = work
+        .env
+        .catalog
+        .table_by_oid(table.oid)
+        .into_iter()
+        .chain(parents)
+        .flat_map(|known| {
+            let mut own = (*known).clone();
+            texts_of(&mut own, &known).into_iter().map(|(text, ..)| text.clone()).collect::<Vec<_>>()
+        })
+        .collect();
     let mut after = (**table).clone();
     // Columns come first, each with its default before what it is generated from.
     let of_columns = table
@@ -229,7 +243,7 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     let targets = of_columns.chain(std::iter::repeat(None));
     let mut changed = false;
     for ((text, about, clause), target) in texts_of(&mut after, table).into_iter().zip(targets) {
-        if !known.iter().any(|(known, ..)| **known == *text) {
+        if !known.contains(text) {
             if let Some(to) = &to {
                 changed |= to.settle(text, &about, clause)?;
             }
@@ -264,6 +278,18 @@ pub(super) fn follow_table(table: &mut Table, from: &str, work: &Work<'_>) -> Re
     texts_of(table, &about)
         .into_iter()
         .try_for_each(|(text, about, clause)| to.settle(text, &about, clause).map(drop))
+}
+
+/// Lets a text of one schema mean the same in another.
+pub(super) fn carry(
+    text: &mut String,
+    from: &str,
+    to: &str,
+    about: &About,
+    clause: Clause,
+    work: &Work<'_>,
+) -> Result<()> {
+    Move::between(from, to, &work.catalog).settle(text, about, clause).map(drop)
 }
 
 /// As [`follow_table`], of a domain.
@@ -482,6 +508,11 @@ fn of_table(table: &TableRef, found: &mut Vec<Kept>) {
         }
         for part in &index.expressions {
             add(Dependent::Index(table.clone(), place), &row, Clause::IndexExpression, &part.text);
+        }
+    }
+    for part in table.partitioned_by.iter().flat_map(|key| &key.parts) {
+        if let PartitionKeyPart::Expression { text, .. } = part {
+            add(Dependent::PartitionKey(table.clone()), &row, Clause::PartitionKey, text);
         }
     }
     for (place, trigger) in table.triggers.iter().enumerate() {

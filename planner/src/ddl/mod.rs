@@ -9,13 +9,16 @@
 //! - [`work`]         the plan under construction, over a catalog that already shows it
 //! - [`table`]        CREATE TABLE
 //! - [`table_like`]   LIKE
+//! - [`inherit`]      what tables have from those they inherit from
+//! - [`partition`]    partitioned tables; [`heir_keys`] their keys, indexes and triggers
 //! - [`view`]         views
 //! - [`user_type`]    types; [`domain`] domains; [`composite`] types of several fields
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`kept`]         the names in texts that the catalog keeps; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global
-//! - [`alter`], [`alter_column`] ALTER TABLE; [`computed`] values made for rows that are there
+//! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
+//! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
 //! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
@@ -29,6 +32,8 @@
 
 mod alter;
 mod alter_column;
+mod alter_heirs;
+mod attach;
 mod composite;
 pub mod computed;
 mod constraint;
@@ -37,12 +42,16 @@ mod definition;
 pub mod distribution;
 mod domain;
 mod drop;
+mod drop_column;
 mod expression;
 mod grant;
+mod heir_keys;
 mod index;
+mod inherit;
 mod kept;
 mod literal;
 mod owner;
+mod partition;
 mod role;
 mod routine;
 mod schema;
@@ -67,7 +76,7 @@ use archipel_sql::types::Oid;
 
 pub use computed::{Computed, ComputedValue};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
-pub use drop::truncated_tables;
+pub use drop::{named_for_truncate, truncated_tables};
 use work::Work;
 pub use work::require_user_table;
 

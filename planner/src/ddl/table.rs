@@ -2,8 +2,8 @@
 
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{
-    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, SequenceOption, TableConstraint,
-    TableConstraintKind, TypeName,
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOptions, CreateTable, SequenceOption,
+    TableConstraint, TableConstraintKind, TypeName,
 };
 use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::{Column, Identity, OnCommit, Persistence, Sequence, Table, TableKind};
@@ -11,14 +11,15 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::constraint::{self, Deferred};
+use super::inherit::{self, Heritage};
 use super::work::Work;
-use super::{alter, distribution, expression, sequence, table_like};
+use super::{alter, distribution, expression, heir_keys, partition, sequence, table_like};
 use crate::row::table_def;
 
 /// PostgreSQL's MaxHeapAttributeNumber.
 const MAX_COLUMNS: usize = 1600;
 
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
 pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<()> {
     let persistence = match create.name.schema.as_deref() {
@@ -36,7 +37,13 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         _ => work.target_schema(&create.name)?,
     };
     let name = &create.name.name;
-    if work.catalog.relation_in(&schema, name).is_some() {
+    let known = work.catalog.relation_in(&schema, name).is_some();
+    // Whether it is there already is asked last, unless it may be.
+    let parents = match known && create.if_not_exists {
+        true => Vec::new(),
+        false => inherit::parents(create, persistence, work)?,
+    };
+    if known {
         let message = format!("relation \"{name}\" already exists");
         if create.if_not_exists {
             work.notice_as(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));
@@ -45,18 +52,30 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
     check_storage_options(&create.options)?;
+    if create.partition_by.is_some() {
+        check_no_options(&create.options)?;
+    }
     if create.columns.len() > MAX_COLUMNS {
         return Err(SqlError::new(
             SqlState::TOO_MANY_COLUMNS,
             format!("tables can have at most {MAX_COLUMNS} columns"),
         ));
     }
+    if create.partition_by.is_some() && !create.inherits.is_empty() {
+        return Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            "cannot create partitioned table as inheritance child",
+        ));
+    }
     let mut table = Table {
         persistence,
         on_commit: create.on_commit,
-        tree: work.tree(),
+        tree: if create.partition_by.is_some() { 0 } else { work.tree() },
         ..Table::new(work.oids(3), schema, name.as_str(), TableKind::Table)
     };
+    let mut heritage = Heritage::new(parents, &mut table, work)?;
+    // What the statement itself declares, for names that come twice.
+    let mut declared = Table::new(table.oid, table.schema.as_str(), name.as_str(), TableKind::Table);
     let mut constraints: Vec<TableConstraint> = Vec::new();
     let mut sequences = Vec::new();
     let mut copies = table_like::Copies::default();
@@ -64,26 +83,57 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         for like in create.likes.iter().filter(|like| like.place == at) {
             copies.add_columns(like, &mut table, &mut sequences, work)?;
         }
-        let place = table.columns.len() as u16;
-        let made = make_column(definition, &table, work)?;
+        let made = make_column(definition, &declared, work)?;
+        declared.columns.push(made.column.clone());
+        let place = table.column_index(&definition.name).unwrap_or(table.columns.len() as u16);
         if let Some(request) = made.sequence {
             sequences.push((place, request));
         }
-        table.columns.push(made.column);
+        if usize::from(place) < table.columns.len() && table.columns[usize::from(place)].inherited {
+            heritage.merge_declared(made.column, at, &mut table, work)?;
+        } else {
+            table.columns.push(made.column);
+        }
         constraints.extend(made.constraints);
     }
+    let options = create.partition_of.iter().flat_map(|partition| &partition.columns);
+    for made in options {
+        let made = column_options(made, &table, &declared, work)?;
+        declared.columns.push(made.column.clone());
+        heritage.take_options(made.column, &mut table)?;
+        constraints.extend(made.constraints);
+    }
+    heritage.check_defaults()?;
     for like in create.likes.iter().filter(|like| like.place == create.columns.len()) {
         copies.add_columns(like, &mut table, &mut sequences, work)?;
     }
     expression::check_generated(&table)?;
     constraints.extend(create.constraints.iter().cloned());
     constraints.extend(copies.constraints()?);
+    let constraints = heritage.take_checks(&mut table, constraints, work)?;
+    if let Some(partition) = &create.partition_of {
+        let parent = &heritage.parents[0];
+        let bound = partition::make_bound(&partition.bound, parent, work)?;
+        partition::check_new_bound(name, &bound, &partition.bound, parent, work)?;
+        partition::check_default_rows(parent, &bound, work)?;
+        table.bound = Some(bound);
+    }
+    if let Some(by) = &create.partition_by {
+        table.partitioned_by = Some(partition::make_key(by, &table, work)?);
+    }
+    if create.partition_of.is_some() {
+        heir_keys::take(&heritage.parents[0], &mut table, None, work)?;
+    }
     // Keys first: checks and foreign keys may need to know them, and PostgreSQL names them first.
     for (place, request) in sequences {
         make_owned_sequence(&mut table, place, &request, work)?;
     }
     add_constraints(&mut table, &constraints, work)?;
     copies.add_indexes(&mut table, work);
+    heir_keys::check_keys(&table)?;
+    if table.is_partitioned() {
+        table.indexes.iter_mut().for_each(|index| index.tree = 0);
+    }
     distribution::choose_default(&mut table, work)?;
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
@@ -96,7 +146,56 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     for oid in referenced.into_iter().filter(|&oid| oid != table.oid) {
         alter::touch(oid, work);
     }
+    for parent in &heritage.parents {
+        alter::touch(parent.oid, work);
+    }
     Ok(())
+}
+
+/// What a partition says of a column that it has from its parent.
+fn column_options(
+    options: &ColumnOptions,
+    table: &Table,
+    declared: &Table,
+    work: &Work<'_>,
+) -> Result<MadeColumn> {
+    let name = &options.name;
+    if declared.column_index(name).is_some() {
+        return Err(SqlError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{name}\" specified more than once"),
+        ));
+    }
+    let place = table.column_index(name).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+    })?;
+    let known = &table.columns[usize::from(place)];
+    let written = archipel_sql::system::type_as_written(&work.catalog, known.declared());
+    let definition = ColumnDefinition {
+        name: name.clone(),
+        position: options.position,
+        ty: archipel_sql::parser::parse_type_name(&written)?,
+        collation: None,
+        constraints: options.constraints.clone(),
+    };
+    let mut made = MadeColumn {
+        column: Column { domain: known.domain, ..Column::new(name.clone(), known.ty) },
+        constraints: Vec::new(),
+        sequence: None,
+    };
+    let mut said_null = None;
+    for constraint in &definition.constraints {
+        let refused = match constraint.kind {
+            ColumnConstraintKind::Identity { .. } => "identity columns are not supported on partitions",
+            ColumnConstraintKind::Generated(_) => "generated columns are not supported on partitions",
+            _ => {
+                column_constraint(constraint, &definition, table, &mut made, &mut said_null)?;
+                continue;
+            }
+        };
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, refused));
+    }
+    Ok(made)
 }
 
 /// Adds a new table's constraints: keys, then checks, then foreign keys.
@@ -258,6 +357,7 @@ fn column_constraint(
         kind,
         deferrable: constraint.deferrable,
         not_valid: false,
+        no_inherit: constraint.no_inherit,
     });
     Ok(())
 }
@@ -324,6 +424,17 @@ pub(super) fn check_collation(definition: &ColumnDefinition) -> Result<()> {
             format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
         )
         .at(collation.at())),
+    }
+}
+
+/// A partitioned table has no pages to speak of: its partitions do.
+pub(super) fn check_no_options(options: &[(String, Option<String>)]) -> Result<()> {
+    match options.first() {
+        Some((name, _)) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized parameter \"{name}\""),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -69,6 +69,7 @@ impl Copies {
                 kind,
                 deferrable: Default::default(),
                 not_valid: false,
+                no_inherit: false,
             });
         };
         for (like, source, _) in &self.from {

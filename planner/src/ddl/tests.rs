@@ -407,3 +407,57 @@ fn a_migration_runs_as_the_system_and_says_so() {
     let public = after.schema("public").unwrap();
     assert_eq!((public.oid, after.comment(public.oid, 0).is_some()), (archipel_sql::catalog::PUBLIC, true));
 }
+
+#[test]
+fn partitions_lie_together_and_a_partitioned_table_has_no_tree() {
+    let mut database = Database::new(
+        "create table p (k int, b int, primary key (k, b)) partition by list (b);
+         create table p1 partition of p for values in (1);
+         create table p2 partition of p for values in (2) partition by range (b);
+         create table p21 partition of p2 for values from (2) to (3);
+         create table c (k int not null, b int not null, foreign key (k, b) references p);
+         create table p3 (b int not null, k int not null);",
+    );
+    let plans = database.run("alter table p attach partition p3 for values in (3)");
+    assert!(!plans[0].operations.is_empty());
+    let p1 = database.table("p1");
+    for name in ["p21", "p3", "c"] {
+        assert_eq!(group(&database.table(name)), group(&p1), "{name}");
+    }
+    for name in ["p", "p2"] {
+        let table = database.table(name);
+        assert_eq!((table.tree, table.distribution), (0, Distribution::None), "{name}");
+    }
+    // Nothing is asked of the engine about a tree that is not there.
+    let plans =
+        database.run("create index on p (b); alter table p add x int; truncate p; drop table p cascade");
+    let trees = plans.iter().flat_map(|plan| &plan.operations).flat_map(trees_of);
+    assert!(trees.into_iter().all(|tree| tree.0 != 0));
+}
+
+#[test]
+fn what_a_parent_has_its_partitions_have() {
+    let mut database = Database::new(
+        "create table r (id int primary key);
+         create table p (a int, b text default 'x', r int references r, check (p.a > 0)) partition by list (a);
+         create table p1 partition of p (b default 'y') for values in (1);
+         create index on p (b);
+         alter table p add constraint positive check (r > 0);
+         alter table p add column c int not null default 5;
+         alter table p rename column b to bb;",
+    );
+    let p1 = database.table("p1");
+    let names: Vec<&str> = p1.columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["a", "bb", "r", "c"]);
+    assert!(p1.columns.iter().all(|column| column.inherited) && p1.columns[3].not_null);
+    assert_eq!(p1.columns[1].default.as_deref(), Some("'y'"));
+    let checks: Vec<(&str, &str)> =
+        p1.checks.iter().map(|check| (check.name.as_str(), check.condition.as_str())).collect();
+    assert_eq!(checks, [("p_a_check", "p1.a > 0"), ("positive", "r > 0")]);
+    assert_eq!(p1.indexes[0].name, "p1_b_idx");
+    assert_eq!(p1.foreign_keys[0].parent, Some(database.table("p").foreign_keys[0].oid));
+    database.run("alter table p detach partition p1; drop table p");
+    let p1 = database.table("p1");
+    assert!(p1.columns.iter().all(|column| !column.inherited) && p1.bound.is_none());
+    assert_eq!(p1.foreign_keys[0].parent, None);
+}

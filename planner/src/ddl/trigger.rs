@@ -14,7 +14,7 @@ use archipel_sql::types::Oid;
 
 use super::drop::cascade_notice;
 use super::work::Work;
-use super::{definition, expression};
+use super::{attach, definition, expression, heir_keys};
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
@@ -55,6 +55,7 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
         ));
     }
     check_transition_tables(create)?;
+    check_heirs(create, &table)?;
     let function = trigger_function(&create.function, work)?;
     work.require(function.oid, ObjectClass::Routine, Privileges::EXECUTE)?;
     let known = table.trigger(&create.name);
@@ -82,13 +83,18 @@ pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Res
             deferrable: timing.deferrable,
             initially_deferred: timing.initially_deferred,
         }),
+        parent: None,
     };
+    let replaced = known.map(|known| known.oid);
     let trigger = if trigger.oid == Oid(0) { Trigger { oid: work.oids(1), ..trigger } } else { trigger };
     work.plan.triggers.push((table.oid, trigger.name.clone()));
     let mut changed = (*table).clone();
     changed.put_trigger(trigger);
     finish(changed, work);
-    Ok(())
+    if let Some(replaced) = replaced {
+        attach::drop_cloned_triggers(&table, &[replaced], work);
+    }
+    heir_keys::spread(table.oid, Some(&[]), work)
 }
 
 /// What a view may have, and what only a view.
@@ -134,6 +140,26 @@ fn finish(changed: Table, work: &mut Work<'_>) {
         TableKind::View => drop(work.put_table(changed)),
         _ => super::alter::finish(changed, work),
     }
+}
+
+/// Row triggers with transition tables see the rows of one table: of those in families, which?
+fn check_heirs(create: &CreateTrigger, table: &Table) -> Result<()> {
+    if !create.row || create.old_table.is_none() && create.new_table.is_none() {
+        return Ok(());
+    }
+    let unsupported = |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    if table.is_partitioned() {
+        let message = format!("\"{}\" is a partitioned table", table.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .with_detail("ROW triggers with transition tables are not supported on partitioned tables."));
+    }
+    if table.bound.is_some() {
+        return unsupported("ROW triggers with transition tables are not supported on partitions");
+    }
+    if !table.inherits.is_empty() {
+        return unsupported("ROW triggers with transition tables are not supported on inheritance children");
+    }
+    Ok(())
 }
 
 /// REFERENCING: what a trigger may name.
@@ -249,9 +275,25 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
     if table.kind != TableKind::View {
         work.check_changeable(&table)?;
     }
+    let trigger = table.trigger(&drop.name).map(|trigger| (trigger.oid, trigger.parent));
+    if let Some((_, Some(parent))) = trigger
+        && let Some((above, place)) = work.catalog.trigger_by_oid(parent)
+    {
+        let required = format!("trigger {} on table {}", above.triggers[place].name, above.name);
+        return Err(SqlError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop trigger {} on table {} because {required} requires it",
+                drop.name, table.name
+            ),
+        )
+        .with_hint(format!("You can drop {required} instead.")));
+    }
     let mut changed = (*table).clone();
     changed.triggers.retain(|trigger| trigger.name != drop.name);
     finish(changed, work);
+    let gone: Vec<Oid> = trigger.iter().map(|(oid, _)| *oid).collect();
+    attach::drop_cloned_triggers(&table, &gone, work);
     Ok(())
 }
 

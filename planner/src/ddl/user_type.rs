@@ -324,7 +324,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
                 work.drop(ObjectKind::Table, user.oid);
             }
         }
-        super::alter::drop_column_of(&table, &column, work)?;
+        super::drop_column::drop_column_of(&table, &column, work)?;
     }
     definition::drop_users(&definitions, work)?;
     definition::drop_users(&attributes, work)?;

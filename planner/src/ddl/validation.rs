@@ -19,9 +19,18 @@ pub(super) struct Conversion {
     pub ty: Type,
 }
 
+/// A table as a FROM item of the rows that are its own; of a partitioned table, its partitions'.
+pub(super) fn own_rows(table: &Table, work: &Work<'_>) -> String {
+    let name = quote_qualified(&table.schema, &table.name);
+    if table.is_stored() && work.catalog.has_heirs(table.oid) { format!("ONLY {name}") } else { name }
+}
+
 /// All rows keep a CHECK constraint.
 pub(super) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
-    let rows = quote_qualified(&table.schema, &table.name);
+    if !table.is_stored() {
+        return;
+    }
+    let rows = own_rows(table, work);
     check_rows(&rows, table, check, work);
     let before = work.env.catalog.table_by_oid(table.oid);
     let is_kept = before.is_some_and(|table| table.checks.iter().any(|known| known.oid == check.oid));
@@ -32,9 +41,12 @@ pub(super) fn check(table: &Table, check: &Check, work: &mut Work<'_>) {
 
 /// All rows have what a foreign key says.
 pub(super) fn foreign_key(table: &Table, key: &ForeignKey, work: &mut Work<'_>) {
+    if !table.is_stored() {
+        return;
+    }
     let Some(referenced) = work.catalog.table_by_oid(key.references) else { return };
-    let rows = quote_qualified(&table.schema, &table.name);
-    let parents = quote_qualified(&referenced.schema, &referenced.name);
+    let rows = own_rows(table, work);
+    let parents = own_rows(&referenced, work);
     foreign_key_rows(&rows, &parents, table, &referenced, key, work);
 }
 
@@ -43,7 +55,9 @@ pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
     if !work.conversions.iter().any(|conversion| conversion.table == before.oid) {
         return Ok(());
     }
-    let Some(table) = work.catalog.table_by_oid(before.oid) else { return Ok(()) };
+    let Some(table) = work.catalog.table_by_oid(before.oid).filter(|table| table.is_stored()) else {
+        return Ok(());
+    };
     let conversions: Vec<String> = work.conversions.iter().map(|made| made.column.clone()).collect();
     let changes = |column: &Column| conversions.contains(&column.name);
     for check in table.checks.iter().filter(|check| !check.not_valid) {
@@ -72,7 +86,7 @@ pub(super) fn converted(before: &Table, work: &mut Work<'_>) -> Result<()> {
             }
             let of = |table: &Table, new: bool, used: &[u16]| match new {
                 true => format!("({})", converted_rows(before, table, used, work)),
-                false => quote_qualified(&table.schema, &table.name),
+                false => own_rows(table, work),
             };
             let children = of(&child, own, &key.columns);
             let parents = of(&parent, referenced, &key.referenced_columns);
@@ -112,7 +126,7 @@ fn converted_rows(before: &Table, after: &Table, used: &[u16], work: &Work<'_>) 
     format!(
         "SELECT {} FROM {} AS {}",
         columns.join(", "),
-        quote_qualified(&before.schema, &before.name),
+        own_rows(before, work),
         quote_identifier(&before.name)
     )
 }

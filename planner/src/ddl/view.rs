@@ -17,7 +17,7 @@ use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
 use super::{alter, expression, kept, owner, schema};
-use crate::bind::name::{ident_name, object_name_span, schema_and_name};
+use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement, OutputColumn};
@@ -230,6 +230,8 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
     let mut references: Vec<ViewReference> = Vec::new();
     let mut places: Vec<(Range<usize>, usize)> = Vec::new();
     for name in &names.names {
+        let (name, _) = own_rows(name);
+        let name = &*name;
         let Ok((schema, table_name)) = schema_and_name(name) else { continue };
         if schema.is_none() && names.ctes.contains(&table_name) {
             continue;

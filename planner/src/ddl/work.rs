@@ -239,6 +239,11 @@ impl<'a> Work<'a> {
     }
 
     pub fn operation(&mut self, operation: DdlOp) {
+        // The engine knows nothing of tables whose rows are others'.
+        if is_treeless(&operation) {
+            self.computed.clear();
+            return;
+        }
         self.plan.operations.push(operation);
         let computed = std::mem::take(&mut self.computed);
         self.plan.computed.push(computed);
@@ -353,6 +358,20 @@ impl<'a> Work<'a> {
                 || self.catalog.tables().any(|table| table.schema == schema && has_constraint(table, name))
         })
     }
+}
+
+/// Whether an operation is about a table without a tree: a partitioned one.
+fn is_treeless(operation: &DdlOp) -> bool {
+    let tree = match operation {
+        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
+        DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
+        DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => *tree,
+        DdlOp::CatchUp { .. }
+        | DdlOp::CreateSequence(_)
+        | DdlOp::AlterSequence { .. }
+        | DdlOp::DropSequence(_) => return false,
+    };
+    tree == TreeId(0)
 }
 
 /// Whether every column is what it was.
