@@ -8,6 +8,8 @@
 //! of a Limit) reads an empty row at depth 0, so that depths count nestings alone. No names are
 //! left, and nothing below looks one up.
 
+mod rows;
+
 use std::sync::Arc;
 
 use archipel_sql::catalog::{RoutineRef, TableRef};
@@ -16,6 +18,8 @@ use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{AggregateFunction, ResolvedFunction, SetFunction};
 use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
+
+use crate::partition::Family;
 
 /// A typed scalar expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -240,6 +244,12 @@ pub enum Rel {
     /// All visible columns of the table, in order.
     Scan {
         table: TableRef,
+        lock: Option<RowLock>,
+    },
+    /// The rows of all members of a family: the columns of its root, in order, then the oid of the
+    /// table that each row is in.
+    Family {
+        family: Arc<Family>,
         lock: Option<RowLock>,
     },
     /// A set-returning function in FROM. With ordinality, an int8 column follows.
@@ -507,6 +517,9 @@ pub struct BoundCheck {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundInsert {
     pub table: TableRef,
+    /// The partitions its rows go to. A row of the table then has the oid of its partition behind its
+    /// columns, but for the source's.
+    pub family: Option<Arc<Family>>,
     /// One column per table column, in order; defaults and assignment casts applied.
     pub source: Rel,
     /// The columns that it gives values, the others having their defaults.
@@ -540,6 +553,8 @@ pub enum ConflictArbiter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundUpdate {
     pub table: TableRef,
+    /// The tables whose rows are meant. A target row then has the oid of its table behind its columns.
+    pub family: Option<Arc<Family>>,
     pub from: Option<Rel>,
     /// Reads target row ++ from row.
     pub filter: Option<BoundExpr>,
@@ -553,6 +568,8 @@ pub struct BoundUpdate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundDelete {
     pub table: TableRef,
+    /// As [`BoundUpdate::family`].
+    pub family: Option<Arc<Family>>,
     pub using: Option<Rel>,
     pub filter: Option<BoundExpr>,
     /// Over old target row ++ using row.
@@ -563,6 +580,8 @@ pub struct BoundDelete {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundMerge {
     pub table: TableRef,
+    /// As [`BoundUpdate::family`].
+    pub family: Option<Arc<Family>>,
     /// The source, which the actions scan.
     pub source: Cte,
     /// INSERT, UPDATE and DELETE without RETURNING, about different rows.
@@ -608,81 +627,5 @@ impl BoundExpr {
     /// A constant.
     pub fn constant(value: Datum, ty: Type) -> BoundExpr {
         BoundExpr { kind: ExprKind::Const(value), ty }
-    }
-}
-
-impl Rel {
-    /// The types of the columns this operator produces.
-    pub fn types(&self) -> Vec<Type> {
-        match self {
-            Rel::Unit => Vec::new(),
-            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.clone(),
-            Rel::Function { types, ordinality, .. } => {
-                let mut types = types.clone();
-                if *ordinality {
-                    types.push(Type::INT8);
-                }
-                types
-            }
-            Rel::Scan { table, .. } => table.columns.iter().map(|column| column.ty).collect(),
-            Rel::Filter { input, .. }
-            | Rel::Sort { input, .. }
-            | Rel::Distinct { input, .. }
-            | Rel::Lock { input }
-            | Rel::Limit { input, .. } => input.types(),
-            Rel::Project { exprs, .. } => exprs.iter().map(|expr| expr.ty).collect(),
-            Rel::ProjectSet { items, .. } => items.iter().map(SetItem::ty).collect(),
-            Rel::Join { left, right, .. } => {
-                let mut types = left.types();
-                types.extend(right.types());
-                types
-            }
-            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
-                let groups = group_by.iter().map(|expr| expr.ty);
-                let calls = aggregates.iter().map(|call| call.result);
-                groups.chain(calls).chain(groupings.iter().map(|_| Type::INT4)).collect()
-            }
-            Rel::Window { input, calls } => {
-                let mut types = input.types();
-                types.extend(calls.iter().map(|call| call.result));
-                types
-            }
-            Rel::SetOp { left, .. } => left.types(),
-            Rel::With { body, .. } => body.types(),
-        }
-    }
-
-    /// How many columns this operator produces.
-    pub fn width(&self) -> usize {
-        match self {
-            Rel::Unit => 0,
-            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.len(),
-            Rel::Function { types, ordinality, .. } => types.len() + usize::from(*ordinality),
-            Rel::Scan { table, .. } => table.columns.len(),
-            Rel::Filter { input, .. }
-            | Rel::Sort { input, .. }
-            | Rel::Distinct { input, .. }
-            | Rel::Lock { input }
-            | Rel::Limit { input, .. } => input.width(),
-            Rel::Project { exprs, .. } => exprs.len(),
-            Rel::ProjectSet { items, .. } => items.len(),
-            Rel::Join { left, right, .. } => left.width() + right.width(),
-            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
-                group_by.len() + aggregates.len() + groupings.len()
-            }
-            Rel::Window { input, calls } => input.width() + calls.len(),
-            Rel::SetOp { left, .. } => left.width(),
-            Rel::With { body, .. } => body.width(),
-        }
-    }
-}
-
-impl SetItem {
-    /// The type of the column the item fills.
-    pub fn ty(&self) -> Type {
-        match self {
-            SetItem::Scalar(expr) => expr.ty,
-            SetItem::Set { ty, .. } => *ty,
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! - [`bound`] the typed bound tree
 //! - [`bind`]  from syntax to the bound tree
 //! - [`native`] bound statements as closures over a claimed transaction
+//! - [`partition`] tables whose rows are kept by others
 //! - [`route`] what a plan touches, and which executor it is for
 //! - [`rights`] who may run it
 //! - [`row`]   between SQL values and the engine's cells
@@ -13,6 +14,7 @@ pub mod bound;
 pub mod ddl;
 pub mod explain;
 pub mod native;
+pub mod partition;
 pub mod rights;
 pub mod route;
 pub mod row;

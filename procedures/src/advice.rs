@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archipel_planner::ddl::{EvidentPlace, encoded_alike};
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableKind, TableRef};
+use archipel_sql::catalog::{Catalog, DistributedBy, Distribution, Persistence, Table, TableRef};
 use archipel_sql::types::Oid;
 
 use crate::evidence::{Argument, Evidence};
@@ -108,7 +108,7 @@ struct Advisor<'a> {
 
 /// Whether evidence may say where a table lives at all.
 fn is_concerned(table: &Table) -> bool {
-    table.kind == TableKind::Table && table.persistence != Persistence::Temporary
+    table.is_stored() && table.persistence != Persistence::Temporary
 }
 
 fn group_of(table: &Table) -> Option<u32> {

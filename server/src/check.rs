@@ -15,7 +15,7 @@ use archipel_engine::log::LogStore;
 use archipel_engine::log::verify::{StoreReport, verify};
 use archipel_engine::{Engine, EngineConfig, FIRST_FREE_TREE};
 use archipel_rocksdb::{RocksLogStore, RocksOptions};
-use archipel_sql::catalog::{Catalog, TableKind};
+use archipel_sql::catalog::Catalog;
 use clap::Args;
 
 use crate::catalog::CatalogError;
@@ -114,7 +114,7 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
             let _ = writeln!(
                 checked.report,
                 "catalog: {} tables, {} routines, {} sequences, migration step {}{}",
-                catalog.tables().filter(|table| table.kind == TableKind::Table).count(),
+                catalog.tables().filter(|table| table.is_stored()).count(),
                 catalog.routines_all().count(),
                 catalog.sequences().count(),
                 catalog.migration(),
@@ -133,7 +133,7 @@ fn compare(engine: &Engine, catalog: &Catalog, checked: &mut Checked) {
     let rows = engine.tree_rows();
     let rows_in = |tree: u32| rows.get(&TreeId(tree)).copied().unwrap_or(0);
     let mut known = Vec::new();
-    for table in catalog.tables().filter(|table| table.kind == TableKind::Table) {
+    for table in catalog.tables().filter(|table| table.is_stored()) {
         let name = format!("{}.{}", table.schema, table.name);
         known.push(TreeId(table.tree));
         let Some(meta) = engine.table(TreeId(table.tree)) else {

@@ -163,6 +163,42 @@ fn copy_is_one_statement() {
     assert_eq!(expected, got, "PostgreSQL:\n{expected}Archipel:\n{got}");
 }
 
+/// Tables with partitions and heirs.
+const FAMILIES: &str = r"
+CREATE TABLE target (id integer PRIMARY KEY);
+CREATE TABLE lists (a integer NOT NULL, b text DEFAULT 'x', t integer REFERENCES target, PRIMARY KEY (a), CHECK (b <> ''))
+    PARTITION BY LIST (a);
+CREATE INDEX lists_b ON lists (b);
+CREATE TABLE lists_1 PARTITION OF lists FOR VALUES IN (1, 2, 3);
+CREATE TABLE lists_default PARTITION OF lists (b DEFAULT 'y') DEFAULT;
+CREATE TABLE points_at (a integer REFERENCES lists);
+CREATE TABLE ranges (a integer, b integer, d date) PARTITION BY RANGE (a, b);
+CREATE TABLE ranges_low PARTITION OF ranges FOR VALUES FROM (MINVALUE, MINVALUE) TO (10, 5);
+CREATE TABLE ranges_mid PARTITION OF ranges FOR VALUES FROM (10, 5) TO (10, MAXVALUE) PARTITION BY RANGE (d);
+CREATE TABLE ranges_mid_x PARTITION OF ranges_mid FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
+CREATE TABLE ranges_rest PARTITION OF ranges DEFAULT;
+CREATE TABLE hashes (a integer, b text) PARTITION BY HASH (a);
+CREATE TABLE hashes_1 PARTITION OF hashes FOR VALUES WITH (MODULUS 4, REMAINDER 1);
+CREATE TABLE person (name text NOT NULL, age integer CHECK (age > 0), CONSTRAINT own CHECK (name <> '') NO INHERIT);
+CREATE TABLE worker (wage integer) INHERITS (person);
+CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+CREATE TRIGGER noted BEFORE INSERT ON lists FOR EACH ROW EXECUTE FUNCTION noted();
+";
+
+#[test]
+fn partitions_and_heirs_look_as_on_postgresql() {
+    let (postgres, server) = (Postgres::start(), Server::start(&[]));
+    assert_eq!(psql(&server.url(), FAMILIES), psql(&postgres.url(), FAMILIES));
+    let mut script = String::from("\\d\n\\dt\n\\di\n\\dP\n");
+    let tables = "lists lists_1 lists_default points_at ranges ranges_low ranges_mid ranges_mid_x ranges_rest \
+                  hashes hashes_1 person worker target lists_pkey lists_b lists_1_b_idx";
+    for table in tables.split_whitespace() {
+        script += &format!("\\d {table}\n\\d+ {table}\n");
+    }
+    let (expected, got) = (psql(&postgres.url(), &script), psql(&server.url(), &script));
+    assert_eq!(expected, got, "PostgreSQL:\n{expected}Archipel:\n{got}");
+}
+
 #[test]
 fn databases_are_listed() {
     let server = Server::start(&[]);

@@ -13,6 +13,7 @@ use archipel_engine::{Engine, Snapshot};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
+use archipel_planner::partition::Family;
 use archipel_planner::row::Codec;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
@@ -116,6 +117,12 @@ impl<'a> Lowerer<'a> {
                     .map(|(i, ty)| (Column::new(Some(name.as_str()), column_name(&name, i)), ty))
                     .collect();
                 Ok(Lowered { plan, columns })
+            }
+            Rel::Family { family, lock } => {
+                if lock.is_some() {
+                    return unsupported("a row lock");
+                }
+                self.family(family)
             }
             Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types } => {
                 let args = args.iter().map(|arg| self.constant(arg)).collect::<Lowering<Vec<_>>>()?;
@@ -224,6 +231,32 @@ impl<'a> Lowerer<'a> {
             Rel::Window { .. } => unsupported("a window function"),
             Rel::Distinct { .. } => unsupported("DISTINCT ON"),
             Rel::Limit { .. } => unsupported("WITH TIES"),
+        }
+    }
+
+    /// The rows of a family's members, one after the other.
+    fn family(&mut self, family: &Family) -> Lowering<Lowered> {
+        let mut all: Option<Lowered> = None;
+        for member in &family.members {
+            let table = &member.table;
+            let scan = self.rel(&Rel::Scan { table: table.clone(), lock: None })?;
+            let number = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);
+            let rows = self.project(scan, &member.places([number]))?;
+            all = Some(match all {
+                None => rows,
+                Some(all) => {
+                    let plan = planned(all.plan.union(planned(rows.plan.build())?))?;
+                    Lowered { plan, columns: all.columns }
+                }
+            });
+        }
+        match all {
+            Some(all) => Ok(all),
+            None => {
+                let types = family.root.columns.iter().map(|column| column.ty);
+                let types: Vec<Type> = types.chain(std::iter::once(Type::OID)).collect();
+                self.table_of(&[], &types)
+            }
         }
     }
 

@@ -199,8 +199,10 @@ impl Binder<'_, '_> {
         if self.levels[place].relations[relation].scalar_function && width > 0 {
             return Ok(self.reference(place, relation, 0, span));
         }
+        let columns = &self.levels[place].relations[relation].columns;
+        let shown: Vec<usize> = (0..width).filter(|column| !columns[*column].hidden).collect();
         let items: Vec<BoundExpr> =
-            (0..width).map(|column| self.reference(place, relation, column, span).expr).collect();
+            shown.iter().map(|column| self.reference(place, relation, *column, span).expr).collect();
         let oid = self.levels[place].relations[relation]
             .table
             .as_ref()
@@ -208,7 +210,7 @@ impl Binder<'_, '_> {
         let expr = BoundExpr::new(ExprKind::Row(items), Type::of(oid));
         if oid == Oid::RECORD {
             let columns = &self.levels[place].relations[relation].columns;
-            let names = columns.iter().map(|column| column.name.clone()).collect();
+            let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
             self.whole_rows.push((expr.clone(), names));
         }
         Ok(FoundColumn { expr, source: None })

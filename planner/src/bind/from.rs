@@ -12,13 +12,17 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::name::{ident_name, object_name_parts, object_name_span, schema_and_name};
+use super::name::{ident_name, object_name_parts, object_name_span, own_rows, schema_and_name};
 use super::overload::Argument;
 use super::scope::{COLUMNS_MAX, Level, LevelKind, Relation, ScopeColumn};
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
 use super::{Binder, Clause};
 use crate::bound::*;
+use crate::partition::Family;
+
+/// The system column with the number of the table a row is in.
+pub(crate) const TABLE_NUMBER: &str = "tableoid";
 
 /// An operator and the names of its row.
 pub(crate) type Source = (Rel, Vec<Relation>);
@@ -185,7 +189,9 @@ impl Binder<'_, '_> {
                 .collect::<Result<_>>()?,
             JoinConstraint::Natural => left_columns
                 .iter()
-                .filter(|column| right_columns.iter().any(|other| other.name == column.name))
+                .filter(|column| {
+                    !column.hidden && right_columns.iter().any(|other| other.name == column.name)
+                })
                 .map(|column| (column.name.clone(), Span::empty()))
                 .collect(),
         };
@@ -414,6 +420,8 @@ impl Binder<'_, '_> {
     }
 
     fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
+        let (name, only) = own_rows(name);
+        let name = &*name;
         let (schema, table_name) = schema_and_name(name)?;
         if schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
@@ -455,7 +463,8 @@ impl Binder<'_, '_> {
             }
             let lock = self.lock_of(relation.name.as_deref());
             self.need_lock(&table, lock);
-            return Ok((Rel::Scan { table, lock }, vec![relation]));
+            let rel = self.rows_of(table, only, lock, &mut relation)?;
+            return Ok((rel, vec![relation]));
         }
         if table.kind == TableKind::View {
             let name = alias.map_or_else(|| table.name.clone(), |alias| ident_name(&alias.name));
@@ -463,10 +472,41 @@ impl Binder<'_, '_> {
             self.need_lock(&table, lock);
             return self.view(&table, alias);
         }
-        let relation = self.table_relation(&table, alias, Some(&table.schema))?;
+        let mut relation = self.table_relation(&table, alias, Some(&table.schema))?;
         let lock = self.lock_of(relation.name.as_deref());
         self.need_lock(&table, lock);
-        Ok((Rel::Scan { table, lock }, vec![relation]))
+        let rel = self.rows_of(table, only, lock, &mut relation)?;
+        Ok((rel, vec![relation]))
+    }
+
+    /// A table's rows, those of its heirs among them unless `only` its own are meant.
+    fn rows_of(
+        &self,
+        table: TableRef,
+        only: bool,
+        lock: Option<RowLock>,
+        relation: &mut Relation,
+    ) -> Result<Rel> {
+        if table.kind != TableKind::Table {
+            return Ok(Rel::Scan { table, lock });
+        }
+        if only {
+            // A partitioned table has none.
+            return Ok(match table.is_partitioned() {
+                true => Rel::Values {
+                    rows: Vec::new(),
+                    types: table.columns.iter().map(|column| column.ty).collect(),
+                },
+                false => Rel::Scan { table, lock },
+            });
+        }
+        match Family::of(self.env.catalog, &table)? {
+            Some(family) => {
+                relation.columns.push(table_number(table.columns.len()));
+                Ok(Rel::Family { family, lock })
+            }
+            None => Ok(Rel::Scan { table, lock }),
+        }
     }
 
     /// A sequence in FROM: one row, which says where it stands.
@@ -591,12 +631,13 @@ impl Binder<'_, '_> {
             return Err(SqlError::unsupported("AT in an alias"));
         }
         let name_text = ident_name(name);
-        if columns.len() > relation.columns.len() {
+        let shown = relation.columns.iter().filter(|column| !column.hidden).count();
+        if columns.len() > shown {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!(
                     "table \"{name_text}\" has {} columns available but {} columns specified",
-                    relation.columns.len(),
+                    shown,
                     columns.len()
                 ),
             ));
@@ -607,6 +648,16 @@ impl Binder<'_, '_> {
         relation.name = Some(name_text);
         relation.schema = None;
         Ok(())
+    }
+}
+
+/// The column with the number of the table that each row of a family is in.
+pub(crate) fn table_number(place: usize) -> ScopeColumn {
+    ScopeColumn {
+        name: TABLE_NUMBER.to_owned(),
+        expr: BoundExpr::column(place, Type::OID),
+        source: None,
+        hidden: true,
     }
 }
 

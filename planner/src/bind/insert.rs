@@ -34,7 +34,7 @@ fn arbiter(table: &TableRef, columns: &[u16]) -> Result<ConflictArbiter> {
     found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
 }
 
-fn no_arbiter() -> SqlError {
+pub(crate) fn no_arbiter() -> SqlError {
     SqlError::new(
         SqlState::INVALID_COLUMN_REFERENCE,
         "there is no unique or exclusion constraint matching the ON CONFLICT specification",
@@ -172,7 +172,8 @@ impl Binder<'_, '_> {
             Some(_) => targets.len(),
         };
         let given = targets.iter().take(width).map(|column| column.place as u16).collect();
-        Ok(BoundInsert { table, source, given, checks, on_conflict, returning })
+        let family = target.family;
+        Ok(BoundInsert { table, family, source, given, checks, on_conflict, returning })
     }
 
     /// The columns an INSERT names, or all of them.
@@ -475,12 +476,13 @@ impl Binder<'_, '_> {
                 excluded.schema = None;
                 excluded.name = Some("excluded".to_owned());
                 excluded.table = None;
+                excluded.columns.retain(|column| !column.hidden);
                 // Read like columns of what is named, though no table's.
                 excluded.named = Some(to.named());
                 excluded.columns.iter_mut().for_each(|column| column.source = None);
                 self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);
                 // Bare names mean the existing row.
-                let mut relations = combine(vec![relation.clone()], vec![excluded], table.columns.len())?;
+                let mut relations = combine(vec![relation.clone()], vec![excluded], to.row_width())?;
                 if let Some(excluded) = relations.last_mut() {
                     excluded.unqualified = false;
                 }

@@ -103,7 +103,7 @@ pub(super) fn skips_locked(lock: &sqlparser::ast::LockClause) -> bool {
 /// Whether a table of this query whose rows are to be locked may have none to lock.
 fn locks_nullable(rel: &Rel, nullable: bool) -> bool {
     match rel {
-        Rel::Scan { lock, .. } => nullable && lock.is_some(),
+        Rel::Scan { lock, .. } | Rel::Family { lock, .. } => nullable && lock.is_some(),
         Rel::Filter { input, .. } | Rel::Project { input, .. } => locks_nullable(input, nullable),
         Rel::Join { kind, left, right, .. } => {
             locks_nullable(left, nullable || matches!(kind, JoinKind::Right | JoinKind::Full))

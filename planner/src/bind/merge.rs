@@ -4,6 +4,8 @@
 //! and meet its condition but none of the earlier clauses'. So the actions are about different
 //! rows, and each is found before any is written.
 
+use std::sync::Arc;
+
 use archipel_sql::catalog::{Privileges, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
@@ -19,10 +21,12 @@ use super::scope::{Level, LevelKind, Relation};
 use super::target::{Change, ChangeTarget};
 use super::{Binder, Clause};
 use crate::bound::*;
+use crate::partition::Family;
 
 /// The names of a MERGE: its target, its source, and where the source's rows are.
 struct Sides {
     table: TableRef,
+    family: Option<Arc<Family>>,
     target: Relation,
     source: Vec<Relation>,
     rows: Rel,
@@ -47,21 +51,22 @@ impl Binder<'_, '_> {
         }
         let item = TableWithJoins { relation: table.clone(), joins: Vec::new() };
         let (changed, target) = self.target_table(&item, Change::Merge)?;
-        let table = changed.table;
+        let width = changed.row_width();
+        let ChangeTarget { table, family, .. } = changed;
         let from = [TableWithJoins { relation: source.clone(), joins: Vec::new() }];
         let (rel, source) = self.bind_from_clause(&from)?;
         let id = self.cte_count;
         self.cte_count += 1;
         let rows = Rel::CteScan { id, types: rel.types() };
-        let both = combine(vec![target.clone()], source.clone(), table.columns.len())?;
-        let sides = Sides { table: table.clone(), target, source, rows, both };
+        let both = combine(vec![target.clone()], source.clone(), width)?;
+        let sides = Sides { table: table.clone(), family, target, source, rows, both };
         let mut actions = Vec::with_capacity(clauses.len());
         for (place, clause) in clauses.iter().enumerate() {
             let earlier = &clauses[..place];
             actions.extend(self.merge_clause(&sides, on, clause, earlier)?);
         }
         let source = Cte { id, name: "merge source".to_owned(), body: CteBody::Query(rel) };
-        Ok(BoundMerge { table, source, actions })
+        Ok(BoundMerge { table, family: sides.family, source, actions })
     }
 
     fn merge_clause(
@@ -107,6 +112,7 @@ impl Binder<'_, '_> {
                 self.need_computed(&sides.table, Some(&set))?;
                 Ok(Some(BoundStatement::Update(BoundUpdate {
                     table: sides.table.clone(),
+                    family: sides.family.clone(),
                     from: Some(sides.rows.clone()),
                     filter: Some(filter),
                     set,
@@ -119,6 +125,7 @@ impl Binder<'_, '_> {
                 let filter = self.matched_filter(sides, on, predicate.as_ref(), &same_kind)?;
                 Ok(Some(BoundStatement::Delete(BoundDelete {
                     table: sides.table.clone(),
+                    family: sides.family.clone(),
                     using: Some(sides.rows.clone()),
                     filter: Some(filter),
                     returning: None,
@@ -186,10 +193,11 @@ impl Binder<'_, '_> {
         let (conditions, _) = self.with_level(level, |binder| {
             let inner = Level::new(LevelKind::Plain, vec![sides.target.clone()]);
             let (predicate, _) = binder.with_level(inner, |binder| binder.merge_condition(on, "ON"))?;
-            let rel = Rel::Filter {
-                input: Box::new(Rel::Scan { table: sides.table.clone(), lock: None }),
-                predicate,
+            let rows = match &sides.family {
+                Some(family) => Rel::Family { family: family.clone(), lock: None },
+                None => Rel::Scan { table: sides.table.clone(), lock: None },
             };
+            let rel = Rel::Filter { input: Box::new(rows), predicate };
             let subquery = Subquery { kind: SubqueryKind::Exists, rel, correlated: true };
             let exists = BoundExpr::new(ExprKind::Subquery(Box::new(subquery)), Type::BOOL);
             let mut conditions = vec![BoundExpr::new(ExprKind::Not(Box::new(exists)), Type::BOOL)];
@@ -255,6 +263,7 @@ impl Binder<'_, '_> {
         self.need_computed(table, None)?;
         Ok(BoundInsert {
             table: table.clone(),
+            family: sides.family.clone().filter(|_| table.is_partitioned()),
             source: Rel::Project { input: Box::new(input), exprs },
             given: targets.iter().take(row.len()).map(|target| target.place as u16).collect(),
             checks,

@@ -232,6 +232,18 @@ pub fn bind_expression(
     }
 }
 
+/// Binds a value of a partition's bound; `None` if it cannot be assigned to the type.
+pub fn bind_bound_value(
+    expr: &sqlparser::ast::Expr,
+    env: &mut BindEnv<'_>,
+    target: Type,
+) -> Result<Option<BoundExpr>> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let bound = binder.clause_expr(expr, Clause::PartitionBound)?;
+    binder.coerce(bound, target, archipel_sql::function::CastContext::Assignment)
+}
+
 /// Where an expression stands (ParseExprKind), which decides what calls it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
@@ -257,6 +269,8 @@ pub(crate) enum Clause {
     Default,
     Generated,
     CallArgument,
+    PartitionKey,
+    PartitionBound,
     Expression,
 }
 
@@ -285,6 +299,8 @@ impl Clause {
             Clause::Default => "DEFAULT expressions",
             Clause::Generated => "column generation expressions",
             Clause::CallArgument => "CALL arguments",
+            Clause::PartitionKey => "partition key expressions",
+            Clause::PartitionBound => "partition bound",
             Clause::Expression => "this expression",
         }
     }

@@ -104,6 +104,30 @@ pub fn index_expression_type(table: &TableRef, text: &str, env: &mut BindEnv<'_>
     Ok(bound.ty)
 }
 
+/// The type of a part of a partition key; 42P17 if it is not immutable.
+pub fn partition_expression_type(
+    table: &TableRef,
+    text: &str,
+    number: usize,
+    env: &mut BindEnv<'_>,
+) -> Result<Type> {
+    let bound = Binder::new(env).definition(table, text, Clause::PartitionKey)?;
+    if matches!(
+        bound.ty.oid,
+        archipel_sql::types::Oid::RECORD | archipel_sql::types::Oid::UNKNOWN | archipel_sql::types::Oid::VOID
+    ) {
+        let ty = archipel_sql::type_table::format_type(bound.ty);
+        let message = format!("partition key column {number} has pseudo-type {ty}");
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    if is_mutable(&bound) {
+        let message = "functions in partition key expression must be marked IMMUTABLE";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+    }
+    check_settled(table, text, Clause::PartitionKey, env)?;
+    Ok(bound.ty)
+}
+
 /// Binds the default of a domain in a schema, for DDL to report what is wrong with it.
 pub fn check_domain_default(default: &str, schema: &str, base: Type, env: &mut BindEnv<'_>) -> Result<()> {
     let mut binder = Binder::new(env);
@@ -507,7 +531,8 @@ impl Binder<'_, '_> {
             Some(UpdateTableFromKind::AfterSet(items)) => Some(items),
             Some(UpdateTableFromKind::BeforeSet(_)) => return Err(SqlError::unsupported("FROM before SET")),
         };
-        let (from, relations) = self.joined_change(&table, relation, from.map(|items| &items[..]))?;
+        let (from, relations) =
+            self.joined_change(target.row_width(), relation, from.map(|items| &items[..]))?;
         let level = Level::new(LevelKind::Plain, relations.clone());
         let ((set, filter), _) = self.with_level(level, |binder| {
             let set = binder.assignments(&target, assignments)?;
@@ -531,7 +556,7 @@ impl Binder<'_, '_> {
         self.need_computed(&table, Some(&set))?;
         let returning = self.returning(returning.as_deref(), relations)?;
         let (from, filter) = self.with_view_rows(&table, from, filter)?;
-        Ok(BoundUpdate { table, from, filter, set, checks, returning })
+        Ok(BoundUpdate { table, family: target.family, from, filter, set, checks, returning })
     }
 
     fn change_filter(&mut self, selection: &Expr) -> Result<BoundExpr> {
@@ -578,7 +603,7 @@ impl Binder<'_, '_> {
     /// The names of the changed table and of the FROM or USING rows beside it.
     fn joined_change(
         &mut self,
-        table: &TableRef,
+        width: usize,
         relation: Relation,
         items: Option<&[TableWithJoins]>,
     ) -> Result<(Option<Rel>, Vec<Relation>)> {
@@ -586,7 +611,7 @@ impl Binder<'_, '_> {
             None | Some([]) => Ok((None, vec![relation])),
             Some(items) => {
                 let (rel, more) = self.bind_from_clause(items)?;
-                let relations = combine(vec![relation], more, table.columns.len())?;
+                let relations = combine(vec![relation], more, width)?;
                 Ok((Some(rel), relations))
             }
         }
@@ -616,7 +641,7 @@ impl Binder<'_, '_> {
         };
         let (target, relation) = self.target_table(item, Change::Delete)?;
         let table = target.table.clone();
-        let (using, relations) = self.joined_change(&table, relation, using.as_deref())?;
+        let (using, relations) = self.joined_change(target.row_width(), relation, using.as_deref())?;
         let filter = match selection {
             Some(selection) => {
                 let level = Level::new(LevelKind::Plain, relations.clone());
@@ -627,7 +652,7 @@ impl Binder<'_, '_> {
         let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
-        Ok(BoundDelete { table, using, filter, returning })
+        Ok(BoundDelete { table, family: target.family, using, filter, returning })
     }
 
     pub(crate) fn call_statement(&mut self, call: &own::Call) -> Result<BoundCall> {

@@ -1,5 +1,7 @@
 //! Identifiers, positions in the statement's text, and the names PostgreSQL gives to columns.
 
+use std::borrow::Cow;
+
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{
     AccessExpr, DataType, Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, SelectItem, SetExpr,
@@ -46,6 +48,18 @@ pub fn schema_and_name(name: &ObjectName) -> Result<(Option<String>, String)> {
             format!("improper qualified name (too many dotted names): {name}"),
         )),
     }
+}
+
+/// The name of a table, and whether ONLY stood before it.
+pub fn own_rows(name: &ObjectName) -> (Cow<'_, ObjectName>, bool) {
+    let Some(ObjectNamePart::Identifier(first)) = name.0.first() else { return (Cow::Borrowed(name), false) };
+    let Some(bare) = first.value.strip_prefix(archipel_sql::parser::ONLY) else {
+        return (Cow::Borrowed(name), false);
+    };
+    let mut own = name.clone();
+    let ident = Ident { value: bare.to_owned(), ..first.clone() };
+    own.0[0] = ObjectNamePart::Identifier(ident);
+    (Cow::Owned(own), true)
 }
 
 /// The span of a dotted name's first part.

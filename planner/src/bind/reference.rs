@@ -8,7 +8,8 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Type;
 
 use super::{BindEnv, Binder, Clause};
-use crate::bound::{BoundDelete, BoundExpr, BoundIndexExpression, BoundUpdate, ExprKind};
+use crate::bound::{BoundChecks, BoundDelete, BoundExpr, BoundIndexExpression, BoundUpdate, ExprKind};
+use crate::partition::Family;
 
 /// What happens to the rows that reference one which goes or changes.
 pub(crate) enum ReferenceChange {
@@ -28,7 +29,8 @@ pub(crate) fn bind_reference_change(
     filter: BoundExpr,
 ) -> Result<ReferenceChange> {
     if deletes && action == ReferentialAction::Cascade {
-        let delete = BoundDelete { table: child.clone(), using: None, filter: Some(filter), returning: None };
+        let (table, family) = (child.clone(), Family::of(catalog, child)?.filter(|_| child.is_partitioned()));
+        let delete = BoundDelete { table, family, using: None, filter: Some(filter), returning: None };
         return Ok(ReferenceChange::Delete(delete));
     }
     let context = FunctionContext::detached();
@@ -58,6 +60,7 @@ pub(crate) fn bind_reference_change(
     let table = child.clone();
     Ok(ReferenceChange::Update(BoundUpdate {
         table,
+        family: Family::of(catalog, child)?.filter(|_| child.is_partitioned()),
         from: None,
         filter: Some(filter),
         set,
@@ -75,6 +78,17 @@ pub(crate) fn bind_generated(catalog: &Catalog, table: &TableRef) -> Result<Vec<
     let mut env = BindEnv::new(catalog, &[], &context);
     env.late_literals = true;
     Binder::new(&mut env).generated(table)
+}
+
+/// A table's CHECK conditions over its row.
+pub(crate) fn bind_checks(catalog: &Catalog, table: &TableRef) -> Result<BoundChecks> {
+    if table.checks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &[], &context);
+    env.late_literals = true;
+    Binder::new(&mut env).checks(table)
 }
 
 /// A definition of a table as statements will bind it: a generated column's expression, what an

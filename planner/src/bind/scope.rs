@@ -4,10 +4,13 @@
 //! bound (depth 0), the next for the row one nesting out, and so on. A query's FROM row is one
 //! level; so is the left side of a join while a lateral right side is bound.
 
+use archipel_sql::catalog::TableKind;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
+use super::from::TABLE_NUMBER;
 use super::visit::{raise_depth, shift_columns};
 use super::{Binder, Clause};
 use crate::bound::{AggregateCall, BoundExpr, ExprKind, OutputColumn, SetCall, WindowCall};
@@ -80,6 +83,16 @@ impl Relation {
             })
             .collect();
         Relation::new(name, columns)
+    }
+
+    /// The number of the table that all its rows are in, if they are one's.
+    fn table_number(&self) -> Option<FoundColumn> {
+        let table = self.table.as_ref()?;
+        if !matches!(table.kind, TableKind::Table | TableKind::System) {
+            return None;
+        }
+        let expr = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);
+        Some(FoundColumn { expr, source: None })
     }
 
     /// Moves the relation to the right: its row follows one of `offset` columns.
@@ -193,6 +206,15 @@ impl Binder<'_, '_> {
             if let Some((relation, column)) = found {
                 return Ok(Some(self.reference(place, relation, column, span)));
             }
+            if name == TABLE_NUMBER {
+                let relations = self.levels[place].relations.iter().filter(|relation| relation.unqualified);
+                let mut numbers = relations.filter_map(Relation::table_number);
+                match (numbers.next(), numbers.next()) {
+                    (Some(number), None) => return Ok(Some(number)),
+                    (Some(_), Some(_)) => return Err(ambiguous(name).at(self.position(span))),
+                    (None, _) => {}
+                }
+            }
         }
         Ok(None)
     }
@@ -241,7 +263,10 @@ impl Binder<'_, '_> {
             .enumerate()
             .filter(|(_, column)| column.name == name)
             .map(|(c, _)| c);
-        let Some(column) = places.next() else { return Ok(None) };
+        let Some(column) = places.next() else {
+            let known = &self.levels[place].relations[relation];
+            return Ok(if name == TABLE_NUMBER { known.table_number() } else { None });
+        };
         if places.next().is_some() {
             return Err(ambiguous(name).at(self.position(span)));
         }

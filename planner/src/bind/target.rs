@@ -5,17 +5,21 @@
 //! A view is simple if it chooses columns and rows of one table, or of one such view. Its columns
 //! are expressions over the table's row; those that are plain columns can be changed.
 
+use std::sync::Arc;
+
 use archipel_sql::catalog::{CheckOption, Privileges, TableKind, TableRef, TriggerEvent, View};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
 
+use super::from::table_number;
 use super::modify::undefined_target;
-use super::name::{object_name_parts, schema_and_name};
+use super::name::{object_name_parts, own_rows, schema_and_name};
 use super::scope::{Relation, ScopeColumn};
 use super::visit::{raise_depth, visit_expr_mut};
 use super::{BindEnv, Binder};
 use crate::bound::*;
+use crate::partition::Family;
 
 /// The kind of change, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ impl Change {
 /// See the module's head.
 pub(crate) struct ChangeTarget {
     pub table: TableRef,
+    /// Where its rows are, if others keep them.
+    pub family: Option<Arc<Family>>,
     view: Option<ViewTarget>,
 }
 
@@ -59,7 +65,13 @@ struct ViewTarget {
 
 impl ChangeTarget {
     pub fn of_table(table: TableRef) -> ChangeTarget {
-        ChangeTarget { table, view: None }
+        ChangeTarget { table, family: None, view: None }
+    }
+
+    /// How many columns a row of it has, its table's number included where that is not always the
+    /// same.
+    pub fn row_width(&self) -> usize {
+        self.table.columns.len() + usize::from(self.family.is_some())
     }
 
     /// The table's column that a name at a position means.
@@ -172,9 +184,21 @@ fn plain_column(expr: &BoundExpr) -> Option<u16> {
     }
 }
 
+/// The table below a view.
+struct Below {
+    table: TableRef,
+    family: Option<Arc<Family>>,
+}
+
+/// The family that a change is about: new rows of a table whose heirs have more are its own.
+fn changed_family(family: Option<Arc<Family>>, change: Change) -> Option<Arc<Family>> {
+    family.filter(|family| change != Change::Insert || family.root.is_partitioned())
+}
+
 /// Columns and conditions over the row of one table.
 struct Simple {
     table: TableRef,
+    family: Option<Arc<Family>>,
     columns: Vec<BoundExpr>,
     filters: Vec<BoundExpr>,
 }
@@ -189,7 +213,13 @@ fn simple(rel: &Rel) -> Option<Simple> {
                 .enumerate()
                 .map(|(at, column)| BoundExpr::column(at, column.ty))
                 .collect();
-            Some(Simple { table: table.clone(), columns, filters: Vec::new() })
+            Some(Simple { table: table.clone(), family: None, columns, filters: Vec::new() })
+        }
+        Rel::Family { family, lock: None } => {
+            let table = family.root.clone();
+            let columns = table.columns.iter().enumerate();
+            let columns = columns.map(|(at, column)| BoundExpr::column(at, column.ty)).collect();
+            Some(Simple { table, family: Some(family.clone()), columns, filters: Vec::new() })
         }
         Rel::Filter { input, predicate } => {
             let mut below = simple(input)?;
@@ -207,7 +237,7 @@ fn simple(rel: &Rel) -> Option<Simple> {
 }
 
 /// An expression over columns as one over what those are made of.
-fn over(expr: &BoundExpr, columns: &[BoundExpr]) -> BoundExpr {
+pub(crate) fn over(expr: &BoundExpr, columns: &[BoundExpr]) -> BoundExpr {
     let mut own = expr.clone();
     visit_expr_mut(&mut own, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = part.kind
@@ -239,6 +269,8 @@ impl Binder<'_, '_> {
             let message = format!("relation \"{only}\" cannot be the target of a modifying statement");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
+        let (name, only) = own_rows(name);
+        let name = &*name;
         let (schema, _) = schema_and_name(name)?;
         self.need_schema(schema.as_deref());
         let table = self.require_table(name)?;
@@ -249,12 +281,19 @@ impl Binder<'_, '_> {
                 return Ok(ChangeTarget::of_table(table));
             }
             let view = self.view_target(&table, change)?;
-            return Ok(ChangeTarget { table: view.0, view: Some(view.1) });
+            let family = changed_family(view.0.family, change);
+            return Ok(ChangeTarget { table: view.0.table, family, view: Some(view.1) });
         }
-        if change == Change::Update && has_statistics(&table) {
-            return Ok(ChangeTarget::of_table(table));
-        }
-        self.changed_table(name).map(ChangeTarget::of_table)
+        let table = match change == Change::Update && has_statistics(&table) {
+            true => return Ok(ChangeTarget::of_table(table)),
+            false => self.changed_table(name)?,
+        };
+        let family = match (only, table.is_partitioned()) {
+            (true, true) => Some(Arc::new(Family::without_rows(&table))),
+            (true, false) => None,
+            (false, _) => Family::of(self.env.catalog, &table)?,
+        };
+        Ok(ChangeTarget { family: changed_family(family, change), ..ChangeTarget::of_table(table) })
     }
 
     /// The names a target offers to its own statement.
@@ -264,7 +303,11 @@ impl Binder<'_, '_> {
         alias: Option<&TableAlias>,
     ) -> Result<Relation> {
         let Some(view) = &target.view else {
-            return self.table_relation(&target.table, alias, Some(&target.table.schema));
+            let mut relation = self.table_relation(&target.table, alias, Some(&target.table.schema))?;
+            if target.family.is_some() {
+                relation.columns.push(table_number(target.table.columns.len()));
+            }
+            return Ok(relation);
         };
         let columns = view
             .view
@@ -285,7 +328,7 @@ impl Binder<'_, '_> {
         Ok(relation)
     }
 
-    fn view_target(&mut self, view: &TableRef, change: Change) -> Result<(TableRef, ViewTarget)> {
+    fn view_target(&mut self, view: &TableRef, change: Change) -> Result<(Below, ViewTarget)> {
         let refused = |detail: &str| not_updatable(view, change, detail);
         let Some(stored) = &view.view else { return Err(SqlError::internal("a view without a query")) };
         let query = archipel_sql::parser::parse_query(&stored.query)?;
@@ -336,7 +379,7 @@ impl Binder<'_, '_> {
             checks.extend(own);
         }
         let target = ViewTarget { view: view.clone(), columns: simple.columns, filters, checks, acting };
-        Ok((simple.table, target))
+        Ok((Below { table: simple.table, family: simple.family }, target))
     }
 
     /// A view's own rows, without locks.

@@ -30,6 +30,7 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
             name: format!("{name}_pkey"),
             columns: key.to_vec(),
             include: Vec::new(),
+            parent: None,
         }),
         distribution: Distribution::Column { column: 0, group: oid },
         tree: oid,
@@ -95,6 +96,8 @@ pub(crate) fn catalog() -> Catalog {
         name: "t_c_check".to_owned(),
         condition: "c >= 0".to_owned(),
         not_valid: false,
+        no_inherit: false,
+        inherited: false,
     });
     t.indexes.push(Index {
         oid: Oid(20011),
@@ -107,6 +110,7 @@ pub(crate) fn catalog() -> Catalog {
         include: Vec::new(),
         predicate: None,
         expressions: Vec::new(),
+        parent: None,
         hash: false,
     });
     let u = table(

@@ -115,7 +115,7 @@ macro_rules! visitors {
             visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
         ) {
             match rel {
-                Rel::Unit | Rel::Scan { .. } | Rel::CteScan { .. } => {}
+                Rel::Unit | Rel::Scan { .. } | Rel::Family { .. } | Rel::CteScan { .. } => {}
                 Rel::Values { rows, .. } => {
                     for expr in rows.$iter().flatten() {
                         $expr(expr, nesting, visit);

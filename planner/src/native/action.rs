@@ -19,7 +19,7 @@ use archipel_sql::types::Oid;
 use super::compile::Compiler;
 use super::constraint::ReferenceCheck;
 use super::context::{ExecContext, ExecResult};
-use super::modify::{Delete, Triggering, Update};
+use super::modify::{Delete, Members, Triggering, Update};
 use super::trigger::Fire;
 use crate::bind::reference::{ReferenceChange, bind_reference_change};
 use crate::route::RouteKey;
@@ -130,6 +130,8 @@ pub(crate) struct Action {
 enum ActionBody {
     Delete(Box<Delete>),
     Update(Box<Update>),
+    /// Of a partitioned table.
+    Members(Box<Members>),
 }
 
 /// Which event of the referenced row an action answers to.
@@ -152,6 +154,10 @@ impl Action {
             Some(ActionBody::Update(update)) => {
                 let found = update.find(ctx)?;
                 update.write(ctx, &found, None)?;
+            }
+            Some(ActionBody::Members(members)) => {
+                let found = members.find(ctx)?;
+                members.write(ctx, &found)?;
             }
             None => return Err(SqlError::internal("an action of a foreign key is not compiled").into()),
         }
@@ -203,9 +209,11 @@ impl Compiler<'_> {
         }
         if let Some(known) = self.actions.get(&(key.oid, event)).cloned() {
             // It sets itself off: whose rows it meets then cannot be told beforehand.
-            let meta = self.table(child)?;
-            let unknown = RouteKey::Unknown("a foreign key leads back to its own table".to_owned());
-            self.note_table(child, &meta, true, unknown);
+            for table in self.rows_in(child)? {
+                let meta = self.table(&table)?;
+                let unknown = RouteKey::Unknown("a foreign key leads back to its own table".to_owned());
+                self.note_table(&table, &meta, true, unknown);
+            }
             return Ok(Some(known));
         }
         let inputs: Vec<u32> = sources.iter().map(|_| self.slot()).collect();
@@ -221,7 +229,12 @@ impl Compiler<'_> {
         let action_of = Arc::new(Action { inputs: inputs.clone(), body: OnceLock::new() });
         self.actions.insert((key.oid, event), action_of.clone());
         let lines = self.plan.lines.len();
+        // Who sees to the partitions of this statement's rows does not see to those.
+        let placing = std::mem::take(&mut self.placing);
+        let (keeping, shown_as) = (std::mem::take(&mut self.keeping), self.shown_as.take());
         let body = self.action_body(child, key, parent, event, action, &inputs);
+        self.placing = placing;
+        (self.keeping, self.shown_as) = (keeping, shown_as);
         // PostgreSQL shows no plan of them either.
         self.plan.lines.truncate(lines);
         self.actions.remove(&(key.oid, event));
@@ -247,10 +260,18 @@ impl Compiler<'_> {
         let deletes = event == Event::Delete;
         match bind_reference_change(self.env.catalog, child, key, &types, deletes, action, filter)? {
             ReferenceChange::Delete(delete) => {
+                if let Some(family) = &delete.family {
+                    let compiled = self.scoped(inputs, |c| c.delete_members(&delete, family))?;
+                    return Ok(ActionBody::Members(Box::new(compiled)));
+                }
                 let compiled = self.scoped(inputs, |c| c.delete(&delete))?;
                 Ok(ActionBody::Delete(Box::new(compiled)))
             }
             ReferenceChange::Update(update) => {
+                if let Some(family) = &update.family {
+                    let compiled = self.scoped(inputs, |c| c.update_members(&update, family))?;
+                    return Ok(ActionBody::Members(Box::new(compiled)));
+                }
                 let compiled = self.scoped(inputs, |c| c.update(&update))?;
                 Ok(ActionBody::Update(Box::new(compiled)))
             }

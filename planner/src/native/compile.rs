@@ -85,12 +85,18 @@ pub(crate) struct Compiler<'e> {
     pub ctes: FxHashMap<u32, CteSource>,
     /// Those that what is being compiled reads.
     pub ctes_read: FxHashSet<u32>,
-    /// Relations made during compilation.
-    kept: Vec<Arc<Rel>>,
+    /// Relations and statements made during compilation.
+    kept: Vec<Arc<dyn std::any::Any>>,
+    /// Whose triggers name the rows that the statement being compiled changes.
+    pub keeping: Vec<super::trigger::KeptFor>,
+    /// The table that rows of a partition are shown as in errors, and where they have its columns.
+    pub shown_as: Option<(TableRef, Vec<u16>)>,
+    /// Who sees to it that rows go to partitions that take them.
+    pub placing: super::placing::Placing,
     /// The rows that the SELECT … FOR being planned locks; `None` outside of one.
     pub lock_targets: Option<Vec<super::lock::LockTarget>>,
-    /// The target of the MERGE being compiled.
-    pub merged: Option<Oid>,
+    /// The tables that the MERGE being compiled is about.
+    pub merged: Vec<Oid>,
     /// The slots of each relation's columns, by its address in the bound tree.
     layouts: FxHashMap<*const Rel, Layout>,
     pub accesses: Vec<Access>,
@@ -149,8 +155,11 @@ impl<'e> Compiler<'e> {
             ctes: FxHashMap::default(),
             ctes_read: FxHashSet::default(),
             kept: Vec::new(),
+            placing: Default::default(),
+            keeping: Vec::new(),
+            shown_as: None,
             lock_targets: None,
-            merged: None,
+            merged: Vec::new(),
             layouts: FxHashMap::default(),
             lists: FxHashMap::default(),
             accesses: Vec::new(),
@@ -405,9 +414,9 @@ impl<'e> Compiler<'e> {
         rel
     }
 
-    /// Keeps a relation made during compilation alive until its end.
-    pub fn keep(&mut self, rel: Arc<Rel>) {
-        self.kept.push(rel);
+    /// Keeps what was made during compilation alive until its end.
+    pub fn keep(&mut self, made: Arc<dyn std::any::Any>) {
+        self.kept.push(made);
     }
 
     /// What is known beforehand of the values a slot will have.

@@ -9,15 +9,13 @@ use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::cast::{self, CastPath};
 use archipel_sql::catalog::{
     ForeignKey, Index, IndexColumn, Privileges, Required, Requirement, Table, TableRef,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, lookup_operators};
+use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
-use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::CompiledPredicate;
@@ -25,9 +23,12 @@ use super::action::{Action, Event, Waiting};
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::deferral::DeferredCheck;
+use super::equality::{equality, widened};
 use super::node::Node;
+use super::placing::{PartitionCheck, Placing};
 use super::relation::ScanUse;
 use crate::bound::{BoundCheck, BoundChecks, BoundExpr, ExprKind, LockStrength, LockWait, Rel, RowLock};
+use crate::partition::{Family, columns_of};
 
 /// NOT NULL and CHECK over a new row.
 pub(crate) struct RowChecks {
@@ -36,6 +37,10 @@ pub(crate) struct RowChecks {
     checks: Vec<RowCheck>,
     /// The columns that the statement says the values of: nothing new to whoever runs it.
     given: Vec<u16>,
+    /// That the row is one of the partition's.
+    partition: Option<Box<PartitionCheck>>,
+    /// The table that rows are shown as, and where they have its columns.
+    shown_as: Option<(TableRef, Vec<u16>)>,
 }
 
 struct RowCheck {
@@ -45,7 +50,7 @@ struct RowCheck {
 }
 
 /// A column's value as error details show it; long ones are cut as PostgreSQL cuts them.
-fn shown(value: &Datum, ty: Type, functions: &FunctionContext<'_>) -> String {
+pub(super) fn shown(value: &Datum, ty: Type, functions: &FunctionContext<'_>) -> String {
     const SHOWN_BYTES_MAX: usize = 64;
     if value.is_null() {
         return "null".to_owned();
@@ -60,7 +65,11 @@ fn shown(value: &Datum, ty: Type, functions: &FunctionContext<'_>) -> String {
 }
 
 /// Whether whoever runs the statement may read these columns: errors tell nobody more than that.
-fn may_read(table: &Table, columns: impl Iterator<Item = u16>, functions: &FunctionContext<'_>) -> bool {
+pub(super) fn may_read(
+    table: &Table,
+    columns: impl Iterator<Item = u16>,
+    functions: &FunctionContext<'_>,
+) -> bool {
     let what = Required::Table {
         table: table.oid,
         privileges: Privileges::SELECT,
@@ -73,7 +82,7 @@ fn may_read(table: &Table, columns: impl Iterator<Item = u16>, functions: &Funct
 
 /// `Failing row contains (…).`, with the names of the columns where they are not all of them
 /// (ExecBuildSlotValueDescription).
-fn failing_row(
+pub(super) fn failing_row(
     table: &Table,
     row: &[Datum],
     given: &[u16],
@@ -93,7 +102,7 @@ fn failing_row(
 }
 
 /// An error with a detail, if there is one to tell.
-fn with_detail(error: SqlError, detail: Option<String>) -> SqlError {
+pub(super) fn with_detail(error: SqlError, detail: Option<String>) -> SqlError {
     match detail {
         Some(detail) => error.with_detail(detail),
         None => error,
@@ -120,7 +129,7 @@ pub(crate) fn key_text(
     format!("Key ({})=({})", names.join(", "), values.join(", "))
 }
 
-fn of_table(mut error: SqlError, table: &Table, constraint: Option<&str>) -> SqlError {
+pub(super) fn of_table(mut error: SqlError, table: &Table, constraint: Option<&str>) -> SqlError {
     let fields = error.fields_mut();
     fields.schema = Some(table.schema.clone());
     fields.table = Some(table.name.clone());
@@ -171,6 +180,12 @@ impl RowChecks {
                 return Err(of_table(error, &self.table, Some(name)).into());
             }
         }
+        if let Some(partition) = &self.partition
+            && !partition.holds(ctx)?
+        {
+            let row = row(ctx)?;
+            return Err(partition.violated(self.failing_row(&row, ctx)).into());
+        }
         Ok(())
     }
 
@@ -180,7 +195,14 @@ impl RowChecks {
     }
 
     fn failing_row(&self, row: &[Datum], ctx: &ExecContext<'_, '_>) -> Option<String> {
-        failing_row(&self.table, row, &self.given, &ctx.functions)
+        let Some((root, columns)) = &self.shown_as else {
+            return failing_row(&self.table, row, &self.given, &ctx.functions);
+        };
+        let value = |column: &u16| row.get(usize::from(*column)).cloned().unwrap_or(Datum::Null);
+        let row: Vec<Datum> = columns.iter().map(value).collect();
+        let given = (0..).zip(columns).filter(|(_, column)| self.given.contains(column));
+        let given: Vec<u16> = given.map(|(place, _)| place).collect();
+        failing_row(root, &row, &given, &ctx.functions)
     }
 
     /// What views demand of the new row in its slots.
@@ -264,6 +286,10 @@ pub(crate) struct ReferenceCheck {
     foreign_key: ForeignKey,
     child: TableRef,
     parent: TableRef,
+    /// The partition of the parent that the row leaves, and where it has the key.
+    leaving: Option<(TableRef, Vec<u16>)>,
+    /// Whether the key references its own table.
+    own: bool,
     direction: Direction,
     /// What happens instead of a check.
     action: Option<Arc<Action>>,
@@ -386,13 +412,17 @@ impl ReferenceCheck {
 
     /// Whether the key references its own table.
     pub fn is_own(&self) -> bool {
-        self.child.oid == self.parent.oid
+        self.own
     }
 
     fn violation(&self, ctx: &ExecContext<'_, '_>) -> SqlError {
         let values: Vec<Datum> =
             self.slots.iter().map(|slot| ctx.frame.slots[*slot as usize].clone()).collect();
-        let (child, parent, name) = (&self.child, &self.parent, &self.foreign_key.name);
+        let (child, name) = (&self.child, &self.foreign_key.name);
+        let (parent, referenced) = match &self.leaving {
+            Some((partition, columns)) => (partition, columns),
+            None => (&self.parent, &self.foreign_key.referenced_columns),
+        };
         let key =
             |table: &Table, columns: &[u16]| match may_read(table, columns.iter().copied(), &ctx.functions) {
                 true => key_text(table, columns, &values, &ctx.functions),
@@ -415,11 +445,7 @@ impl ReferenceCheck {
                     "update or delete on table \"{}\" violates foreign key constraint \"{name}\" on table \"{}\"",
                     parent.name, child.name
                 ),
-                format!(
-                    "{} is still referenced from table \"{}\".",
-                    key(parent, &self.foreign_key.referenced_columns),
-                    child.name
-                ),
+                format!("{} is still referenced from table \"{}\".", key(parent, referenced), child.name),
             ),
         };
         of_table(
@@ -464,7 +490,12 @@ impl Compiler<'_> {
                 Ok(RowCheck { name: check.name.clone(), predicate, of_view: check.of_view })
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(RowChecks { table: table.clone(), not_null, checks, given })
+        let partition = match self.placing {
+            Placing::Checked | Placing::Stays => self.partition_check(table, row, changed)?,
+            Placing::Done => None,
+        };
+        let shown_as = self.shown_as.clone();
+        Ok(RowChecks { table: table.clone(), not_null, checks, given, partition, shown_as })
     }
 
     /// The foreign keys of a table that a new row with these slots must satisfy; only those
@@ -491,8 +522,10 @@ impl Compiler<'_> {
                 node,
                 slots: slots.clone(),
                 foreign_key: key.clone(),
+                own: self.topmost(table) == self.topmost(&parent),
                 child: table.clone(),
                 parent,
+                leaving: None,
                 direction: Direction::ChildNeedsParent,
                 action: None,
                 sources: slots,
@@ -513,29 +546,43 @@ impl Compiler<'_> {
         let mut found = Vec::new();
         let event = if changed.is_some() { Event::Update } else { Event::Delete };
         let (changed, new) = changed.unzip();
+        // A partition's rows are referenced as those of what it is part of, too.
+        let mut parents = vec![table.clone()];
+        parents.extend(self.env.catalog.partition_ancestors(table.oid));
+        let referenced = |key: &ForeignKey| {
+            // The keys of partitions say once more what those of their tables say.
+            parents.iter().find(|parent| key.references == parent.oid && key.parent.is_none())
+        };
         let mut children: Vec<TableRef> = self
             .env
             .catalog
             .tables()
-            .filter(|child| child.foreign_keys.iter().any(|key| key.references == table.oid))
+            .filter(|child| child.foreign_keys.iter().any(|key| referenced(key).is_some()))
             .cloned()
             .collect();
         children.sort_by_key(|child| child.oid);
         for child in children {
-            for key in child.foreign_keys.iter().filter(|key| key.references == table.oid) {
+            for key in &child.foreign_keys {
+                let Some(parent) = referenced(key) else { continue };
+                let columns = match parent.oid == table.oid {
+                    true => key.referenced_columns.clone(),
+                    false => {
+                        let places = columns_of(parent, table)?;
+                        key.referenced_columns.iter().map(|column| places[usize::from(*column)]).collect()
+                    }
+                };
                 let touched = |column: &u16| changed.is_none_or(|changed| changed.contains(column));
-                if !key.referenced_columns.iter().any(touched) {
+                if !columns.iter().any(touched) {
                     continue;
                 }
-                let slots: Vec<u32> =
-                    key.referenced_columns.iter().map(|column| row[usize::from(*column)]).collect();
+                let key = &ForeignKey { name: self.name_over(key, &child, parent, table), ..key.clone() };
+                let slots: Vec<u32> = columns.iter().map(|column| row[usize::from(*column)]).collect();
                 let mut sources = slots.clone();
                 if let Some(new) = new {
-                    sources.extend(key.referenced_columns.iter().map(|column| new[usize::from(*column)]));
+                    sources.extend(columns.iter().map(|column| new[usize::from(*column)]));
                 }
-                let types =
-                    key.referenced_columns.iter().map(|column| table.columns[usize::from(*column)].ty);
-                let action = self.reference_action(&child, key, table, event, &sources)?;
+                let types = columns.iter().map(|column| table.columns[usize::from(*column)].ty);
+                let action = self.reference_action(&child, key, parent, event, &sources)?;
                 let node = match &action {
                     Some(_) => Node::Unit,
                     None => self.lookup(&child, &key.columns, &slots, types, None)?,
@@ -544,8 +591,10 @@ impl Compiler<'_> {
                     node,
                     slots,
                     foreign_key: key.clone(),
+                    own: self.topmost(&child) == self.topmost(table),
                     child: child.clone(),
-                    parent: table.clone(),
+                    parent: parent.clone(),
+                    leaving: (parent.oid != table.oid).then(|| (table.clone(), columns)),
                     direction: Direction::ParentLeaves,
                     action,
                     sources,
@@ -568,8 +617,16 @@ impl Compiler<'_> {
         types: impl Iterator<Item = Type>,
         lock: Option<RowLock>,
     ) -> Result<Node> {
+        let family = match table.is_partitioned() {
+            true => Family::of(self.env.catalog, table)?,
+            false => None,
+        };
+        let input = match &family {
+            Some(family) => Rel::Family { family: family.clone(), lock: None },
+            None => Rel::Scan { table: table.clone(), lock: None },
+        };
         let rel = Arc::new(Rel::Filter {
-            input: Box::new(Rel::Scan { table: table.clone(), lock: None }),
+            input: Box::new(input),
             predicate: self.key_conditions(table, columns, types)?,
         });
         // Layouts are remembered by address, so the relation lives as long as the compilation.
@@ -582,7 +639,10 @@ impl Compiler<'_> {
             let conjuncts = c.conjuncts(predicate, &layout);
             let facts = c.constants_of(&conjuncts);
             let usage = ScanUse { lock, reference: true, ..ScanUse::default() };
-            Ok(c.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node)
+            Ok(match &family {
+                Some(family) => c.plan_family(family, &layout, &conjuncts, &facts, &[], usage)?.node,
+                None => c.plan_scan(table, &layout, &conjuncts, &facts, &[], usage)?.node,
+            })
         })
     }
 
@@ -618,35 +678,4 @@ impl Compiler<'_> {
             .collect::<Result<Vec<_>>>()?;
         Ok(BoundExpr::new(ExprKind::And(conditions), Type::BOOL))
     }
-}
-
-/// A value as one of a wider type, by its implicit cast.
-fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
-    let ty = Type::of(to.oid);
-    match cast::find(value.ty.oid, to.oid, CastContext::Implicit)? {
-        CastPath::Relabel => Some(BoundExpr::new(ExprKind::Relabel(Box::new(value)), ty)),
-        CastPath::Function(function) if function.args.len() == 1 => {
-            let function = ResolvedFunction { function, result: ty };
-            Some(BoundExpr::new(ExprKind::Call { function, args: vec![value] }, ty))
-        }
-        _ => None,
-    }
-}
-
-/// The `=` over two types, or over the text they both are.
-pub(crate) fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
-    let plain = |oid: Oid| match oid {
-        Oid::VARCHAR | Oid::NAME => Oid::TEXT,
-        Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,
-        other if left != right => other,
-        other if other.is_enum() => Oid::ANYENUM,
-        other if element_of(other).is_some() => Oid::ANYARRAY,
-        other => other,
-    };
-    let (left, right) = (plain(left), plain(right));
-    let operators = lookup_operators("=");
-    let find = |l: Oid, r: Oid| operators.iter().find(|op| op.left == Some(l) && op.right == r);
-    find(left, right).map(|op| ResolvedFunction { function: op.function, result: Type::BOOL }).ok_or_else(
-        || SqlError::unsupported(format_args!("comparing types {left} and {right} for a constraint")),
-    )
 }

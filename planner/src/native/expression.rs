@@ -334,9 +334,7 @@ impl Compiler<'_> {
         let compiled = self.env.routines.link(routine)?;
         let args: Vec<Option<BoundExpr>> = args.iter().map(|arg| self.row_free(arg)).collect();
         for access in compiled.accesses() {
-            let mut access = access.clone();
-            access.key = crate::route::over_arguments(&access.key, &args, &routine.name);
-            self.accesses.push(access);
+            self.accesses.push(crate::route::access_over_arguments(access, &args, &routine.name));
         }
         Ok(compiled)
     }

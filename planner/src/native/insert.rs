@@ -4,32 +4,33 @@
 //! may: then they are collected first, so that a statement never sees its own rows.
 
 mod foresight;
+mod routed;
+mod row;
 
 pub(crate) use foresight::Proposal;
+pub(crate) use routed::{RoutedInsert, Router};
+use row::second_time;
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_engine::Inserted;
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
-use archipel_engine::storage::key::encode_cell;
-use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
 use archipel_sql::catalog::{Distribution, Table, TableRef, TriggerEvent};
-use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
 use rustc_hash::FxHashSet;
 
 use super::action::with_queue;
 use super::compile::{Compiler, Pruned};
 use super::constraint::{ReferenceCheck, RowChecks};
 use super::context::{ExecContext, ExecResult};
-use super::expression::{Source, eval_all};
+use super::expression::Source;
 use super::modify::Change;
 use super::node::{Node, collect};
+use super::placing::Placing;
 use super::rows::RowBuffer;
-use super::scan::{ScanColumn, decode, scan_columns};
-use super::statement::{Answer, Emit};
+use super::scan::{ScanColumn, scan_columns};
+use super::statement::Emit;
 use super::stored::OF_EXPRESSION;
 use super::target::has_subquery;
 use super::trigger::Triggers;
@@ -41,9 +42,28 @@ use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 
 pub(crate) struct Insert {
-    pub target: Target,
     source: Node,
     /// Where the source leaves the new row.
+    source_slots: Vec<u32>,
+    collected: bool,
+    /// Rows may reference ones that come after them.
+    waits: bool,
+    /// Whether ON CONFLICT or RETURNING asks for rows, which are those from before the statement:
+    /// both are computed before anything is written.
+    asks: bool,
+    into: Destination,
+}
+
+/// Where new rows go.
+enum Destination {
+    Table(Box<RowInsert>),
+    Partitions(Box<RoutedInsert>),
+}
+
+/// What takes new rows into one table.
+pub(crate) struct RowInsert {
+    pub target: Target,
+    /// Where the row comes from.
     source_slots: Vec<u32>,
     /// The new row. BEFORE triggers change it, so it then has slots of its own, and so have
     /// generated columns always.
@@ -52,11 +72,8 @@ pub(crate) struct Insert {
     generated: Vec<(u32, Source)>,
     /// The slots of the latter.
     for_indexes: Vec<u32>,
-    collected: bool,
     checks: RowChecks,
     parents: Vec<Arc<ReferenceCheck>>,
-    /// Rows may reference ones that come after them.
-    waits: bool,
     conflict: Option<Conflict>,
     triggers: Option<Box<Triggers>>,
     returning: Option<Vec<Source>>,
@@ -64,9 +81,6 @@ pub(crate) struct Insert {
     shown: Option<Vec<u32>>,
     /// All that writing a proposed row takes, once it is known what will become of it.
     kept: Vec<u32>,
-    /// Whether ON CONFLICT or RETURNING asks for rows, which are those from before the statement:
-    /// both are computed before anything is written.
-    asks: bool,
 }
 
 struct Conflict {
@@ -100,14 +114,38 @@ impl Compiler<'_> {
     }
 
     pub fn insert(&mut self, insert: &BoundInsert) -> Result<Insert> {
-        let table = &insert.table;
-        let meta = self.table(table)?;
-        self.open(PlanNode::new("Insert").on(&table.name));
+        self.open(PlanNode::new("Insert").on(&insert.table.name));
         let source = self.relation(&insert.source);
         self.close();
         let source = source?;
         let source_slots = self.declare(&insert.source);
         self.mark_all(&source_slots);
+        let into = match &insert.family {
+            None => Destination::Table(Box::new(self.row_insert(insert, &source_slots)?)),
+            Some(family) => {
+                Destination::Partitions(Box::new(self.routed_insert(insert, family, &source_slots)?))
+            }
+        };
+        let one = is_one_row(&insert.source);
+        let waits = match &into {
+            Destination::Table(row) => row.waits(one),
+            Destination::Partitions(routed) => routed.waits(one),
+        };
+        Ok(Insert {
+            source,
+            source_slots,
+            collected: reads_anything(&insert.source),
+            waits,
+            asks: asks_for_rows(insert),
+            into,
+        })
+    }
+
+    /// What takes rows from these slots into the table of an INSERT.
+    pub fn row_insert(&mut self, insert: &BoundInsert, source_slots: &[u32]) -> Result<RowInsert> {
+        let table = &insert.table;
+        let meta = self.table(table)?;
+        let source_slots = source_slots.to_vec();
         let mut slots = source_slots.clone();
         let mut generated = self.generated(table, &mut slots)?;
         let key = match meta.def.key.first() {
@@ -180,8 +218,11 @@ impl Compiler<'_> {
                             .transpose()?;
                         let columns = self.updated_columns(table, set)?;
                         let set = self.set_with_triggers(table, &target.meta, set)?;
-                        let mut change =
-                            self.change(table, &target.meta, &existing, &scope, &set, &insert.checks)?;
+                        let before = std::mem::replace(&mut self.placing, Placing::Stays);
+                        let change =
+                            self.change(table, &target.meta, &existing, &scope, &set, &insert.checks);
+                        self.placing = before;
+                        let mut change = change?;
                         change.checks.also_given(&insert.given);
                         let triggers = self.triggers(
                             table,
@@ -211,11 +252,7 @@ impl Compiler<'_> {
                 self.mark_all(&update.existing);
             }
         }
-        let collected = reads_anything(&insert.source);
         let updates = conflict.as_ref().and_then(|conflict: &Conflict| conflict.update.as_ref());
-        let waits = (parents.iter().any(|parent| parent.is_own()) && !is_one_row(&insert.source))
-            || updates.is_some_and(|update| update.change.acts || update.triggers.is_some())
-            || triggers.is_some();
         let mut kept = [&slots[..], &for_indexes].concat();
         if let Some(update) = updates {
             kept.extend(&update.existing);
@@ -223,23 +260,19 @@ impl Compiler<'_> {
         }
         kept.sort_unstable();
         kept.dedup();
-        Ok(Insert {
+        Ok(RowInsert {
             target,
-            source,
             source_slots,
             slots,
             generated,
             for_indexes,
-            collected,
             checks,
             parents,
-            waits,
             conflict,
             triggers,
             returning,
             shown,
             kept,
-            asks: asks_for_rows(insert),
         })
     }
 
@@ -298,13 +331,6 @@ fn reads_anything(rel: &Rel) -> bool {
     reads
 }
 
-/// What became of one proposed row.
-enum Written {
-    Inserted,
-    Updated,
-    Skipped,
-}
-
 impl Insert {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         if self.asks {
@@ -337,28 +363,82 @@ impl Insert {
             self.end(ctx)?;
             Ok(count)
         };
-        let references_itself = self.parents.iter().any(|parent| parent.is_own());
-        if self.waits || references_itself { with_queue(ctx, insert) } else { insert(ctx) }
+        if self.waits || self.references_itself() { with_queue(ctx, insert) } else { insert(ctx) }
     }
 
-    fn update_triggers(&self) -> Option<&Triggers> {
-        self.conflict.as_ref()?.update.as_ref()?.triggers.as_deref()
+    fn references_itself(&self) -> bool {
+        match &self.into {
+            Destination::Table(row) => row.references_itself(),
+            Destination::Partitions(routed) => routed.references_itself(),
+        }
+    }
+
+    /// The triggers of the statement: of INSERT, of the UPDATE of ON CONFLICT.
+    fn triggers(&self) -> [Option<&Triggers>; 2] {
+        match &self.into {
+            Destination::Table(row) => [row.triggers.as_deref(), row.update_triggers()],
+            Destination::Partitions(routed) => routed.triggers(),
+        }
     }
 
     /// Fires the BEFORE STATEMENT triggers.
     pub fn begin(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        for triggers in self.triggers.as_deref().into_iter().chain(self.update_triggers()) {
-            triggers.begin(ctx)?;
-        }
-        Ok(())
+        self.triggers().into_iter().flatten().try_for_each(|triggers| triggers.begin(ctx))
     }
 
     /// Queues the AFTER STATEMENT triggers.
     pub fn end(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        for triggers in self.update_triggers().into_iter().chain(self.triggers.as_deref()) {
-            triggers.end(ctx)?;
+        self.triggers().into_iter().rev().flatten().try_for_each(|triggers| triggers.end(ctx))
+    }
+
+    /// What takes the row in the source's slots, and its place among the partitions.
+    fn place(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<(usize, &RowInsert)> {
+        match &self.into {
+            Destination::Table(row) => Ok((0, row)),
+            Destination::Partitions(routed) => {
+                let member = routed.place(ctx)?;
+                Ok((member, &routed.members[member]))
+            }
         }
-        Ok(())
+    }
+
+    fn member(&self, place: usize) -> &RowInsert {
+        match &self.into {
+            Destination::Table(row) => row,
+            Destination::Partitions(routed) => &routed.members[place],
+        }
+    }
+
+    /// All that writing a proposed row takes.
+    fn kept(&self) -> &[u32] {
+        match &self.into {
+            Destination::Table(row) => &row.kept,
+            Destination::Partitions(routed) => &routed.kept,
+        }
+    }
+
+    /// How many columns RETURNING has.
+    fn returned(&self) -> usize {
+        let first = match &self.into {
+            Destination::Table(row) => Some(&**row),
+            Destination::Partitions(routed) => routed.members.first(),
+        };
+        first.and_then(|row| row.returning.as_ref()).map_or(0, Vec::len)
+    }
+
+    /// Writes the row in the source's slots.
+    #[inline]
+    fn one(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &mut Vec<u8>,
+        touched: &mut FxHashSet<KeyBuf>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        match &self.into {
+            Destination::Table(insert) => insert.one(ctx, row, touched, emit),
+            Destination::Partitions(routed) => routed.one(ctx, row, touched, emit),
+        }
     }
 
     fn run_rows(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
@@ -384,19 +464,6 @@ impl Insert {
         Ok(count)
     }
 
-    /// The slot of a place in the new row.
-    #[inline]
-    fn slot(&self, place: usize) -> usize {
-        let slot = self.slots.get(place).copied();
-        slot.unwrap_or_else(|| self.for_indexes[place - self.slots.len()]) as usize
-    }
-
-    fn show(&self, ctx: &mut ExecContext<'_, '_>, row: &[u32], shown: &[u32]) {
-        for (from, to) in row.iter().zip(shown) {
-            ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
-        }
-    }
-
     /// The rows of the source, before any is written.
     pub fn gather(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
         collect(&self.source, &self.source_slots, ctx)
@@ -413,230 +480,4 @@ impl Insert {
         }
         Ok(count)
     }
-
-    /// Computes the generated columns of the row in the slots.
-    fn generate(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        for (slot, source) in &self.generated {
-            let value = source.eval(ctx)?;
-            ctx.frame.slots[*slot as usize].set(value);
-        }
-        Ok(())
-    }
-
-    /// Makes the row in the source's slots one that may be written, past the BEFORE triggers;
-    /// whether they let it.
-    #[inline]
-    fn propose(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
-        if let Some(triggers) = &self.triggers
-            && !triggers.propose(ctx, &self.source_slots, &self.slots)?
-        {
-            return Ok(false);
-        }
-        self.generate(ctx)?;
-        self.checks.check_constraints(ctx, &|ctx| Ok(self.values(ctx)))?;
-        Ok(true)
-    }
-
-    /// The proposed row, with what it stores for indexes.
-    fn values(&self, ctx: &ExecContext<'_, '_>) -> Vec<Datum> {
-        let slots = self.slots.iter().chain(&self.for_indexes);
-        slots.map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
-    }
-
-    /// Encodes the proposed row, under a number of its own where the table has no key.
-    fn encode(&self, ctx: &mut ExecContext<'_, '_>, row: &mut Vec<u8>) -> ExecResult<KeyBuf> {
-        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
-        let mut key = KeyBuf::new();
-        let frame = &ctx.frame;
-        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
-        Ok(key)
-    }
-
-    /// Writes the row in the slots.
-    fn one(
-        &self,
-        ctx: &mut ExecContext<'_, '_>,
-        row: &mut Vec<u8>,
-        touched: &mut FxHashSet<KeyBuf>,
-        emit: &mut Emit<'_>,
-    ) -> ExecResult<u64> {
-        ctx.tick()?;
-        if !self.propose(ctx)? {
-            return Ok(0);
-        }
-        let key = self.encode(ctx, row)?;
-        let written = match &self.conflict {
-            None => {
-                let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
-                if inserted != Inserted::Ok {
-                    self.target.accept(inserted, ctx, &self.values(ctx))?;
-                }
-                Written::Inserted
-            }
-            Some(conflict) => self.upsert(conflict, ctx, row, &key, touched)?,
-        };
-        match written {
-            Written::Skipped => return Ok(0),
-            Written::Inserted => {
-                self.inserted(ctx)?;
-                if let Some(shown) = &self.shown {
-                    self.show(ctx, &self.slots, shown);
-                }
-            }
-            Written::Updated => {}
-        }
-        if let Some(returning) = &self.returning {
-            let mut row = eval_all(returning, ctx)?;
-            let _ = emit(Answer::Given(&mut row))?;
-        }
-        Ok(1)
-    }
-
-    /// What follows once the proposed row is written.
-    #[inline]
-    fn inserted(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        self.checks.check_options(ctx, &|ctx| Ok(self.values(ctx)))?;
-        for parent in &self.parents {
-            parent.check_or_queue(ctx)?;
-        }
-        match &self.triggers {
-            Some(triggers) => triggers.queue(ctx, None, Some(&self.slots)),
-            None => Ok(()),
-        }
-    }
-
-    fn upsert(
-        &self,
-        conflict: &Conflict,
-        ctx: &mut ExecContext<'_, '_>,
-        row: &[u8],
-        key: &KeyBuf,
-        touched: &mut FxHashSet<KeyBuf>,
-    ) -> ExecResult<Written> {
-        // Who holds the key is judged by what is committed, whatever the transaction's snapshot.
-        let before = ctx.txn.read_newest_from_now(true);
-        let existing = match &conflict.arbiter {
-            Arbiter::Any => Ok(None),
-            Arbiter::Primary => {
-                let found = ctx.txn.get(&self.target.meta, key).map(|row| row.is_some());
-                found.map(|found| found.then(|| key.clone())).map_err(Into::into)
-            }
-            Arbiter::Index(index) => self.holder(index, ctx, row),
-        };
-        ctx.txn.read_newest_from_now(before);
-        let existing = existing?;
-        let Some(existing) = existing else {
-            let inserted = ctx.txn.insert(&self.target.meta, key, row)?;
-            if inserted != Inserted::Ok {
-                if matches!(conflict.arbiter, Arbiter::Any) {
-                    if inserted == Inserted::DuplicateKey(None) {
-                        ctx.txn.require_unchanged(&self.target.meta, key)?;
-                    }
-                    return Ok(Written::Skipped);
-                }
-                self.target.accept(inserted, ctx, &self.values(ctx))?;
-            }
-            if conflict.update.is_some() {
-                touched.insert(key.clone());
-            }
-            return Ok(Written::Inserted);
-        };
-        ctx.txn.require_unchanged(&self.target.meta, &existing)?;
-        let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
-        if touched.contains(&existing) {
-            return Err(second_time().into());
-        }
-        if !self.compute_update(update, ctx, &existing)?
-            || !ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, &existing))?
-        {
-            return Ok(Written::Skipped);
-        }
-        touched.insert(existing);
-        if let Some(triggers) = &update.triggers {
-            triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
-        }
-        if let Some(shown) = &self.shown {
-            self.show(ctx, &update.change.row, shown);
-        }
-        Ok(Written::Updated)
-    }
-
-    /// Computes what DO UPDATE makes of a row; whether it is to be written.
-    fn compute_update(
-        &self,
-        update: &ConflictUpdate,
-        ctx: &mut ExecContext<'_, '_>,
-        existing: &KeyBuf,
-    ) -> ExecResult<bool> {
-        // Whoever changes the row now is waited for: the condition is about what comes of it.
-        let found = ctx.outside_view(|ctx| {
-            ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
-            let Some(stored) = ctx.txn.get(&self.target.meta, existing)? else { return Ok(false) };
-            decode(update.columns.get(), stored, &mut ctx.frame);
-            Ok(true)
-        })?;
-        if !found {
-            return Ok(false);
-        }
-        if let Some(filter) = &update.filter
-            && filter(ctx)? != Some(true)
-        {
-            return Ok(false);
-        }
-        let Some(triggers) = &update.triggers else {
-            update.change.evaluate(ctx, &self.target, existing)?;
-            return Ok(true);
-        };
-        update.change.compute(ctx)?;
-        let (old, new) = (&update.existing, &update.change.row);
-        if !triggers.before_row(ctx, Some((&self.target, existing, old)), Some(new))? {
-            return Ok(false);
-        }
-        update.change.generate(ctx)?;
-        update.change.check(ctx, &self.target, existing)?;
-        Ok(true)
-    }
-
-    /// The storage key of the row that holds the proposed row's key in a unique index.
-    fn holder(
-        &self,
-        index: &IndexDef,
-        ctx: &mut ExecContext<'_, '_>,
-        row: &[u8],
-    ) -> ExecResult<Option<KeyBuf>> {
-        let meta = &self.target.meta;
-        let Some(entry) = self.entry(index, row) else { return Ok(None) };
-        let mut found = None;
-        let range = KeyRange { low: Bound::Included(&entry), high: Bound::Included(&entry) };
-        ctx.txn.scan_index(meta, index, range, Direction::Ascending, &mut |_, storage_key| {
-            found = Some(KeyBuf::from_slice(storage_key));
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
-    }
-
-    /// A row's key in a unique index; `None` where a NULL keeps it from being equal to any.
-    fn entry(&self, index: &IndexDef, row: &[u8]) -> Option<KeyBuf> {
-        let meta = &self.target.meta;
-        let mut entry = KeyBuf::new();
-        for column in &index.key {
-            let position = usize::from(column.column);
-            if meta.layout.is_null(row, position) {
-                return None;
-            }
-            encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
-        }
-        Some(entry)
-    }
-}
-
-/// A row that the command has written already is proposed once more.
-fn second_time() -> SqlError {
-    SqlError::new(
-        SqlState::CARDINALITY_VIOLATION,
-        "ON CONFLICT DO UPDATE command cannot affect row a second time",
-    )
-    .with_hint(
-        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
-    )
 }

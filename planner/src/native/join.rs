@@ -18,7 +18,7 @@ use super::path::{OrderKey, Restrictions};
 use super::relation::{Planned, ScanUse};
 use super::scan::Lookup;
 use super::walk;
-use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel, RowLock};
+use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use crate::explain::plan::{PlanLine, PlanNode};
 use archipel_sql::catalog::{TableKind, TableRef};
 
@@ -32,8 +32,7 @@ struct Item<'b> {
 
 /// A table under nothing but conditions and renamings.
 struct Bare<'b> {
-    table: &'b TableRef,
-    lock: Option<RowLock>,
+    rel: &'b Rel,
     layout: Layout,
 }
 
@@ -211,6 +210,11 @@ impl Compiler<'_> {
                     });
                     choice.score + if choice.joined { 2000 } else { 0 }
                 }
+                Rel::Family { family, .. } => {
+                    let (score, joined) =
+                        self.family_score(family, &item.layout, conjuncts, &others, facts)?;
+                    score + if joined { 2000 } else { 0 }
+                }
                 // Known to be small.
                 Rel::Values { .. } | Rel::Unit | Rel::Function { .. } => 18,
                 _ => 6,
@@ -252,6 +256,11 @@ impl Compiler<'_> {
                 let usage = ScanUse { lock: *lock, ..usage };
                 self.plan_scan(table, &layout, &conjuncts, facts, wanted, usage)
             }
+            Rel::Family { family, lock } => {
+                let layout = self.declare(rel);
+                let usage = ScanUse { lock: *lock, ..usage };
+                self.plan_family(family, &layout, &conjuncts, facts, wanted, usage)
+            }
             Rel::Join { kind: JoinKind::Inner, left, right, on, lateral } => {
                 // An inner join with a volatile condition: in place, without reordering.
                 self.plan_outer(LoopKind::Inner, rel, left, right, on.as_ref(), *lateral, conjuncts, wanted)
@@ -268,6 +277,26 @@ impl Compiler<'_> {
         }
     }
 
+    /// Whether the best path to a table takes values from rows read before.
+    fn is_joined(
+        &mut self,
+        rel: &Rel,
+        layout: &Layout,
+        conjuncts: &[Conjunct<'_>],
+        facts: &FxHashMap<u32, BoundExpr>,
+    ) -> Result<bool> {
+        match rel {
+            Rel::Scan { table, .. } if table.kind != TableKind::System => {
+                let meta = self.table(table)?;
+                let (unavailable, wanted) = (&[][..], &[][..]);
+                let on = Restrictions { table, meta: &meta, layout, conjuncts, unavailable, facts, wanted };
+                Ok(self.choose_path(&on).joined)
+            }
+            Rel::Family { family, .. } => Ok(self.family_score(family, layout, conjuncts, &[], facts)?.1),
+            _ => Ok(false),
+        }
+    }
+
     /// Joins one more item to what is placed.
     fn join_item<'b>(
         &mut self,
@@ -276,22 +305,7 @@ impl Compiler<'_> {
         conjuncts: Vec<Conjunct<'b>>,
         facts: &FxHashMap<u32, BoundExpr>,
     ) -> Result<Node> {
-        let joined = match item.rel {
-            Rel::Scan { table, .. } if table.kind != TableKind::System => {
-                let meta = self.table(table)?;
-                self.choose_path(&Restrictions {
-                    table,
-                    meta: &meta,
-                    layout: &item.layout,
-                    conjuncts: &conjuncts,
-                    unavailable: &[],
-                    facts,
-                    wanted: &[],
-                })
-                .joined
-            }
-            _ => item.lateral.is_some(),
-        };
+        let joined = item.lateral.is_some() || self.is_joined(item.rel, &item.layout, &conjuncts, facts)?;
         // The key of an UPDATE's target stands beside its slots and is not kept in buffers.
         if joined || item.usage.key.is_some() {
             let right = self.plan_item(item, conjuncts, facts, &[])?.node;
@@ -376,19 +390,8 @@ impl Compiler<'_> {
                 let facts = self.constants_of(&conjuncts);
                 let (inside, outside): (Vec<_>, Vec<_>) =
                     conjuncts.into_iter().partition(|c| c.reads_any(&bare.layout));
-                let meta = self.table(bare.table)?;
-                let restrictions = Restrictions {
-                    table: bare.table,
-                    meta: &meta,
-                    layout: &bare.layout,
-                    conjuncts: &inside,
-                    unavailable: &[],
-                    facts: &facts,
-                    wanted: &[],
-                };
-                if self.choose_path(&restrictions).joined {
-                    let usage = ScanUse { lock: bare.lock, ..ScanUse::default() };
-                    let right = self.plan_scan(bare.table, &bare.layout, &inside, &facts, &[], usage)?.node;
+                if self.is_joined(bare.rel, &bare.layout, &inside, &facts)? {
+                    let right = self.plan_rel(bare.rel, inside, &facts, &[], ScanUse::default())?.node;
                     let on = self.all_of(&outside)?;
                     let node = self.nested(planned.node, right, &left_layout, &right_layout, on, kind, false);
                     return Ok(Planned { node, ordered });
@@ -414,9 +417,13 @@ impl Compiler<'_> {
     /// The table below filters and renamings, the filters added to `conjuncts`.
     fn bare<'b>(&mut self, rel: &'b Rel, conjuncts: &mut Vec<Conjunct<'b>>) -> Option<Bare<'b>> {
         match rel {
-            Rel::Scan { table, lock } if table.kind != TableKind::System => {
+            Rel::Scan { table, .. } if table.kind != TableKind::System => {
                 let layout = self.declare(rel);
-                Some(Bare { table, lock: *lock, layout })
+                Some(Bare { rel, layout })
+            }
+            Rel::Family { .. } => {
+                let layout = self.declare(rel);
+                Some(Bare { rel, layout })
             }
             Rel::Filter { input, predicate } if !walk::is_volatile(predicate) => {
                 let layout = self.declare(input);

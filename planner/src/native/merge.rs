@@ -2,13 +2,14 @@
 //! fire once for each event its actions may be: INSERT, UPDATE, DELETE before it, the other way round
 //! after it.
 
+use archipel_engine::id::TreeId;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use rustc_hash::FxHashSet;
 
 use super::action::with_queue;
 use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
-use super::modify::Triggering;
+use super::modify::{FoundMembers, Triggering};
 use super::rows::RowBuffer;
 use super::statement::Body;
 use super::target::Found;
@@ -32,7 +33,11 @@ impl Compiler<'_> {
     fn merge_parts(&mut self, merge: &BoundMerge) -> Result<Merge> {
         let source = self.one_cte(&merge.source)?;
         // Whether a row of the source is matched is asked again, too.
-        let before = self.merged.replace(merge.table.oid);
+        let targets = match &merge.family {
+            Some(family) => family.members.iter().map(|member| member.table.oid).collect(),
+            None => vec![merge.table.oid],
+        };
+        let before = std::mem::replace(&mut self.merged, targets);
         let actions = merge.actions.iter().map(|action| self.body(action)).collect::<Result<Vec<_>>>();
         self.merged = before;
         Ok(Merge { source, actions: actions? })
@@ -43,6 +48,7 @@ impl Compiler<'_> {
 enum Gathered {
     Insert(RowBuffer),
     Change(Found),
+    Members(FoundMembers),
 }
 
 /// In which order the events of statement triggers come.
@@ -50,6 +56,7 @@ fn rank(action: &Body) -> u8 {
     match action {
         Body::Insert(..) => 0,
         Body::Update(..) => 1,
+        Body::Members(members, _) if members.updates() => 1,
         _ => 2,
     }
 }
@@ -65,6 +72,7 @@ impl Merge {
                     Body::Insert(insert, _) => insert.begin(ctx)?,
                     Body::Update(update, _) => update.begin(ctx)?,
                     Body::Delete(delete, _) => delete.begin(ctx)?,
+                    Body::Members(members, _) => members.begin(ctx)?,
                     _ => {}
                 }
             }
@@ -79,6 +87,9 @@ impl Merge {
                     (Body::Delete(delete, _), Gathered::Change(found)) => {
                         delete.write_alone(ctx, &found, None)?
                     }
+                    (Body::Members(members, _), Gathered::Members(found)) => {
+                        members.write_alone(ctx, &found)?
+                    }
                     _ => 0,
                 };
             }
@@ -87,6 +98,7 @@ impl Merge {
                     Body::Insert(insert, _) => insert.end(ctx)?,
                     Body::Update(update, _) => update.end(ctx)?,
                     Body::Delete(delete, _) => delete.end(ctx)?,
+                    Body::Members(members, _) => members.end(ctx)?,
                     _ => {}
                 }
             }
@@ -97,25 +109,36 @@ impl Merge {
     fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<Gathered>> {
         self.source.prepare(ctx)?;
         let mut found = Vec::with_capacity(self.actions.len());
-        let mut touched: FxHashSet<Vec<u8>> = FxHashSet::default();
-        for action in &self.actions {
-            let change = match action {
-                Body::Insert(insert, _) => {
-                    found.push(Gathered::Insert(insert.gather(ctx)?));
-                    continue;
-                }
-                Body::Update(update, _) => update.find(ctx)?,
-                Body::Delete(delete, _) => delete.find(ctx)?,
-                _ => return Err(SqlError::internal("an action of MERGE writes at once").into()),
-            };
-            if change.repeated || change.keys.iter().any(|key| !touched.insert(key.to_vec())) {
+        let mut touched: FxHashSet<(TreeId, Vec<u8>)> = FxHashSet::default();
+        let mut touch = |table: TreeId, change: &Found| {
+            if change.repeated || change.keys.iter().any(|key| !touched.insert((table, key.to_vec()))) {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
                     "MERGE command cannot affect row a second time",
                 )
-                .with_hint("Ensure that not more than one source row matches any one target row.")
-                .into());
+                .with_hint("Ensure that not more than one source row matches any one target row."));
             }
+            Ok(())
+        };
+        for action in &self.actions {
+            let (table, change) = match action {
+                Body::Insert(insert, _) => {
+                    found.push(Gathered::Insert(insert.gather(ctx)?));
+                    continue;
+                }
+                Body::Members(members, _) => {
+                    let changes = members.find(ctx)?;
+                    for (at, change) in &changes {
+                        touch(members.table_of(*at), change)?;
+                    }
+                    found.push(Gathered::Members(changes));
+                    continue;
+                }
+                Body::Update(update, _) => (update.target.meta.def.id, update.find(ctx)?),
+                Body::Delete(delete, _) => (delete.target.meta.def.id, delete.find(ctx)?),
+                _ => return Err(SqlError::internal("an action of MERGE writes at once").into()),
+            };
+            touch(table, &change)?;
             found.push(Gathered::Change(change));
         }
         Ok(found)

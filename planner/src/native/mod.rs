@@ -8,6 +8,7 @@
 //!   [`arithmetic`] the fast paths
 //! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
 //! - [`path`]      how a table is reached: key and index ranges from conjuncts
+//! - `family`    tables whose rows are in others, `placing` which of them a row is for
 //! - [`relation`]  relational operators → [`node::Node`]s; [`join`] their order
 //! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
 //!   [`window`], [`sort`], [`setop`], [`with`]
@@ -39,7 +40,9 @@ mod compile;
 mod conjunct;
 mod constraint;
 mod deferral;
+mod equality;
 mod expression;
+mod family;
 mod foreseen;
 pub mod hash;
 mod insert;
@@ -55,6 +58,7 @@ mod operand;
 mod operator;
 mod parts;
 mod path;
+mod placing;
 mod predicate;
 pub mod program;
 mod relation;

@@ -12,6 +12,8 @@ use archipel_engine::txn::LockMode;
 use archipel_sql::error::Result;
 
 mod change;
+mod members;
+mod movement;
 mod triggered;
 
 use super::compile::{Compiler, Layout};
@@ -21,6 +23,7 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::eval_all;
 use super::foreseen::{Fate, Foreseen};
 use super::node::Node;
+use super::placing::Placing;
 use super::scan::scan_columns;
 use super::statement::{Answer, Emit};
 use super::stored::OF_EXPRESSION;
@@ -29,8 +32,10 @@ use super::write::Target;
 use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
-use archipel_sql::catalog::{TableRef, TriggerEvent};
+use archipel_sql::catalog::{Column, TableRef, TriggerEvent};
 pub(crate) use change::Change;
+pub(crate) use members::{FoundMembers, Members};
+use movement::{Mover, Moving};
 use triggered::Triggered;
 pub(crate) use triggered::Triggering;
 
@@ -39,6 +44,8 @@ pub(crate) struct Update {
     targets: Targets,
     change: Change,
     triggered: Option<Box<Triggered>>,
+    /// For rows that become another partition's.
+    mover: Option<Box<Mover>>,
 }
 
 pub(crate) struct Delete {
@@ -75,6 +82,11 @@ impl Compiler<'_> {
     }
 
     pub fn update(&mut self, update: &BoundUpdate) -> Result<Update> {
+        self.update_of(update, None)
+    }
+
+    /// An UPDATE, of a member of a family between whose members rows may move.
+    fn update_of(&mut self, update: &BoundUpdate, moving: Option<(&Arc<Moving>, usize)>) -> Result<Update> {
         let table = &update.table;
         let meta = self.table(table)?;
         let scan = self.kept_scan(table);
@@ -87,10 +99,24 @@ impl Compiler<'_> {
             _ => Vec::new(),
         };
         let ((change, returning), deferred) = self.deferring(deferrable, |c| {
-            let set = c.set_with_triggers(table, &meta, &update.set)?;
-            let change = c.change(table, &meta, &old, &scope, &set, &update.checks)?;
+            let mut set = c.set_with_triggers(table, &meta, &update.set)?;
+            if moving.is_some() && changes_rows(table) {
+                // Triggers may move rows, too.
+                let missing = |(place, _): &(usize, &Column)| {
+                    !set.iter().any(|(column, _)| usize::from(*column) == *place)
+                };
+                let missing: Vec<_> = table.columns.iter().enumerate().filter(missing).collect();
+                let stay = missing.into_iter();
+                set.extend(stay.map(|(place, column)| (place as u16, BoundExpr::column(place, column.ty))));
+            }
+            let placing = if moving.is_some() { Placing::Done } else { c.placing };
+            let before = std::mem::replace(&mut c.placing, placing);
+            let change = c.change(table, &meta, &old, &scope, &set, &update.checks);
+            c.placing = before;
+            let change = change?;
             let mut shown = change.row.clone();
             shown.extend(&scope[old.len()..]);
+            shown.extend(moving.map(|(moving, _)| moving.number));
             let returning = update
                 .returning
                 .as_ref()
@@ -111,6 +137,14 @@ impl Compiler<'_> {
         for check in &change.children {
             kept.extend(check.sources());
         }
+        let mover = match moving {
+            None => None,
+            Some((moving, place)) => {
+                kept.extend(&old);
+                kept.push(moving.number);
+                Some(Box::new(Mover::new(self, moving, place, &old, &change.row)?))
+            }
+        };
         let columns = self.updated_columns(table, &update.set)?;
         let triggers =
             self.triggers(table, TriggerEvent::Update, Some(&columns), Some(&old), Some(&change.row))?;
@@ -119,9 +153,9 @@ impl Compiler<'_> {
         kept.sort_unstable();
         kept.dedup();
         let target = Target::new(table, meta);
-        let once = !change.acts && triggered.is_none();
+        let once = !change.acts && triggered.is_none() && mover.is_none();
         let targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
-        Ok(Update { target, targets, change, triggered })
+        Ok(Update { target, targets, change, triggered, mover })
     }
 
     pub fn delete(&mut self, delete: &BoundDelete) -> Result<Delete> {
@@ -167,6 +201,14 @@ impl Compiler<'_> {
     }
 }
 
+/// Whether triggers may change rows that are updated before they are written.
+fn changes_rows(table: &TableRef) -> bool {
+    table
+        .triggers
+        .iter()
+        .any(|trigger| trigger.before && trigger.row && trigger.answers(TriggerEvent::Update, table, None))
+}
+
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         if !self.targets.at_once || ctx.txn.has_view() {
@@ -193,10 +235,21 @@ impl Update {
 
     /// Finds the targets and computes their new values.
     pub fn find(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Found> {
-        let mode = if self.change.moves { LockMode::Update } else { LockMode::NoKeyUpdate };
+        let leaves = self.change.moves || self.mover.is_some();
+        let mode = if leaves { LockMode::Update } else { LockMode::NoKeyUpdate };
         if self.triggered.is_some() {
             // Triggers come before the checks.
             return self.targets.find(ctx, (&self.target, mode), &|ctx, _| self.change.compute(ctx));
+        }
+        if let Some(mover) = &self.mover {
+            return self.targets.find(ctx, (&self.target, mode), &|ctx, key| {
+                self.change.compute(ctx)?;
+                match mover.destination(ctx)? {
+                    // The other partition checks it.
+                    Some(_) => Ok(()),
+                    None => self.change.check(ctx, &self.target, key),
+                }
+            });
         }
         self.targets.find(ctx, (&self.target, mode), &|ctx, key| self.change.evaluate(ctx, &self.target, key))
     }
@@ -219,7 +272,15 @@ impl Update {
     ) -> ExecResult<u64> {
         let kept = &self.targets.kept;
         let mut written = Vec::with_capacity(found.keys.len());
-        if self.change.moves {
+        if let Some(mover) = &self.mover {
+            for (index, key) in found.keys.iter().enumerate() {
+                found.values.restore(index, &mut ctx.frame, kept);
+                written.push(match mover.destination(ctx)? {
+                    Some(to) => mover.run(ctx, &self.target, key, to)?,
+                    None => self.change.replace(ctx, &self.target, key)?,
+                });
+            }
+        } else if self.change.moves {
             // Rows that move leave first, so that they may take each other's places.
             let mut moved = Vec::with_capacity(found.keys.len());
             for (index, key) in found.keys.iter().enumerate() {

@@ -37,6 +37,8 @@ pub(crate) enum Node {
         slots: Vec<u32>,
     },
     Scan(Scan),
+    /// Scans of the members of a family.
+    Append(super::family::Append),
     /// A view over the server's own state.
     System {
         table: archipel_sql::catalog::TableRef,
@@ -164,6 +166,7 @@ impl Node {
                 Ok(ControlFlow::Continue(()))
             }
             Node::Scan(scan) => scan.run(ctx, out),
+            Node::Append(append) => append.run(ctx, out),
             Node::System { table, columns, filter } => {
                 for row in ctx.system.rows(table)? {
                     for (column, slot) in columns.get() {

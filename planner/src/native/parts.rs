@@ -27,24 +27,28 @@ pub(crate) struct Parts {
     contested: Vec<TreeId>,
 }
 
-/// The table whose rows a statement changes.
-pub(crate) fn target_of(statement: &BoundStatement) -> Option<u32> {
-    match statement {
-        BoundStatement::Insert(insert) => Some(insert.table.tree),
-        BoundStatement::Update(update) => Some(update.table.tree),
-        BoundStatement::Delete(delete) => Some(delete.table.tree),
-        BoundStatement::Merge(merge) => Some(merge.table.tree),
-        BoundStatement::With { statement, .. } => target_of(statement),
-        BoundStatement::Query(_) | BoundStatement::Call(_) => None,
+/// The tables whose rows a statement changes.
+pub(crate) fn targets_of(statement: &BoundStatement) -> Vec<u32> {
+    let (table, family) = match statement {
+        BoundStatement::Insert(insert) => (&insert.table, &insert.family),
+        BoundStatement::Update(update) => (&update.table, &update.family),
+        BoundStatement::Delete(delete) => (&delete.table, &delete.family),
+        BoundStatement::Merge(merge) => (&merge.table, &merge.family),
+        BoundStatement::With { statement, .. } => return targets_of(statement),
+        BoundStatement::Query(_) | BoundStatement::Call(_) => return Vec::new(),
+    };
+    match family {
+        Some(family) => family.members.iter().map(|member| member.table.tree).collect(),
+        None => vec![table.tree],
     }
 }
 
 impl Compiler<'_> {
-    /// Compiles a WITH and the statement it belongs to, which changes the table `target`.
+    /// Compiles a WITH and the statement it belongs to, which changes the tables `targets`.
     pub fn parts<T>(
         &mut self,
         ctes: &[BoundCte],
-        target: Option<u32>,
+        mut targets: Vec<u32>,
         body: impl FnOnce(&mut Self, &mut [Cte]) -> Result<T>,
     ) -> Result<(Parts, T)> {
         let mut around = std::mem::take(&mut self.ctes_read);
@@ -64,11 +68,11 @@ impl Compiler<'_> {
                 after.extend(order.with_readers(&reads[place], Some(place)));
             }
         }
-        let mut targets: Vec<u32> = target.into_iter().collect();
-        targets.extend(ctes.iter().filter_map(|cte| match &cte.body {
-            CteBody::Modify(statement) => target_of(statement),
-            _ => None,
-        }));
+        for cte in ctes {
+            if let CteBody::Modify(statement) = &cte.body {
+                targets.extend(targets_of(statement));
+            }
+        }
         targets.sort_unstable();
         let contested: FxHashSet<u32> =
             targets.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
@@ -139,7 +143,9 @@ impl Parts {
         ctx: &mut ExecContext<'_, '_>,
         emit: &mut Emit<'_>,
     ) -> ExecResult<u64> {
-        if !self.modify || !matches!(body, Body::Insert(..) | Body::Update(..) | Body::Delete(..)) {
+        if !self.modify
+            || !matches!(body, Body::Insert(..) | Body::Update(..) | Body::Delete(..) | Body::Members(..))
+        {
             // Anything else finds for itself, and must not see what the others write.
             return self.run_query(ctx, |ctx| body.run(ctx, emit));
         }

@@ -487,6 +487,7 @@ impl Compiler<'_> {
             kind: meta.def.columns[position],
             codec: stored_type(table, first.column).map_or(Codec::Int8, Codec::of),
             key,
+            among: None,
             candidates: Vec::new(),
         }
     }

@@ -77,7 +77,7 @@ impl Compiler<'_> {
                 let node = self.filter_above(planned.node, &volatile)?;
                 Ok(Planned { node, ordered: planned.ordered })
             }
-            Rel::Join { .. } | Rel::Scan { .. } => self.plan_joins(rel, pushed, wanted),
+            Rel::Join { .. } | Rel::Scan { .. } | Rel::Family { .. } => self.plan_joins(rel, pushed, wanted),
             Rel::Project { input, exprs } => {
                 let below = self.declare(input);
                 let layout = self.declare(rel);
@@ -351,7 +351,7 @@ impl Compiler<'_> {
         let lock = if key_slot.is_some() { None } else { usage.lock };
         let reevaluated = usage.key.is_some()
             || (usage.lock.is_some() && !usage.reference)
-            || self.merged == Some(table.oid);
+            || self.merged.contains(&table.oid);
         let node = Node::Scan(Scan {
             meta,
             path: Arc::new(path),
@@ -390,6 +390,7 @@ impl Compiler<'_> {
 pub(crate) fn expect_rows(node: &mut Node, rows: i64) {
     match node {
         Node::Scan(scan) if (1..scan.first_batch as i64).contains(&rows) => scan.first_batch = rows as usize,
+        Node::Append(append) => append.parts.iter_mut().for_each(|part| expect_rows(&mut part.node, rows)),
         Node::Compute { input, .. } => expect_rows(input, rows),
         Node::Lock(locking) => expect_rows(&mut locking.input, rows),
         _ => {}

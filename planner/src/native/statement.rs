@@ -16,9 +16,9 @@ use super::foreseen::Foreseen;
 use super::insert::{Insert, Proposal};
 use super::instead::Instead;
 use super::merge::Merge;
-use super::modify::{Delete, Triggering, Update};
+use super::modify::{Delete, FoundMembers, Members, Triggering, Update};
 use super::node::Node;
-use super::parts::{Parts, target_of};
+use super::parts::{Parts, targets_of};
 use super::rows::RowBuffer;
 use super::target::Found;
 use super::{CompileEnv, CompiledRoutine, RowSink};
@@ -85,6 +85,8 @@ pub(crate) enum Body {
     Insert(Box<Insert>, usize),
     Update(Box<Update>, usize),
     Delete(Box<Delete>, usize),
+    /// UPDATE or DELETE of a table whose rows are in others.
+    Members(Box<Members>, usize),
     Merge(Box<Merge>),
     /// A change of a view.
     Instead(Box<Instead>, usize),
@@ -103,6 +105,7 @@ pub(crate) enum Body {
 pub(crate) enum Deferred {
     Insert(Proposal),
     Change(Found),
+    Members(FoundMembers),
 }
 
 /// Where the columns of a result row are.
@@ -202,6 +205,7 @@ fn stops_early(body: &Body) -> bool {
     fn streams(node: &Node) -> bool {
         match node {
             Node::Scan(_) => true,
+            Node::Append(append) => append.parts.iter().all(|part| streams(&part.node)),
             Node::Compute { input, .. } => streams(input),
             Node::Filter { input, .. } => streams(input),
             Node::Lock(locking) => streams(&locking.input),
@@ -237,7 +241,7 @@ fn refused_read_only(statement: &BoundStatement) -> Option<&'static str> {
 fn refused_query(rel: &Rel) -> Option<&'static str> {
     let mut refused = None;
     super::visit_relations(rel, &mut |rel| match rel {
-        Rel::Scan { lock: Some(lock), .. } => {
+        Rel::Scan { lock: Some(lock), .. } | Rel::Family { lock: Some(lock), .. } => {
             refused = Some(match lock.strength {
                 LockStrength::KeyShare => "SELECT FOR KEY SHARE",
                 LockStrength::Share => "SELECT FOR SHARE",
@@ -293,8 +297,14 @@ impl Compiler<'_> {
                 Body::Instead(Box::new(self.instead_of_delete(delete)?), width)
             }
             BoundStatement::Insert(insert) => Body::Insert(Box::new(self.insert(insert)?), width),
-            BoundStatement::Update(update) => Body::Update(Box::new(self.update(update)?), width),
-            BoundStatement::Delete(delete) => Body::Delete(Box::new(self.delete(delete)?), width),
+            BoundStatement::Update(update) => match &update.family {
+                Some(family) => Body::Members(Box::new(self.update_members(update, family)?), width),
+                None => Body::Update(Box::new(self.update(update)?), width),
+            },
+            BoundStatement::Delete(delete) => match &delete.family {
+                Some(family) => Body::Members(Box::new(self.delete_members(delete, family)?), width),
+                None => Body::Delete(Box::new(self.delete(delete)?), width),
+            },
             BoundStatement::Merge(merge) => Body::Merge(Box::new(self.merge(merge)?)),
             BoundStatement::Call(call) => {
                 let args = self.scoped(&[], |c| c.exprs(&call.args))?;
@@ -302,7 +312,7 @@ impl Compiler<'_> {
                 Body::Call { routine, args, width }
             }
             BoundStatement::With { ctes, statement } => {
-                let (parts, body) = self.parts(ctes, target_of(statement), |c, _| c.body(statement))?;
+                let (parts, body) = self.parts(ctes, targets_of(statement), |c, _| c.body(statement))?;
                 Body::With { parts: Box::new(parts), body: Box::new(body) }
             }
         })
@@ -317,6 +327,7 @@ impl Body {
             Body::Insert(_, width)
             | Body::Update(_, width)
             | Body::Delete(_, width)
+            | Body::Members(_, width)
             | Body::Instead(_, width) => *width,
             Body::Merge(_) => 0,
             Body::Call { width, .. } => *width,
@@ -344,6 +355,10 @@ impl Body {
                 let mut found = delete.foresee(ctx, foreseen)?;
                 Some((std::mem::take(&mut found.returning), Deferred::Change(found)))
             }
+            Body::Members(members, _) => {
+                let (shown, found) = members.foresee(ctx, foreseen)?;
+                Some((shown, Deferred::Members(found)))
+            }
             Body::Query { .. }
             | Body::Merge(_)
             | Body::Instead(..)
@@ -358,6 +373,7 @@ impl Body {
             (Body::Insert(insert, _), Deferred::Insert(proposal)) => insert.write(ctx, &proposal),
             (Body::Update(update, _), Deferred::Change(found)) => update.write(ctx, &found, None),
             (Body::Delete(delete, _), Deferred::Change(found)) => delete.write(ctx, &found, None),
+            (Body::Members(members, _), Deferred::Members(found)) => members.write(ctx, &found),
             _ => Ok(0),
         }
     }
@@ -378,6 +394,7 @@ impl Body {
             Body::Insert(insert, _) => insert.run(ctx, emit),
             Body::Update(update, _) => update.run(ctx, emit),
             Body::Delete(delete, _) => delete.run(ctx, emit),
+            Body::Members(members, _) => members.run(ctx, emit),
             Body::Merge(merge) => merge.run(ctx),
             Body::Instead(instead, _) => instead.run(ctx, emit),
             Body::Call { routine, args, .. } => {

@@ -12,7 +12,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::catalog::{TableRef, Trigger, TriggerEvent, TriggerTiming};
+use archipel_sql::catalog::{Table, TableRef, Trigger, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -24,6 +24,7 @@ use super::deferral::{DeferredCheck, DeferredWork};
 use super::write::Target;
 use super::{CompiledRoutine, RowSink, TriggerPart};
 use crate::bound::BoundExpr;
+use crate::partition::{Family, Member};
 
 /// The triggers that a statement's rows of one event fire.
 pub(crate) struct Triggers {
@@ -37,6 +38,29 @@ pub(crate) struct Triggers {
     after_statement: Vec<Arc<Fire>>,
     /// Whether some trigger names the rows that came or went.
     keeps_rows: bool,
+    /// The table named by the statement, whose triggers name them.
+    kept_for: Option<KeptFor>,
+}
+
+/// For which table of a statement the rows of a member are kept, and where they have its columns.
+#[derive(Clone)]
+pub(crate) struct KeptFor {
+    pub root: Oid,
+    pub member: Oid,
+    pub event: TriggerEvent,
+    pub columns: Vec<u16>,
+}
+
+/// For which table's triggers the rows of a member are kept.
+pub(crate) fn kept_for(
+    family: &Family,
+    member: &Member,
+    event: TriggerEvent,
+    triggers: &Option<Box<Triggers>>,
+) -> Option<KeptFor> {
+    triggers.as_ref().filter(|triggers| triggers.keeps_rows)?;
+    let (root, columns) = (family.root.oid, member.columns.clone());
+    Some(KeptFor { root, member: member.table.oid, event, columns })
 }
 
 /// One trigger, linked.
@@ -109,7 +133,9 @@ impl Compiler<'_> {
         old: Option<&[u32]>,
         new: Option<&[u32]>,
     ) -> Result<Option<Box<Triggers>>> {
-        if !table.fires(event, set) {
+        let mut keeping = self.keeping.iter();
+        let kept_for = keeping.find(|kept| kept.member == table.oid && kept.event == event).cloned();
+        if !table.fires(event, set) && kept_for.is_none() {
             return Ok(None);
         }
         let rows: Vec<Option<BoundExpr>> = [old, new]
@@ -128,6 +154,7 @@ impl Compiler<'_> {
             after_row: Vec::new(),
             after_statement: Vec::new(),
             keeps_rows: false,
+            kept_for,
         };
         for trigger in table.triggers.iter().filter(|trigger| trigger.answers(event, table, set)) {
             let known = if trigger.row { &rows[..] } else { &[] };
@@ -163,6 +190,18 @@ impl Compiler<'_> {
         Ok(Some(Box::new(triggers)))
     }
 
+    /// The triggers that fire for a statement as such: its rows are others' than the table's.
+    pub fn statement_triggers(
+        &mut self,
+        table: &TableRef,
+        event: TriggerEvent,
+        set: Option<&[u16]>,
+    ) -> Result<Option<Box<Triggers>>> {
+        let mut own = Table::clone(table);
+        own.triggers.retain(|trigger| !trigger.row);
+        self.triggers(&Arc::new(own), event, set, None, None)
+    }
+
     fn trigger_part(
         &mut self,
         table: &TableRef,
@@ -173,9 +212,7 @@ impl Compiler<'_> {
     ) -> Result<Arc<dyn CompiledRoutine>> {
         let linked = self.env.routines.link_trigger(table, trigger, event, part)?;
         for access in linked.accesses() {
-            let mut access = access.clone();
-            access.key = crate::route::over_arguments(&access.key, known, &trigger.name);
-            self.accesses.push(access);
+            self.accesses.push(crate::route::access_over_arguments(access, known, &trigger.name));
         }
         Ok(linked)
     }
@@ -321,6 +358,19 @@ impl Triggers {
         .into())
     }
 
+    /// Keeps a row for the triggers of the table that the statement names.
+    pub fn keep_for_root(&self, ctx: &mut ExecContext<'_, '_>, old: Option<&[u32]>, new: Option<&[u32]>) {
+        let Some(kept) = &self.kept_for else { return };
+        let of_root = |slots: Option<&[u32]>| -> Option<Vec<u32>> {
+            slots.map(|slots| kept.columns.iter().map(|place| slots[usize::from(*place)]).collect())
+        };
+        let (old, new) = (of_root(old), of_root(new));
+        let rows = [record(ctx, old.as_deref()), record(ctx, new.as_deref())];
+        if let Some(queue) = &mut ctx.waiting {
+            queue.keep(kept.root, self.event, rows);
+        }
+    }
+
     /// Queues the AFTER ROW triggers of a row that is written.
     pub fn queue(
         &self,
@@ -328,6 +378,7 @@ impl Triggers {
         old: Option<&[u32]>,
         new: Option<&[u32]>,
     ) -> ExecResult<()> {
+        self.keep_for_root(ctx, old, new);
         if self.after_row.is_empty() && !self.keeps_rows {
             return Ok(());
         }

@@ -92,7 +92,7 @@ pub(crate) fn visit_all(exprs: &[BoundExpr], nesting: u16, visit: &mut Visitor<'
 /// depth 0; `nesting` counts from the root row as in [`visit_expr`].
 pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
     match rel {
-        Rel::Unit | Rel::Scan { .. } | Rel::CteScan { .. } => {}
+        Rel::Unit | Rel::Scan { .. } | Rel::Family { .. } | Rel::CteScan { .. } => {}
         Rel::Values { rows, .. } => rows.iter().for_each(|row| visit_all(row, nesting, visit)),
         Rel::Function { call, .. } => visit_call(call, nesting, visit),
         Rel::Filter { input, predicate } => {
@@ -262,7 +262,12 @@ pub(crate) fn root_columns(expr: &BoundExpr) -> Vec<u16> {
 pub fn visit_relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
     visit(rel);
     match rel {
-        Rel::Unit | Rel::Scan { .. } | Rel::CteScan { .. } | Rel::Values { .. } | Rel::Function { .. } => {}
+        Rel::Unit
+        | Rel::Scan { .. }
+        | Rel::Family { .. }
+        | Rel::CteScan { .. }
+        | Rel::Values { .. }
+        | Rel::Function { .. } => {}
         Rel::Filter { input, .. }
         | Rel::Project { input, .. }
         | Rel::ProjectSet { input, .. }

@@ -63,7 +63,7 @@ impl Compiler<'_> {
         pushed: Vec<Conjunct<'b>>,
         wanted: &[OrderKey],
     ) -> Result<Planned> {
-        let (parts, planned) = self.parts(ctes, None, |c, compiled| {
+        let (parts, planned) = self.parts(ctes, Vec::new(), |c, compiled| {
             if let Some(id) = only_read(body)
                 && let Some(at) = ctes.iter().rposition(|cte| cte.id == id)
                 && ctes[at + 1..].is_empty()

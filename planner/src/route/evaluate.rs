@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::function::{FunctionContext, Volatility};
 
-use super::RouteKey;
+use super::{Access, RouteKey};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::native::element;
 use crate::row::integer;
@@ -173,9 +173,18 @@ pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
     }
 }
 
+/// A routine's access over its parameters, as one over the arguments of one call.
+pub fn access_over_arguments(access: &Access, args: &[Option<BoundExpr>], routine: &str) -> Access {
+    let mut own = Access { key: over_arguments(&access.key, args, routine), ..access.clone() };
+    if let Some((among, _)) = &mut own.among {
+        *among = Arc::new(among.over(&mut |value| substitute(value, args)));
+    }
+    own
+}
+
 /// A routine's key over its parameters, as a key over the arguments of one call. `None` among
 /// the arguments is one that is not known beforehand.
-pub fn over_arguments(key: &RouteKey, args: &[Option<BoundExpr>], routine: &str) -> RouteKey {
+fn over_arguments(key: &RouteKey, args: &[Option<BoundExpr>], routine: &str) -> RouteKey {
     let replace = |expr: &BoundExpr| substitute(expr, args);
     let unknown = || RouteKey::Unknown(format!("computed inside {routine}"));
     match key {

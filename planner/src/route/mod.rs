@@ -12,17 +12,20 @@ mod accesses;
 mod evaluate;
 mod predict;
 
+use std::sync::Arc;
+
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::GroupId;
 use archipel_engine::schema::KeyColumn;
 
 pub use accesses::{Class, accesses_of_expression, classify};
-pub use evaluate::{RouteInputs, evaluate, is_row_free, over_arguments};
+pub use evaluate::{RouteInputs, access_over_arguments, evaluate, is_row_free};
 pub use predict::{Classification, Spread, classify_accesses, predict, route_key_bytes};
 
 use archipel_sql::types::Oid;
 
 use crate::bound::BoundExpr;
+use crate::partition::Among;
 use crate::row::Codec;
 
 /// One table (or global index) a plan reaches.
@@ -43,6 +46,8 @@ pub struct Access {
     pub kind: ColumnKind,
     pub codec: Codec,
     pub key: RouteKey,
+    /// A member of a family: what tells whether it is met at all, and its place among them.
+    pub among: Option<(Arc<Among>, usize)>,
     /// What an INSERT puts into columns of a table that has no key: any of them could route its
     /// rows.
     pub candidates: Vec<(u16, RouteKey)>,

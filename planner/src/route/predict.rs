@@ -9,6 +9,7 @@ use super::evaluate::{RouteInputs, evaluate};
 use super::{Access, RouteKey};
 use crate::bound::BoundExpr;
 use crate::explain;
+use crate::partition::Among;
 use crate::row::integer;
 
 /// How many values of one access are claimed singly; more claim the whole group.
@@ -30,7 +31,16 @@ pub fn route_key_bytes(access: &Access, value: &Datum) -> Option<KeyBuf> {
 /// program finds it as it runs.
 pub fn predict(accesses: &[Access], inputs: &RouteInputs<'_>, routing: &RoutingTable, claims: &mut ClaimSet) {
     let _ = routing;
+    let mut met: Option<(&Among, Vec<bool>)> = None;
     for access in accesses {
+        if let Some((among, member)) = &access.among {
+            if met.as_ref().is_none_or(|(known, _)| !known.is_same(among)) {
+                met = Some((among, among.members(inputs)));
+            }
+            if met.as_ref().is_some_and(|(_, members)| !members[*member]) {
+                continue;
+            }
+        }
         let Some(group) = access.group else {
             if access.write {
                 claims.add_group(archipel_engine::REFERENCE_GROUP);
@@ -143,6 +153,7 @@ impl Classification {
 pub fn classify_accesses(accesses: &[Access]) -> Classification {
     let mut routes: Vec<String> = Vec::new();
     let mut keys: Vec<(archipel_engine::id::GroupId, String)> = Vec::new();
+    let mut families: Vec<(&Among, archipel_engine::id::GroupId)> = Vec::new();
     let mut spread = Spread::Nowhere;
     let mut reason = None;
     let mut because = |wider: Spread, spread: &mut Spread, why: String| {
@@ -153,6 +164,19 @@ pub fn classify_accesses(accesses: &[Access]) -> Classification {
     };
     for access in accesses {
         let Some(group) = access.group else { continue };
+        // It will be one member of a family, whichever that is.
+        let group = match &access.among {
+            Some((among, _)) if among.is_single() => {
+                match families.iter().find(|(known, _)| known.is_same(among)) {
+                    Some((_, first)) => *first,
+                    None => {
+                        families.push((among, group));
+                        group
+                    }
+                }
+            }
+            _ => group,
+        };
         let mut routed = |text: String| {
             let route = format!("{} = {text}", access.column);
             if !routes.contains(&route) {

@@ -429,6 +429,7 @@ pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
         kind: ColumnKind::Int8,
         codec: Codec::Int8,
         key: RouteKey::Unknown(reason.to_string()),
+        among: None,
         candidates: Vec::new(),
     }
 }

@@ -11,6 +11,8 @@
 //! Nothing here is a guess: a key that cannot be traced is unknown, and the engine, which
 //! checks every access against the claims, restarts the call with a larger set.
 
+use std::sync::Arc;
+
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind, Rel, Subscript};
 use archipel_planner::route::{Access, RouteKey};
@@ -218,7 +220,14 @@ impl Trace {
     /// An access of a statement, its key over the arguments.
     pub fn access(&self, access: &Access) -> Access {
         let candidates = access.candidates.iter().map(|(column, key)| (*column, self.key(key))).collect();
-        Access { key: self.key(&access.key), candidates, ..access.clone() }
+        let among = access.among.as_ref().map(|(among, member)| {
+            let known = |value: &BoundExpr| match self.symbol(value) {
+                Symbol::Known(value) if !has_counter(&value) => Some(value),
+                _ => None,
+            };
+            (Arc::new(among.over(&mut |value| known(value))), *member)
+        });
+        Access { key: self.key(&access.key), candidates, among, ..access.clone() }
     }
 
     fn key(&self, key: &RouteKey) -> RouteKey {

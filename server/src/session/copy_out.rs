@@ -34,12 +34,21 @@ impl Session {
                     )
                     .with_hint("Try the COPY (SELECT ...) TO variant."));
                 }
+                if table.is_partitioned() {
+                    return Err(SqlError::new(
+                        archipel_sql::error::SqlState::WRONG_OBJECT_TYPE,
+                        format!("cannot copy from partitioned table \"{}\"", table.name),
+                    )
+                    .with_hint("Try the COPY (SELECT ...) TO variant."));
+                }
                 let columns: Vec<String> = column_positions(&table, columns)?
                     .into_iter()
                     .map(|at| quote_identifier(&table.columns[at].name).to_string())
                     .collect();
-                format!("SELECT {} FROM {}", columns.join(", "), quote_qualified(&table.schema, &table.name))
-                    .into()
+                let name = quote_qualified(&table.schema, &table.name);
+                // The rows of heirs are copied with them.
+                let only = if host.catalog.catalog.has_heirs(table.oid) { "ONLY " } else { "" };
+                format!("SELECT {} FROM {only}{name}", columns.join(", ")).into()
             }
         };
         let statements = archipel_sql::parser::parse(&text)?;

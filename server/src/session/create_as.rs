@@ -115,6 +115,9 @@ impl Session {
             columns,
             likes: Vec::new(),
             constraints: Vec::new(),
+            inherits: Vec::new(),
+            partition_of: None,
+            partition_by: None,
             options: create.options.clone(),
         })
     }

@@ -72,7 +72,9 @@ pub(super) fn weaker_mode(source: &Source) -> Option<ObjectMode> {
                 AlterTableAction::ValidateConstraint(_)
                 | AlterTableAction::SetOptions(_)
                 | AlterTableAction::SetColumnOption { .. } => Some(ObjectMode::ShareUpdateExclusive),
-                AlterTableAction::SetTrigger { .. } => Some(ObjectMode::ShareRowExclusive),
+                AlterTableAction::SetTrigger { .. }
+                | AlterTableAction::AttachPartition { .. }
+                | AlterTableAction::Inherit(_) => Some(ObjectMode::ShareRowExclusive),
                 AlterTableAction::AddConstraint(constraint) => match &constraint.kind {
                     TableConstraintKind::ForeignKey { .. } => Some(ObjectMode::ShareRowExclusive),
                     _ => None,
@@ -338,7 +340,14 @@ impl Session {
                 _ => changes,
             };
             self.require_one_of(table.oid, enough)?;
-            tables.push((TreeId(table.tree), table.name.clone()));
+            // Its heirs are locked with it; a partitioned table is locked by its partitions.
+            let family = std::iter::once(table.clone()).chain(catalog.descendants(table.oid));
+            for table in family.filter(|table| table.is_stored()) {
+                let tree = TreeId(table.tree);
+                if !tables.iter().any(|(known, _)| *known == tree) {
+                    tables.push((tree, table.name.clone()));
+                }
+            }
         }
         self.enter_transaction(alone);
         let wait = if lock.nowait { LockWait::NoWait } else { LockWait::Wait };

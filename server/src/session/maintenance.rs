@@ -33,6 +33,13 @@ impl Session {
         if table.kind != TableKind::Table {
             return Ok(());
         }
+        if table.is_partitioned() {
+            let catalog = self.host().catalog.catalog.clone();
+            for leaf in catalog.leaves(table.oid) {
+                self.wait_at(TreeId(leaf.tree), mode).await?;
+            }
+            return Ok(());
+        }
         self.wait_at(TreeId(table.tree), mode).await
     }
 
@@ -65,7 +72,7 @@ impl Session {
         }
         let text: Arc<str> =
             format!("SELECT count(*) FROM {}", quote_qualified(&table.schema, &table.name)).into();
-        let prepared = self.prepare_text(&text, &[])?;
+        let prepared = self.prepare_text(&text, &[]).await?;
         let Body::Rows(plan) = &prepared.body else { return Ok(()) };
         if !self.is_analytic(plan) {
             return Ok(());
@@ -109,7 +116,7 @@ impl Session {
         };
         for table in tables {
             // One that was dropped while this waited is passed over.
-            if concurrently && table.kind == TableKind::Table && !self.transaction.is_open() {
+            if concurrently && table.is_stored() && !self.transaction.is_open() {
                 self.wait_for_users(TreeId(table.tree)).await?;
             } else {
                 self.wait_at_table(&table, ObjectMode::Share).await?;

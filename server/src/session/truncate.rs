@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundDelete, BoundStatement};
-use archipel_planner::ddl::{require_user_table, truncated_tables};
+use archipel_planner::ddl::{named_for_truncate, require_user_table, truncated_tables};
 use archipel_sql::ast::{TransactionModes, Truncate};
 use archipel_sql::catalog::names::quote_qualified;
 use archipel_sql::catalog::{Privileges, Table, TableRef, Trigger, TriggerEvent};
@@ -36,8 +36,9 @@ impl Session {
             self.require_one_of(table.oid, Privileges::TRUNCATE)?;
             named.push(table);
         }
+        let named = named_for_truncate(&catalog, named, &truncate.only)?;
         let tables = truncated_tables(&catalog, &named, truncate.cascade)?;
-        for table in &tables {
+        for table in tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid)) {
             self.require_one_of(table.oid, Privileges::TRUNCATE)?;
         }
         let reached = tables.iter().filter(|table| !named.iter().any(|named| named.oid == table.oid));
@@ -94,7 +95,7 @@ impl Session {
     /// triggers do not answer to it.
     pub(super) async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
         // Rows that reference others go first, whichever way the tables were named.
-        for table in by_references(tables) {
+        for table in by_references(tables).into_iter().filter(|table| table.is_stored()) {
             let prepared = self.prepare_emptying(table)?;
             self.enter_transaction(false);
             self.run_whole(&prepared).await?;
@@ -107,7 +108,13 @@ impl Session {
         let untriggered = Table { triggers: Vec::new(), ..(**table).clone() };
         let delete = || {
             let table = Arc::new(untriggered.clone());
-            BoundStatement::Delete(BoundDelete { table, using: None, filter: None, returning: None })
+            BoundStatement::Delete(BoundDelete {
+                table,
+                family: None,
+                using: None,
+                filter: None,
+                returning: None,
+            })
         };
         let plan = self.compile_rows(delete())?;
         Ok(self.prepared_code(Origin::Emptied(table.clone()), "", delete(), plan.code))

@@ -277,7 +277,7 @@ fn user_tables(host: &Host) -> Vec<Vec<Datum>> {
     host.catalog
         .catalog
         .tables()
-        .filter(|table| table.kind == TableKind::Table)
+        .filter(|table| table.is_stored())
         .map(|table| vec![Datum::Oid(table.oid), text(&table.schema), text(&table.name), Datum::Null])
         .collect()
 }

@@ -7,7 +7,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::storage::KeyBuf;
 use smallvec::SmallVec;
 
-use super::{Arbiter, Conflict, Insert, second_time};
+use super::{Arbiter, Conflict, Insert, RowInsert, second_time};
 use crate::native::action::with_queue;
 use crate::native::context::{ExecContext, ExecResult};
 use crate::native::expression::eval_all;
@@ -21,6 +21,8 @@ pub(crate) struct Proposal {
     rows: RowBuffer,
     /// Under which key each takes the place of a row; `None` for a new one.
     existing: Vec<Option<KeyBuf>>,
+    /// Which of the partitions each goes to.
+    members: Vec<usize>,
     /// What RETURNING says of them.
     pub returning: RowBuffer,
 }
@@ -41,25 +43,28 @@ impl Insert {
         let rows = self.gather(ctx)?;
         self.begin(ctx)?;
         let mut proposal = Proposal {
-            rows: RowBuffer::new(self.kept.len()),
+            rows: RowBuffer::new(self.kept().len()),
             existing: Vec::new(),
-            returning: RowBuffer::new(self.returning.as_ref().map_or(0, Vec::len)),
+            members: Vec::new(),
+            returning: RowBuffer::new(self.returned()),
         };
         let mut row = Vec::new();
         for index in 0..rows.len() {
             ctx.tick()?;
             rows.restore(index, &mut ctx.frame, &self.source_slots);
-            if !self.propose(ctx)? {
+            let (member, insert) = self.place(ctx)?;
+            if !insert.propose(ctx)? {
                 continue;
             }
-            let existing = match self.foresee(ctx, foreseen, &mut row)? {
+            let existing = match insert.foresee(ctx, foreseen, &mut row)? {
                 Foresight::Skip => continue,
                 Foresight::Insert => None,
                 Foresight::Update(key) => Some(key),
             };
-            proposal.rows.push_slots(&ctx.frame, &self.kept);
+            proposal.rows.push_slots(&ctx.frame, self.kept());
             proposal.existing.push(existing);
-            if let Some(returning) = &self.returning {
+            proposal.members.push(member);
+            if let Some(returning) = &insert.returning {
                 let shown = eval_all(returning, ctx)?;
                 proposal.returning.push(shown);
             }
@@ -71,7 +76,7 @@ impl Insert {
     pub(super) fn run_foreseen(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
         let proposal = self.find(ctx, &mut Foreseen::new(&[]))?;
         let count = self.write(ctx, &proposal)?;
-        if self.returning.is_some() {
+        if self.returned() > 0 {
             for row in proposal.returning.iter() {
                 let _ = emit(Answer::Lent(row))?;
             }
@@ -88,26 +93,39 @@ impl Insert {
     }
 
     fn write_proposed(&self, ctx: &mut ExecContext<'_, '_>, proposal: &Proposal) -> ExecResult<u64> {
-        let update = self.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
         let mut row = Vec::new();
         for (index, existing) in proposal.existing.iter().enumerate() {
-            proposal.rows.restore(index, &mut ctx.frame, &self.kept);
-            if let (Some(existing), Some(update)) = (existing, update) {
-                ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, existing))?;
-                if let Some(triggers) = &update.triggers {
-                    triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
-                }
-                continue;
-            }
-            let key = self.encode(ctx, &mut row)?;
-            let inserted = ctx.txn.insert(&self.target.meta, &key, &row)?;
-            if inserted != Inserted::Ok {
-                self.target.accept(inserted, ctx, &self.values(ctx))?;
-            }
-            self.inserted(ctx)?;
+            proposal.rows.restore(index, &mut ctx.frame, self.kept());
+            self.member(proposal.members[index]).write_proposed(ctx, existing.as_ref(), &mut row)?;
         }
         self.end(ctx)?;
         Ok(proposal.existing.len() as u64)
+    }
+}
+
+impl RowInsert {
+    /// Writes the row in the slots, in the place of an existing one if there is one. `row` is working
+    /// space.
+    fn write_proposed(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        existing: Option<&KeyBuf>,
+        row: &mut Vec<u8>,
+    ) -> ExecResult<()> {
+        let update = self.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+        if let (Some(existing), Some(update)) = (existing, update) {
+            ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, existing))?;
+            return match &update.triggers {
+                Some(triggers) => triggers.queue(ctx, Some(&update.existing), Some(&update.change.row)),
+                None => Ok(()),
+            };
+        }
+        let key = self.encode(ctx, row)?;
+        let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
+        if inserted != Inserted::Ok {
+            self.target.accept(inserted, ctx, &self.values(ctx))?;
+        }
+        self.inserted(ctx)
     }
 
     /// What will become of the proposed row, where RETURNING then finds it. `row` is working space.

@@ -210,13 +210,25 @@ impl Change {
 
     /// Writes the new values of one row; false if it is gone.
     pub fn apply(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
-        if self.moves {
-            let Some(moved) = self.take(ctx, target, key)? else { return Ok(false) };
-            self.put(ctx, target, moved)?;
-        } else if !self.write(ctx, target, key)? {
-            return Ok(false);
+        let written = self.replace(ctx, target, key)?;
+        if written {
+            self.check_references(ctx)?;
         }
-        self.check_references(ctx)?;
+        Ok(written)
+    }
+
+    /// As [`Change::apply`], without what follows.
+    pub(super) fn replace(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        target: &Target,
+        key: &[u8],
+    ) -> ExecResult<bool> {
+        if !self.moves {
+            return self.write(ctx, target, key);
+        }
+        let Some(moved) = self.take(ctx, target, key)? else { return Ok(false) };
+        self.put(ctx, target, moved)?;
         Ok(true)
     }
 

@@ -18,6 +18,7 @@ use crate::bound::{BoundExpr, Returning};
 use crate::native::ExecResult;
 use archipel_sql::catalog::{TableRef, TriggerEvent};
 use archipel_sql::error::Result;
+use rustc_hash::FxHashSet;
 
 /// What a statement on a table with triggers has beside the others.
 pub(crate) struct Triggered {
@@ -243,6 +244,12 @@ impl Update {
             return Ok(false);
         }
         self.change.generate(ctx)?;
+        if let Some(mover) = &self.mover
+            && mover.destination(ctx)?.is_some()
+        {
+            // The other partition checks it.
+            return Ok(true);
+        }
         self.change.check(ctx, &self.target, key)?;
         Ok(true)
     }
@@ -261,14 +268,24 @@ impl Update {
         let mut places = Vec::with_capacity(found.keys.len());
         // Rows whose new place another one still holds wait for it to leave.
         let mut moved = Vec::new();
+        // Those that have gone to other partitions, whose triggers have seen them.
+        let mut gone = FxHashSet::default();
         for (index, key) in found.keys.iter().enumerate() {
             found.values.restore(index, &mut ctx.frame, kept);
             if !found.fired && !self.passes(triggered, ctx, key)? {
                 continue;
             }
-            let done = match change.moves {
-                false => change.write(ctx, &self.target, key)?,
-                true => match change.take(ctx, &self.target, key)? {
+            let to = match &self.mover {
+                Some(mover) => mover.destination(ctx)?.map(|to| (mover, to)),
+                None => None,
+            };
+            let done = match (to, change.moves) {
+                (Some((mover, to)), _) => {
+                    gone.insert(index);
+                    mover.run(ctx, &self.target, key, to)?
+                }
+                (None, false) => change.write(ctx, &self.target, key)?,
+                (None, true) => match change.take(ctx, &self.target, key)? {
                     None => false,
                     Some(taken) => {
                         // The next row's triggers see this one where it has gone to.
@@ -289,7 +306,10 @@ impl Update {
             written.restore(index, &mut ctx.frame, kept);
             change.check_references(ctx)?;
             triggered.answer(ctx, found, place, &mut emit)?;
-            triggers.queue(ctx, Some(old), Some(&change.row))?;
+            match gone.contains(&place) {
+                false => triggers.queue(ctx, Some(old), Some(&change.row))?,
+                true => triggers.keep_for_root(ctx, Some(old), Some(&change.row)),
+            }
         }
         Ok(written.len() as u64)
     }

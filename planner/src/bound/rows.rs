@@ -1,0 +1,86 @@
+//! The rows that operators produce: how many columns, and of which types.
+
+use archipel_sql::types::Type;
+
+use super::{Rel, SetItem};
+
+impl Rel {
+    /// The types of the columns this operator produces.
+    pub fn types(&self) -> Vec<Type> {
+        match self {
+            Rel::Unit => Vec::new(),
+            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.clone(),
+            Rel::Function { types, ordinality, .. } => {
+                let mut types = types.clone();
+                if *ordinality {
+                    types.push(Type::INT8);
+                }
+                types
+            }
+            Rel::Scan { table, .. } => table.columns.iter().map(|column| column.ty).collect(),
+            Rel::Family { family, .. } => {
+                let columns = family.root.columns.iter().map(|column| column.ty);
+                columns.chain(std::iter::once(Type::OID)).collect()
+            }
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Lock { input }
+            | Rel::Limit { input, .. } => input.types(),
+            Rel::Project { exprs, .. } => exprs.iter().map(|expr| expr.ty).collect(),
+            Rel::ProjectSet { items, .. } => items.iter().map(SetItem::ty).collect(),
+            Rel::Join { left, right, .. } => {
+                let mut types = left.types();
+                types.extend(right.types());
+                types
+            }
+            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
+                let groups = group_by.iter().map(|expr| expr.ty);
+                let calls = aggregates.iter().map(|call| call.result);
+                groups.chain(calls).chain(groupings.iter().map(|_| Type::INT4)).collect()
+            }
+            Rel::Window { input, calls } => {
+                let mut types = input.types();
+                types.extend(calls.iter().map(|call| call.result));
+                types
+            }
+            Rel::SetOp { left, .. } => left.types(),
+            Rel::With { body, .. } => body.types(),
+        }
+    }
+
+    /// How many columns this operator produces.
+    pub fn width(&self) -> usize {
+        match self {
+            Rel::Unit => 0,
+            Rel::Values { types, .. } | Rel::CteScan { types, .. } => types.len(),
+            Rel::Function { types, ordinality, .. } => types.len() + usize::from(*ordinality),
+            Rel::Scan { table, .. } => table.columns.len(),
+            Rel::Family { family, .. } => family.root.columns.len() + 1,
+            Rel::Filter { input, .. }
+            | Rel::Sort { input, .. }
+            | Rel::Distinct { input, .. }
+            | Rel::Lock { input }
+            | Rel::Limit { input, .. } => input.width(),
+            Rel::Project { exprs, .. } => exprs.len(),
+            Rel::ProjectSet { items, .. } => items.len(),
+            Rel::Join { left, right, .. } => left.width() + right.width(),
+            Rel::Aggregate { group_by, aggregates, groupings, .. } => {
+                group_by.len() + aggregates.len() + groupings.len()
+            }
+            Rel::Window { input, calls } => input.width() + calls.len(),
+            Rel::SetOp { left, .. } => left.width(),
+            Rel::With { body, .. } => body.width(),
+        }
+    }
+}
+
+impl SetItem {
+    /// The type of the column the item fills.
+    pub fn ty(&self) -> Type {
+        match self {
+            SetItem::Scalar(expr) => expr.ty,
+            SetItem::Set { ty, .. } => *ty,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The `=` that keys are compared with.
+
+use archipel_sql::cast::{self, CastPath};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{CastContext, ResolvedFunction, lookup_operators};
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::{Oid, Type};
+
+use crate::bound::{BoundExpr, ExprKind};
+
+/// A value as one of a wider type, by its implicit cast.
+pub(super) fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
+    let ty = Type::of(to.oid);
+    match cast::find(value.ty.oid, to.oid, CastContext::Implicit)? {
+        CastPath::Relabel => Some(BoundExpr::new(ExprKind::Relabel(Box::new(value)), ty)),
+        CastPath::Function(function) if function.args.len() == 1 => {
+            let function = ResolvedFunction { function, result: ty };
+            Some(BoundExpr::new(ExprKind::Call { function, args: vec![value] }, ty))
+        }
+        _ => None,
+    }
+}
+
+/// The `=` over two types, or over the text they both are.
+pub(super) fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
+    let plain = |oid: Oid| match oid {
+        Oid::VARCHAR | Oid::NAME => Oid::TEXT,
+        Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,
+        other if left != right => other,
+        other if other.is_enum() => Oid::ANYENUM,
+        other if element_of(other).is_some() => Oid::ANYARRAY,
+        other => other,
+    };
+    let (left, right) = (plain(left), plain(right));
+    let operators = lookup_operators("=");
+    let find = |l: Oid, r: Oid| operators.iter().find(|op| op.left == Some(l) && op.right == r);
+    find(left, right).map(|op| ResolvedFunction { function: op.function, result: Type::BOOL }).ok_or_else(
+        || SqlError::unsupported(format_args!("comparing types {left} and {right} for a constraint")),
+    )
+}

@@ -1,0 +1,283 @@
+//! One new row on its way into its table: past BEFORE triggers, checks and ON CONFLICT.
+
+use std::ops::{Bound, ControlFlow};
+
+use archipel_engine::Inserted;
+use archipel_engine::schema::IndexDef;
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
+use archipel_engine::txn::{Direction, KeyRange, LockMode, LockWait};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
+use rustc_hash::FxHashSet;
+
+use super::{Arbiter, Conflict, ConflictUpdate, RowInsert};
+use crate::native::context::{ExecContext, ExecResult};
+use crate::native::expression::eval_all;
+use crate::native::scan::decode;
+use crate::native::statement::{Answer, Emit};
+use crate::native::trigger::Triggers;
+
+/// What became of one proposed row.
+enum Written {
+    Inserted,
+    Updated,
+    Skipped,
+}
+
+impl RowInsert {
+    /// Whether rows of an INSERT may have to wait for others.
+    pub(super) fn waits(&self, one_row: bool) -> bool {
+        let updates = self.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+        (self.references_itself() && !one_row)
+            || updates.is_some_and(|update| update.change.acts || update.triggers.is_some())
+            || self.triggers.is_some()
+    }
+
+    pub(super) fn references_itself(&self) -> bool {
+        self.parents.iter().any(|parent| parent.is_own())
+    }
+
+    pub(super) fn update_triggers(&self) -> Option<&Triggers> {
+        self.conflict.as_ref()?.update.as_ref()?.triggers.as_deref()
+    }
+
+    /// The slot of a place in the new row.
+    #[inline]
+    pub(super) fn slot(&self, place: usize) -> usize {
+        let slot = self.slots.get(place).copied();
+        slot.unwrap_or_else(|| self.for_indexes[place - self.slots.len()]) as usize
+    }
+
+    pub(super) fn show(&self, ctx: &mut ExecContext<'_, '_>, row: &[u32], shown: &[u32]) {
+        for (from, to) in row.iter().zip(shown) {
+            ctx.frame.slots[*to as usize] = ctx.frame.slots[*from as usize].clone();
+        }
+    }
+
+    /// Computes the generated columns of the row in the slots.
+    fn generate(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for (slot, source) in &self.generated {
+            let value = source.eval(ctx)?;
+            ctx.frame.slots[*slot as usize].set(value);
+        }
+        Ok(())
+    }
+
+    /// Makes the row in the source's slots one that may be written, past the BEFORE triggers;
+    /// whether they let it.
+    #[inline]
+    pub(super) fn propose(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
+        if let Some(triggers) = &self.triggers
+            && !triggers.propose(ctx, &self.source_slots, &self.slots)?
+        {
+            return Ok(false);
+        }
+        self.generate(ctx)?;
+        self.checks.check_constraints(ctx, &|ctx| Ok(self.values(ctx)))?;
+        Ok(true)
+    }
+
+    /// The proposed row, with what it stores for indexes.
+    pub(super) fn values(&self, ctx: &ExecContext<'_, '_>) -> Vec<Datum> {
+        let slots = self.slots.iter().chain(&self.for_indexes);
+        slots.map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
+    }
+
+    /// Encodes the proposed row, under a number of its own where the table has no key.
+    pub(super) fn encode(&self, ctx: &mut ExecContext<'_, '_>, row: &mut Vec<u8>) -> ExecResult<KeyBuf> {
+        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
+        let mut key = KeyBuf::new();
+        let frame = &ctx.frame;
+        self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
+        Ok(key)
+    }
+
+    /// Writes the row in the slots.
+    pub(in crate::native) fn one(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &mut Vec<u8>,
+        touched: &mut FxHashSet<KeyBuf>,
+        emit: &mut Emit<'_>,
+    ) -> ExecResult<u64> {
+        ctx.tick()?;
+        if !self.propose(ctx)? {
+            return Ok(0);
+        }
+        let key = self.encode(ctx, row)?;
+        let written = match &self.conflict {
+            None => {
+                let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
+                if inserted != Inserted::Ok {
+                    self.target.accept(inserted, ctx, &self.values(ctx))?;
+                }
+                Written::Inserted
+            }
+            Some(conflict) => self.upsert(conflict, ctx, row, &key, touched)?,
+        };
+        match written {
+            Written::Skipped => return Ok(0),
+            Written::Inserted => {
+                self.inserted(ctx)?;
+                if let Some(shown) = &self.shown {
+                    self.show(ctx, &self.slots, shown);
+                }
+            }
+            Written::Updated => {}
+        }
+        if let Some(returning) = &self.returning {
+            let mut row = eval_all(returning, ctx)?;
+            let _ = emit(Answer::Given(&mut row))?;
+        }
+        Ok(1)
+    }
+
+    /// What follows once the proposed row is written.
+    #[inline]
+    pub(super) fn inserted(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        self.checks.check_options(ctx, &|ctx| Ok(self.values(ctx)))?;
+        for parent in &self.parents {
+            parent.check_or_queue(ctx)?;
+        }
+        match &self.triggers {
+            Some(triggers) => triggers.queue(ctx, None, Some(&self.slots)),
+            None => Ok(()),
+        }
+    }
+
+    fn upsert(
+        &self,
+        conflict: &Conflict,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &[u8],
+        key: &KeyBuf,
+        touched: &mut FxHashSet<KeyBuf>,
+    ) -> ExecResult<Written> {
+        // Who holds the key is judged by what is committed, whatever the transaction's snapshot.
+        let before = ctx.txn.read_newest_from_now(true);
+        let existing = match &conflict.arbiter {
+            Arbiter::Any => Ok(None),
+            Arbiter::Primary => {
+                let found = ctx.txn.get(&self.target.meta, key).map(|row| row.is_some());
+                found.map(|found| found.then(|| key.clone())).map_err(Into::into)
+            }
+            Arbiter::Index(index) => self.holder(index, ctx, row),
+        };
+        ctx.txn.read_newest_from_now(before);
+        let existing = existing?;
+        let Some(existing) = existing else {
+            let inserted = ctx.txn.insert(&self.target.meta, key, row)?;
+            if inserted != Inserted::Ok {
+                if matches!(conflict.arbiter, Arbiter::Any) {
+                    if inserted == Inserted::DuplicateKey(None) {
+                        ctx.txn.require_unchanged(&self.target.meta, key)?;
+                    }
+                    return Ok(Written::Skipped);
+                }
+                self.target.accept(inserted, ctx, &self.values(ctx))?;
+            }
+            if conflict.update.is_some() {
+                touched.insert(key.clone());
+            }
+            return Ok(Written::Inserted);
+        };
+        ctx.txn.require_unchanged(&self.target.meta, &existing)?;
+        let Some(update) = &conflict.update else { return Ok(Written::Skipped) };
+        if touched.contains(&existing) {
+            return Err(second_time().into());
+        }
+        if !self.compute_update(update, ctx, &existing)?
+            || !ctx.outside_view(|ctx| update.change.apply(ctx, &self.target, &existing))?
+        {
+            return Ok(Written::Skipped);
+        }
+        touched.insert(existing);
+        if let Some(triggers) = &update.triggers {
+            triggers.queue(ctx, Some(&update.existing), Some(&update.change.row))?;
+        }
+        if let Some(shown) = &self.shown {
+            self.show(ctx, &update.change.row, shown);
+        }
+        Ok(Written::Updated)
+    }
+
+    /// Computes what DO UPDATE makes of a row; whether it is to be written.
+    pub(super) fn compute_update(
+        &self,
+        update: &ConflictUpdate,
+        ctx: &mut ExecContext<'_, '_>,
+        existing: &KeyBuf,
+    ) -> ExecResult<bool> {
+        // Whoever changes the row now is waited for: the condition is about what comes of it.
+        let found = ctx.outside_view(|ctx| {
+            ctx.txn.lock_row(&self.target.meta, existing, LockMode::NoKeyUpdate, LockWait::Wait)?;
+            let Some(stored) = ctx.txn.get(&self.target.meta, existing)? else { return Ok(false) };
+            decode(update.columns.get(), stored, &mut ctx.frame);
+            Ok(true)
+        })?;
+        if !found {
+            return Ok(false);
+        }
+        if let Some(filter) = &update.filter
+            && filter(ctx)? != Some(true)
+        {
+            return Ok(false);
+        }
+        let Some(triggers) = &update.triggers else {
+            update.change.evaluate(ctx, &self.target, existing)?;
+            return Ok(true);
+        };
+        update.change.compute(ctx)?;
+        let (old, new) = (&update.existing, &update.change.row);
+        if !triggers.before_row(ctx, Some((&self.target, existing, old)), Some(new))? {
+            return Ok(false);
+        }
+        update.change.generate(ctx)?;
+        update.change.check(ctx, &self.target, existing)?;
+        Ok(true)
+    }
+
+    /// The storage key of the row that holds the proposed row's key in a unique index.
+    pub(super) fn holder(
+        &self,
+        index: &IndexDef,
+        ctx: &mut ExecContext<'_, '_>,
+        row: &[u8],
+    ) -> ExecResult<Option<KeyBuf>> {
+        let meta = &self.target.meta;
+        let Some(entry) = self.entry(index, row) else { return Ok(None) };
+        let mut found = None;
+        let range = KeyRange { low: Bound::Included(&entry), high: Bound::Included(&entry) };
+        ctx.txn.scan_index(meta, index, range, Direction::Ascending, &mut |_, storage_key| {
+            found = Some(KeyBuf::from_slice(storage_key));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    /// A row's key in a unique index; `None` where a NULL keeps it from being equal to any.
+    pub(super) fn entry(&self, index: &IndexDef, row: &[u8]) -> Option<KeyBuf> {
+        let meta = &self.target.meta;
+        let mut entry = KeyBuf::new();
+        for column in &index.key {
+            let position = usize::from(column.column);
+            if meta.layout.is_null(row, position) {
+                return None;
+            }
+            encode_cell(&mut entry, meta.layout.get(row, position), column, meta.def.columns[position]);
+        }
+        Some(entry)
+    }
+}
+
+/// A row that the command has written already is proposed once more.
+pub(super) fn second_time() -> SqlError {
+    SqlError::new(
+        SqlState::CARDINALITY_VIOLATION,
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    .with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
+}

@@ -1,0 +1,233 @@
+//! Tables whose rows are kept by others: which tables a statement over one of them is about, and in
+//! which of them a row belongs.
+//!
+//! - [`Family`] a table with all that have rows of it
+//! - `lookup`   from a partition key to a partition
+//! - `prune`    which of them conditions leave
+//!
+//! Everything is settled when a statement is compiled; a table without heirs has no family, and costs
+//! nothing.
+
+mod lookup;
+mod prune;
+
+use std::sync::Arc;
+
+use archipel_sql::catalog::{Catalog, PartitionKeyPart, Table, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::{Oid, Type};
+
+use crate::bind::Clause;
+use crate::bind::reference::bind_definition;
+use crate::bind::target::over;
+use crate::bound::{BoundExpr, ExprKind};
+use lookup::Lookup;
+pub(crate) use prune::PartCondition;
+pub use prune::{Among, Pruning};
+
+/// A table with those that have rows of it: itself and its heirs, or its partitions.
+#[derive(Debug)]
+pub struct Family {
+    pub root: TableRef,
+    /// Those that have rows, in the order in which statements go through them.
+    pub members: Vec<Member>,
+    /// Partitioned tables, the root first; none where tables merely inherit.
+    pub nodes: Vec<PartitionNode>,
+}
+
+/// A table that has rows of a family.
+#[derive(Debug)]
+pub struct Member {
+    pub table: TableRef,
+    /// Where the root's columns are in it.
+    pub columns: Vec<u16>,
+}
+
+/// A partitioned table of a family.
+#[derive(Debug)]
+pub struct PartitionNode {
+    pub table: TableRef,
+    /// The parts of its key, over the root's row.
+    pub key: Vec<BoundExpr>,
+    pub lookup: Lookup,
+    /// Its partitions, as the lookup counts them.
+    pub children: Vec<Child>,
+}
+
+/// A partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Child {
+    /// With rows, by its place among the members.
+    Member(usize),
+    /// Partitioned itself, by its place among the nodes.
+    Node(usize),
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Family) -> bool {
+        self.root == other.root
+            && self.members.len() == other.members.len()
+            && self.members.iter().zip(&other.members).all(|(a, b)| a.table.oid == b.table.oid)
+    }
+}
+
+/// Where a table has another's columns: they go by their names.
+pub fn columns_of(root: &Table, table: &Table) -> Result<Vec<u16>> {
+    let place = |name: &str| {
+        let missing =
+            || SqlError::internal(format!("column {name} of {} is not in {}", root.name, table.name));
+        table.column_index(name).ok_or_else(missing)
+    };
+    root.columns.iter().map(|column| place(&column.name)).collect()
+}
+
+/// A partitioned table's key over its own row.
+fn key_of(catalog: &Catalog, table: &TableRef) -> Result<Vec<BoundExpr>> {
+    let parts = table.partitioned_by.iter().flat_map(|key| &key.parts);
+    parts
+        .map(|part| match part {
+            PartitionKeyPart::Column(column) => {
+                let place = usize::from(*column);
+                Ok(BoundExpr::column(place, table.columns[place].ty))
+            }
+            PartitionKeyPart::Expression { text, .. } => {
+                bind_definition(catalog, table, text, Clause::IndexExpression)
+            }
+        })
+        .collect()
+}
+
+/// The other way round: which of a member's columns each expression over its row reads, over the root's.
+fn over_root(exprs: Vec<BoundExpr>, columns: &[u16], width: usize) -> Vec<BoundExpr> {
+    let mut places: Vec<BoundExpr> =
+        (0..width).map(|_| BoundExpr::constant(Datum::Null, Type::TEXT)).collect();
+    for (place, column) in columns.iter().enumerate() {
+        if let Some(at) = places.get_mut(usize::from(*column)) {
+            *at = BoundExpr::column(place, Type::TEXT);
+        }
+    }
+    exprs
+        .into_iter()
+        .map(|mut expr| {
+            crate::bind::visit::visit_expr_mut(&mut expr, 0, &mut |part, nesting| {
+                if let ExprKind::Column { depth, index } = &mut part.kind
+                    && *depth == nesting
+                    && let Some(ExprKind::Column { index: place, .. }) =
+                        places.get(usize::from(*index)).map(|place| &place.kind)
+                {
+                    *index = *place;
+                }
+                true
+            });
+            expr
+        })
+        .collect()
+}
+
+impl Family {
+    /// A table's family; `None` for one that has but its own rows.
+    pub fn of(catalog: &Catalog, table: &TableRef) -> Result<Option<Arc<Family>>> {
+        let mut family = Family { root: table.clone(), members: Vec::new(), nodes: Vec::new() };
+        if table.is_partitioned() {
+            family.add_node(catalog, table)?;
+        } else if catalog.has_heirs(table.oid) {
+            family.add_member(table)?;
+            for heir in catalog.descendants(table.oid).into_iter().filter(|heir| heir.is_stored()) {
+                family.add_member(&heir)?;
+            }
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(family)))
+    }
+
+    /// A partitioned table's own rows: it has none.
+    pub fn without_rows(table: &TableRef) -> Family {
+        Family { root: table.clone(), members: Vec::new(), nodes: Vec::new() }
+    }
+
+    fn add_member(&mut self, table: &TableRef) -> Result<Child> {
+        let columns = columns_of(&self.root, table)?;
+        let mut own = table.clone();
+        if own.triggers.iter().any(|trigger| !trigger.row) {
+            // The triggers of a statement are those of the table it names.
+            Arc::make_mut(&mut own).triggers.retain(|trigger| trigger.row);
+        }
+        self.members.push(Member { table: own, columns });
+        Ok(Child::Member(self.members.len() - 1))
+    }
+
+    fn add_node(&mut self, catalog: &Catalog, table: &TableRef) -> Result<Child> {
+        let partitions = catalog.children(table.oid);
+        let columns = columns_of(&self.root, table)?;
+        let key = over_root(key_of(catalog, table)?, &columns, table.columns.len());
+        let lookup = Lookup::of(catalog, table, &partitions)?;
+        let place = self.nodes.len();
+        self.nodes.push(PartitionNode { table: table.clone(), key, lookup, children: Vec::new() });
+        for partition in &partitions {
+            let child = if partition.is_partitioned() {
+                self.add_node(catalog, partition)?
+            } else {
+                self.add_member(partition)?
+            };
+            self.nodes[place].children.push(child);
+        }
+        Ok(Child::Node(place))
+    }
+
+    /// The place of a member.
+    pub fn place_of(&self, table: Oid) -> Option<usize> {
+        self.members.iter().position(|member| member.table.oid == table)
+    }
+}
+
+impl Member {
+    /// Whether its rows are as the root's.
+    pub fn is_plain(&self, root: &Table) -> bool {
+        self.table.columns.len() == root.columns.len()
+            && self.columns.iter().enumerate().all(|(place, column)| place == usize::from(*column))
+    }
+
+    /// What the columns of the root's row are over the member's, and those behind them.
+    pub fn places(&self, behind: impl IntoIterator<Item = BoundExpr>) -> Vec<BoundExpr> {
+        let own = self.columns.iter().map(|column| {
+            let place = usize::from(*column);
+            BoundExpr::column(place, self.table.columns[place].ty)
+        });
+        own.chain(behind).collect()
+    }
+
+    /// An expression over the root's row as one over the member's.
+    pub fn over(&self, expr: &BoundExpr, places: &[BoundExpr]) -> BoundExpr {
+        over(expr, places)
+    }
+}
+
+/// What a row must be to lie in a partition, as far as one of the tables above says it.
+#[derive(Debug)]
+pub struct PartitionLevel {
+    /// The key over the partition's own row.
+    pub key: Vec<BoundExpr>,
+    pub lookup: Lookup,
+    /// The partition on the way, as the lookup counts it.
+    pub child: usize,
+}
+
+/// What makes a row one of a partition's: nothing for a table that is none.
+pub fn levels_above(catalog: &Catalog, table: &TableRef) -> Result<Vec<PartitionLevel>> {
+    let mut levels = Vec::new();
+    let mut below = table.oid;
+    for parent in catalog.partition_ancestors(table.oid) {
+        let partitions = catalog.children(parent.oid);
+        let child = partitions.iter().position(|partition| partition.oid == below);
+        let child = child.ok_or_else(|| SqlError::internal("a partition that its parent does not know"))?;
+        let columns = columns_of(table, &parent)?;
+        let key = over_root(key_of(catalog, &parent)?, &columns, parent.columns.len());
+        levels.push(PartitionLevel { key, lookup: Lookup::of(catalog, &parent, &partitions)?, child });
+        below = parent.oid;
+    }
+    // PostgreSQL asks the outermost table first.
+    levels.reverse();
+    Ok(levels)
+}
