@@ -5,7 +5,7 @@
 use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{CastContext, ResolvedFunction, lookup_functions};
+use archipel_sql::function::{CastContext, ResolvedFunction, Volatility, lookup_functions};
 use archipel_sql::parser::assigned_element;
 use archipel_sql::type_table::{element_of, format_type};
 use archipel_sql::types::{Oid, Type};
@@ -15,6 +15,8 @@ use super::Binder;
 use super::json_subscript::{json_assigned, json_element};
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::record::record_field;
+use super::scope::ScopeColumn;
+use super::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// One step into a value.
@@ -235,6 +237,9 @@ impl Binder<'_, '_> {
         };
         let subscripts =
             written.iter().map(|subscript| self.subscript(subscript)).collect::<Result<Vec<Subscript>>>()?;
+        if !rest.is_empty() {
+            check_repeatable(&base, &subscripts)?;
+        }
         let value = if rest.is_empty() {
             self.assign_element(value, wanted, change)?
         } else {
@@ -291,14 +296,50 @@ impl Binder<'_, '_> {
 
     /// The value of a column of the row that is changed: the first relation in sight is the target.
     pub(super) fn current_value(&mut self, table: &TableRef, column: u16) -> Result<BoundExpr> {
-        let name = &table.columns[usize::from(column)].name;
+        let is_it = |known: &&ScopeColumn| matches!(known.expr.kind, ExprKind::Column { depth: 0, index } if index == column);
         let relation = self.level()?.relations.first();
-        let found = relation.and_then(|relation| relation.columns.iter().find(|known| known.name == *name));
+        // A view may call it otherwise, and another column by its name; or not show it.
+        let found = relation.and_then(|relation| relation.columns.iter().find(is_it));
         Ok(match found {
             Some(known) => known.expr.clone(),
-            // A view calls it otherwise.
             None => BoundExpr::column(usize::from(column), table.columns[usize::from(column)].ty),
         })
+    }
+}
+
+/// How many parts a value may have of which each field of an element takes a copy.
+const COPIED_PARTS_MAX: usize = 4_096;
+
+/// An assignment to a field of an element names the element once for each of its fields: what names
+/// it must not be long, nor answer otherwise the next time.
+fn check_repeatable(base: &BoundExpr, subscripts: &[Subscript]) -> Result<()> {
+    let mut parts = 0;
+    visit_expr(base, 0, &mut |_, _| {
+        parts += 1;
+        parts <= COPIED_PARTS_MAX
+    });
+    if parts > COPIED_PARTS_MAX {
+        let message = "too many assignments to fields of elements of one column";
+        return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+    }
+    let bounds = subscripts.iter().flat_map(|subscript| match subscript {
+        Subscript::Index(index) => [Some(index), None],
+        Subscript::Slice { lower, upper } => [lower.as_ref(), upper.as_ref()],
+    });
+    let mut is_volatile = false;
+    for bound in bounds.flatten() {
+        visit_expr(bound, 0, &mut |part, _| {
+            is_volatile |= match &part.kind {
+                ExprKind::Call { function, .. } => function.function.volatility == Volatility::Volatile,
+                ExprKind::Routine { routine, .. } => routine.volatility == 'v',
+                _ => false,
+            };
+            !is_volatile
+        });
+    }
+    match is_volatile {
+        true => Err(SqlError::unsupported("a volatile subscript before a field that is assigned")),
+        false => Ok(()),
     }
 }
 

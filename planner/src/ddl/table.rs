@@ -51,6 +51,12 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
+    if work.catalog.user_type_in(&schema, name).is_some() {
+        let error = SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"));
+        return Err(error.with_hint(
+            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
+        ));
+    }
     check_storage_options(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;

@@ -61,7 +61,7 @@ impl Cursor<'_> {
                 "partition" if partition_by.is_none() => partition_by = Some(self.partition_by()?),
                 "tablespace" => return Ok(self.refuse("TABLESPACE")),
                 "using" => return Ok(self.refuse("CREATE TABLE … USING")),
-                "on" => on_commit = self.on_commit()?,
+                "on" if self.at_words(&["on", "commit"]) => on_commit = self.on_commit()?,
                 "without" if self.at_words(&["without", "oids"]) => self.skip(2),
                 "with" => {
                     self.skip(1);

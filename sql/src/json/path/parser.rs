@@ -86,17 +86,26 @@ impl Parser<'_> {
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
+            return Err(too_deep());
         }
         let value = read(self);
         self.depth -= 1;
         value
     }
 
+    /// Whether one more of a chain of operators or steps may come. A chain nests as brackets do: it is
+    /// run by recursion, and written with a bracket for each operator.
+    fn lengthen(&self, chain: &mut u32) -> Result<()> {
+        *chain += 1;
+        if self.depth + *chain > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
+    }
+
     fn or(&mut self) -> Result<Path> {
         self.nested(|parser| {
             let mut left = parser.and()?;
+            let mut chain = 0;
             while parser.at_symbol("||") {
+                parser.lengthen(&mut chain)?;
                 parser.need_predicate(&left)?;
                 parser.at += 1;
                 let right = parser.and()?;
@@ -109,7 +118,9 @@ impl Parser<'_> {
 
     fn and(&mut self) -> Result<Path> {
         let mut left = self.comparison()?;
+        let mut chain = 0;
         while self.at_symbol("&&") {
+            self.lengthen(&mut chain)?;
             self.need_predicate(&left)?;
             self.at += 1;
             let right = self.comparison()?;
@@ -204,7 +215,9 @@ impl Parser<'_> {
 
     fn sum(&mut self) -> Result<Path> {
         let mut left = self.product()?;
+        let mut chain = 0;
         loop {
+            self.lengthen(&mut chain)?;
             let operator = match self.peek() {
                 Token::Symbol("+") => Operator::Add,
                 Token::Symbol("-") => Operator::Subtract,
@@ -220,7 +233,9 @@ impl Parser<'_> {
 
     fn product(&mut self) -> Result<Path> {
         let mut left = self.signed()?;
+        let mut chain = 0;
         loop {
+            self.lengthen(&mut chain)?;
             let operator = match self.peek() {
                 Token::Symbol("*") => Operator::Multiply,
                 Token::Symbol("/") => Operator::Divide,
@@ -254,7 +269,9 @@ impl Parser<'_> {
 
     fn accessor(&mut self) -> Result<Path> {
         let mut path = self.primary()?;
+        let mut chain = 0;
         loop {
+            self.lengthen(&mut chain)?;
             match self.peek() {
                 Token::Symbol(".") => {
                     self.at += 1;
@@ -452,4 +469,8 @@ fn read_flags(letters: &str) -> Result<Flags> {
         }
     }
     Ok(flags)
+}
+
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
 }
