@@ -330,7 +330,6 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// An unnamed argument's values: `t.*` is the whole row.
     /// An item of ROW: a value, or all fields of one.
     fn row_items(&mut self, arg: &FunctionArg) -> Result<Vec<BoundExpr>> {
         let row = match arg {
@@ -353,6 +352,7 @@ impl Binder<'_, '_> {
         Ok(fields.into_iter().map(|(_, field)| field).collect())
     }
 
+    /// An unnamed argument's values: `t.*` is the whole row.
     fn argument_values(&mut self, arg: &FunctionArg) -> Result<Vec<BoundExpr>> {
         match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(vec![self.expr(expr)?]),

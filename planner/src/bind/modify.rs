@@ -357,7 +357,6 @@ impl Binder<'_, '_> {
     }
 
     fn assigned_column(&mut self, target: &ChangeTarget, name: &ObjectName) -> Result<u16> {
-        let table = &target.table;
         let position = self.position(object_name_span(name));
         let parts = object_name_parts(name)?;
         match &parts[..] {
@@ -371,12 +370,8 @@ impl Binder<'_, '_> {
                 }
                 Ok(column)
             }
-            // Fields are assigned to one by one.
-            [first, ..] => Err(match table.column_index(first) {
-                Some(_) => SqlError::unsupported("assigning to a field of a column").at(position),
-                None => undefined_target(first, table).at(position),
-            }),
-            [] => Err(syntax("an assignment without a column")),
+            // Elements and fields are told apart from it before.
+            _ => Err(syntax("an assignment without a column")),
         }
     }
 
