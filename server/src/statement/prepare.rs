@@ -33,6 +33,15 @@ impl Session {
         )
     }
 
+    /// The same as of the last binding. The catalog may have changed since: a routine of one version
+    /// must not be compiled against another, where those that it calls are new.
+    fn environment_of_binding(&self) -> Environment {
+        match &self.host {
+            Some(host) => host.environment(),
+            None => self.environment(),
+        }
+    }
+
     /// A statement of the extended protocol: at most one in the text.
     pub(crate) async fn prepare_text(&mut self, text: &Arc<str>, declared: &[Oid]) -> Result<Arc<Prepared>> {
         let key = self.cache_key(text, declared);
@@ -190,9 +199,9 @@ impl Session {
 
     /// The same in pieces: as a run can take that has to stop for the session.
     pub(crate) fn renew_in_pieces(&mut self, prepared: &Prepared) -> Result<Arc<Prepared>> {
-        let environment = Environment { in_pieces: true, ..self.environment() };
         let renewed = match (&prepared.origin, &prepared.body) {
             (Origin::Block, _) => {
+                let environment = Environment { in_pieces: true, ..self.environment() };
                 let program = self.server.routines.block(&prepared.text, &environment)?;
                 let code = Code::Call(CallPlan::of_block(program));
                 return Ok(self.prepared_code(Origin::Block, &prepared.text, empty_query(), code));
@@ -200,6 +209,7 @@ impl Session {
             _ => self.renew(prepared)?,
         };
         renewed.allowed()?;
+        let environment = Environment { in_pieces: true, ..self.environment_of_binding() };
         let Body::Rows(plan) = &renewed.body else { return Ok(renewed) };
         let routines = self.server.routines.clone();
         let linker = routines.linker(&environment);
@@ -322,7 +332,7 @@ impl Session {
 
     /// Compiles a bound row statement.
     pub(crate) fn compile_rows(&mut self, bound: BoundStatement) -> Result<RowPlan> {
-        let environment = self.environment();
+        let environment = self.environment_of_binding();
         let linker = self.server.routines.linker(&environment);
         let compile =
             CompileEnv { tables: &self.server.engine, catalog: &environment.catalog, routines: &*linker };
