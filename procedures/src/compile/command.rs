@@ -178,6 +178,8 @@ impl Compiler<'_> {
     pub(super) fn command(&mut self, text: &Fragment, tag: &'static str) -> Result<OperationKind> {
         self.note(unknown_access("a command", "the session runs it"));
         let written: Arc<str> = text.text.as_str().into();
+        // Queries are no commands: one with the tag of a query is a table of its rows.
+        let tag = if tag == "SELECT" { CREATE_TABLE_AS } else { tag };
         let (text, params) = match tag {
             CREATE_TABLE_AS => self.with_parameters(text),
             _ => (written.clone(), Vec::new()),
