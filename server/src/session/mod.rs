@@ -107,7 +107,7 @@ pub struct Session {
     skip_until_sync: bool,
     copy_in: Option<Box<CopyIn>>,
     /// The host of the current settings and catalog, made anew when either changes.
-    host: Option<Arc<Host>>,
+    pub(crate) host: Option<Arc<Host>>,
     /// What functions keep for the session: last values of sequences, the random seed.
     memory: Arc<host::Memory>,
     /// Cancels the running statement at its `statement_timeout`.
