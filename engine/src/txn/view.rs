@@ -47,13 +47,15 @@ const ROUNDS_MAX: u32 = 64;
 
 /// Whether the row that the statement saw was deleted: what its key leads to now is another row.
 type IsGone = bool;
+/// Storage keys of one table's rows.
+type NewerRows = BTreeMap<Box<[u8]>, IsGone>;
 
 /// The view of one statement; see the module.
 pub(crate) struct StatementView {
     registration: Arc<Registration>,
     /// Rows, by table and storage key, that are seen in their newest version, if they are not gone.
     /// They are locked.
-    newer: Mutex<BTreeMap<TreeId, BTreeMap<Box<[u8]>, IsGone>>>,
+    newer: Mutex<BTreeMap<TreeId, NewerRows>>,
     rounds: AtomicU32,
     lost: AtomicBool,
 }

@@ -271,20 +271,18 @@ pub(super) fn follow(
         return left_alone(before, action, &heirs, work);
     }
     match action {
-        AlterTableAction::AddColumn { column, .. } => {
-            if after.columns.len() > before.columns.len() {
-                let checks = &after.checks[before.checks.len()..];
-                let mut merged = Vec::new();
-                for heir in &heirs {
-                    if !add_column(&after, column, checks, heir, work)? {
-                        merged.push(heir.clone());
-                    }
+        AlterTableAction::AddColumn { column, .. } if after.columns.len() > before.columns.len() => {
+            let checks = &after.checks[before.checks.len()..];
+            let mut merged = Vec::new();
+            for heir in &heirs {
+                if !add_column(&after, column, checks, heir, work)? {
+                    merged.push(heir.clone());
                 }
-                for check in checks {
-                    add_check(&after, check, &merged, work)?;
-                }
-                heir_keys::spread(after.oid, Some(&heir_keys::fresh_keys(before, &after)), work)?;
             }
+            for check in checks {
+                add_check(&after, check, &merged, work)?;
+            }
+            heir_keys::spread(after.oid, Some(&heir_keys::fresh_keys(before, &after)), work)?;
         }
         AlterTableAction::DropColumn { column, cascade, .. } => {
             for heir in heirs {
@@ -322,10 +320,8 @@ pub(super) fn follow(
                 to_family(before, action, work)?;
             }
         }
-        AlterTableAction::RenameColumn { .. } | AlterTableAction::SetType { .. } => {
-            if !reach.inherited {
-                to_family(before, action, work)?;
-            }
+        AlterTableAction::RenameColumn { .. } | AlterTableAction::SetType { .. } if !reach.inherited => {
+            to_family(before, action, work)?;
         }
         AlterTableAction::ValidateConstraint(name) => {
             for heir in &heirs {
@@ -424,18 +420,18 @@ fn left_alone(
                 });
             }
         }
-        AlterTableAction::DropConstraint { name, .. } => {
-            if before.checks.iter().any(|check| check.name == *name) {
-                for heir in heirs {
-                    if check_parents(heir, name, work) > 0 {
-                        continue;
-                    }
-                    mark(heir.oid, work, |heir| {
-                        if let Some(check) = heir.checks.iter_mut().find(|check| check.name == *name) {
-                            check.inherited = false;
-                        }
-                    });
+        AlterTableAction::DropConstraint { name, .. }
+            if before.checks.iter().any(|check| check.name == *name) =>
+        {
+            for heir in heirs {
+                if check_parents(heir, name, work) > 0 {
+                    continue;
                 }
+                mark(heir.oid, work, |heir| {
+                    if let Some(check) = heir.checks.iter_mut().find(|check| check.name == *name) {
+                        check.inherited = false;
+                    }
+                });
             }
         }
         _ => {}

@@ -38,10 +38,13 @@ fn is_name(tokens: &[Token], parts: &[String]) -> bool {
     dotted && !next.is_some_and(|token| token.is_symbol('.') || token.is_symbol('('))
 }
 
+/// A name as it was written, and the type and place of the variable that it is.
+type Heard = (Vec<String>, (Oid, u32));
+
 /// Notes the variables that names turn out to be.
 struct Listening<'c, 'a> {
     scope: Scope<'c, 'a>,
-    heard: RefCell<Vec<(Vec<String>, (Oid, u32))>>,
+    heard: RefCell<Vec<Heard>>,
 }
 
 impl VariableScope for Listening<'_, '_> {
@@ -230,7 +233,7 @@ impl Compiler<'_> {
     }
 
     /// The variables that a query reads, by name; `None` if it cannot be bound.
-    fn variables_of(&self, query: &str, names: NamesId) -> Option<Vec<(Vec<String>, (Oid, u32))>> {
+    fn variables_of(&self, query: &str, names: NamesId) -> Option<Vec<Heard>> {
         let statement = parse_statement(query).ok()?;
         let scope = Listening {
             scope: Scope { compiler: self, names, error: RefCell::default() },
