@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::ast::Statement as SqlAst;
-use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::{Language, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
 use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
-use super::storage::{RecordState, Storage};
-use super::{Compiler, Environment, bind_env, no_session};
+use super::storage::{Field, RecordState, Storage};
+use super::{Compiler, Environment, bind_env, is_input, no_session};
 use crate::plpgsql::ast::*;
 use crate::run::context;
 use crate::run::operation::{Compiled, Expression};
@@ -58,6 +58,16 @@ impl Scope<'_, '_> {
     }
 }
 
+/// The value of a variable that has fields.
+fn whole_row(storage: &Storage, fields: &[Field]) -> BoundExpr {
+    let ty = match storage {
+        Storage::Row { ty, .. } => *ty,
+        _ => Type::RECORD,
+    };
+    let item = |field: &Field| BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty };
+    BoundExpr { kind: ExprKind::Row(fields.iter().map(item).collect()), ty }
+}
+
 impl VariableScope for Scope<'_, '_> {
     fn resolve(&self, parts: &[&str]) -> Option<BoundExpr> {
         if let [name] = parts
@@ -83,13 +93,7 @@ impl VariableScope for Scope<'_, '_> {
             return tagged;
         };
         if used == parts.len() {
-            let ty = match storage {
-                Storage::Row { ty, .. } => *ty,
-                _ => Type::RECORD,
-            };
-            let items =
-                fields.iter().map(|f| BoundExpr { kind: ExprKind::Variable(f.register), ty: f.ty }).collect();
-            return Some(BoundExpr { kind: ExprKind::Row(items), ty });
+            return Some(whole_row(storage, fields));
         }
         let name = parts[used];
         let Some(field) = fields.iter().find(|f| f.name == name) else {
@@ -121,13 +125,21 @@ impl VariableScope for Scope<'_, '_> {
     }
 
     fn parameter(&self, number: u16) -> Option<BoundExpr> {
-        let id = *self.compiler.body.parameters.get(usize::from(number))?;
-        self.compiler.flow.borrow_mut().read(id);
-        match &self.compiler.storage[id as usize] {
+        let compiler = self.compiler;
+        let parameters = compiler.routine.args.iter().zip(&compiler.body.parameters);
+        // PL/pgSQL numbers its OUT parameters among the others; LANGUAGE sql has none.
+        let counts = |mode| match compiler.routine.language {
+            Language::PlPgSql => true,
+            Language::Sql => is_input(mode),
+        };
+        let mut counted = parameters.filter(|(arg, _)| counts(arg.mode));
+        let (_, &id) = counted.nth(usize::from(number))?;
+        compiler.flow.borrow_mut().read(id);
+        match &compiler.storage[id as usize] {
             Storage::Scalar { register, ty, .. } => {
                 Some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty })
             }
-            _ => self.resolve(&[&format!("${}", number + 1)]),
+            storage => storage.fields().map(|fields| whole_row(storage, fields)),
         }
     }
 
@@ -177,7 +189,7 @@ impl Compiler<'_> {
             self.needed.borrow_mut().append(&mut env.required);
             result
         };
-        let plpgsql = self.routine.language == archipel_sql::catalog::Language::PlPgSql;
+        let plpgsql = self.routine.language == Language::PlPgSql;
         result.map_err(|error| match scope.error.into_inner() {
             // Of a record variable: PostgreSQL finds that as it runs the query.
             Some(error) if plpgsql => context::add_line(error, &expression_line(fragment)),

@@ -174,7 +174,8 @@ pub(crate) fn statements_text(source: &str) -> String {
     source.to_string()
 }
 
-/// The parameters as variables, as PL/pgSQL would have them; a column of the same name wins.
+/// The parameters as variables, as PL/pgSQL would have them; a column of the same name wins. Only
+/// what a call gives has a name or a number here: there are no variables for the results.
 pub(super) fn body_of(routine: &RoutineRef) -> Body {
     let mut names = Names::default();
     let mut variables = Vec::new();
@@ -194,10 +195,13 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
         *head = names.push(Some(*head), Name::Variable { name, id });
         id
     };
-    for (index, arg) in routine.args.iter().enumerate() {
+    let mut inputs = 0;
+    for arg in &routine.args {
+        inputs += usize::from(super::is_input(arg.mode));
         let name = match &arg.name {
-            Some(name) if super::is_input(arg.mode) => name.clone(),
-            _ => format!("${}", index + 1),
+            _ if !super::is_input(arg.mode) => "\0result".to_string(),
+            Some(name) => name.clone(),
+            None => format!("${inputs}"),
         };
         parameters.push(add(name, Type::of(arg.declared().oid), &mut head, &mut names));
     }
