@@ -37,7 +37,10 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         _ => work.target_schema(&create.name)?,
     };
     let name = &create.name.name;
-    let known = work.catalog.relation_in(&schema, name).is_some();
+    let same_type = work.catalog.user_type_in(&schema, name);
+    // A composite type is a relation, too.
+    let is_composite = same_type.as_ref().is_some_and(|ty| ty.attributes.is_some());
+    let known = is_composite || work.catalog.relation_in(&schema, name).is_some();
     // Whether it is there already is asked last, unless it may be.
     let parents = match known && create.if_not_exists {
         true => Vec::new(),
@@ -51,7 +54,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
-    if work.catalog.user_type_in(&schema, name).is_some() {
+    if same_type.is_some() {
         let error = SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"));
         return Err(error.with_hint(
             "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
