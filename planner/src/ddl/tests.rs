@@ -429,8 +429,8 @@ fn partitions_lie_together_and_a_partitioned_table_has_no_tree() {
         assert_eq!((table.tree, table.distribution), (0, Distribution::None), "{name}");
     }
     // Nothing is asked of the engine about a tree that is not there.
-    let plans =
-        database.run("create index on p (b); alter table p add x int; truncate p; drop table p cascade");
+    let plans = database
+        .run("create index on p (b); alter table p add x int; truncate p cascade; drop table p cascade");
     let trees = plans.iter().flat_map(|plan| &plan.operations).flat_map(trees_of);
     assert!(trees.into_iter().all(|tree| tree.0 != 0));
 }

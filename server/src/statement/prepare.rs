@@ -283,7 +283,12 @@ impl Session {
     fn prepare_rows(&mut self, statement: &Statement, prepared: &mut Prepared) -> Result<()> {
         let (bound, params, session_dependent, needed) =
             self.bind_rows(statement, &prepared.text.clone(), &prepared.declared.clone())?;
-        prepared.denied = self.host().rights().require_all(&needed).err().map(Box::new);
+        // That of the binding: the catalog may have changed since.
+        let host = match self.host.clone() {
+            Some(host) => host,
+            None => self.host(),
+        };
+        prepared.denied = host.rights().require_all(&needed).err().map(Box::new);
         let plan = self.compile_rows(bound)?;
         prepared.session_dependent = session_dependent;
         prepared.params = params.into();
