@@ -16,21 +16,30 @@
 //! least superseding epoch above `S`, else the row in the tree. An image without a row says
 //! that the key was absent. Images live in the partition, beside its trees, and move with them
 //! by key when a partition splits or merges.
+//!
+//! They lie in a tree like the rows': what a snapshot costs those who write is one more entry
+//! there for each row they change or add, mostly beside the one before. All images of a key are
+//! one entry, the oldest first:
+//!
+//! ```text
+//! [superseding epoch 8][departure 1][length of the row 4, all ones: no row][row] …
+//! ```
+//!
+//! The tree's stamps are superseding epochs, so a search for changes passes over the leaves that
+//! have none.
 
-use std::collections::BTreeMap;
+use std::iter;
 use std::ops::{Bound, ControlFlow};
 
-use smallvec::SmallVec;
-
 use super::row::Row;
-use super::tree::{Pointer, Tree};
+use super::tree::{Finger, Pointer, Tree};
 use crate::id::Epoch;
 
 /// The row before a write, and the epoch of that write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Image {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Image<'v> {
     superseded: Epoch,
-    row: Option<Row>,
+    row: Option<&'v [u8]>,
     /// What became of the row by this write, or by a later one that left no image.
     departure: Departure,
 }
@@ -47,21 +56,65 @@ pub enum Departure {
     Moved,
 }
 
-/// Most keys have one image.
-type Images = SmallVec<[Image; 1]>;
-
-/// The images of one tree, ascending by key and, within a key, by epoch.
-#[derive(Default, Debug)]
-pub struct TreeVersions {
-    images: BTreeMap<Box<[u8]>, Images>,
-    bytes: u64,
+impl Departure {
+    fn of(code: u8) -> Departure {
+        match code {
+            0 => Departure::None,
+            1 => Departure::Deleted,
+            _ => Departure::Moved,
+        }
+    }
 }
 
-/// An image's share of a map node and of the allocator's headers.
-const IMAGE_OVERHEAD_BYTES: u64 = 96;
+/// Bytes of an image beside its row, and where they lie.
+const IMAGE_HEAD: usize = 13;
+const DEPARTURE_AT: usize = 8;
+const ABSENT: u32 = u32::MAX;
 
-fn image_bytes(key: &[u8], image: &Image) -> u64 {
-    IMAGE_OVERHEAD_BYTES + key.len() as u64 + image.row.as_ref().map_or(0, |row| row.len() as u64)
+/// An entry's share of a leaf.
+const ENTRY_BYTES: u64 = 64;
+
+impl Image<'_> {
+    /// What it takes among those of its key.
+    fn bytes(&self) -> usize {
+        IMAGE_HEAD + self.row.map_or(0, <[u8]>::len)
+    }
+}
+
+/// Appends an image to those of its key.
+fn encode(image: Image<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&image.superseded.0.to_le_bytes());
+    out.push(image.departure as u8);
+    out.extend_from_slice(&image.row.map_or(ABSENT, |row| row.len() as u32).to_le_bytes());
+    out.extend_from_slice(image.row.unwrap_or_default());
+}
+
+/// The images of one key, the oldest first.
+fn images(encoded: &[u8]) -> impl Iterator<Item = Image<'_>> {
+    let mut rest = encoded;
+    iter::from_fn(move || {
+        let (head, after) = rest.split_first_chunk::<IMAGE_HEAD>()?;
+        let (superseded, tail) = head.split_first_chunk::<DEPARTURE_AT>()?;
+        let length = u32::from_le_bytes(*tail.last_chunk::<4>()?);
+        let (row, after) = match length {
+            ABSENT => (None, after),
+            length => {
+                let (row, after) = after.split_at_checked(length as usize)?;
+                (Some(row), after)
+            }
+        };
+        rest = after;
+        let departure = Departure::of(head[DEPARTURE_AT]);
+        Some(Image { superseded: Epoch(u64::from_le_bytes(*superseded)), row, departure })
+    })
+}
+
+/// The images of one tree, by key.
+#[derive(Default)]
+pub struct TreeVersions {
+    images: Tree,
+    /// Where the last image went: the next one is often its neighbour.
+    finger: Finger,
 }
 
 impl TreeVersions {
@@ -75,63 +128,89 @@ impl TreeVersions {
         superseded: Epoch,
         newest: Epoch,
         departure: Departure,
-        row: impl FnOnce() -> Option<Row>,
+        row: Option<&[u8]>,
     ) -> u64 {
-        let images = match self.images.get_mut(key) {
-            Some(images) => images,
-            None => self.images.entry(key.into()).or_default(),
+        let before = self.bytes();
+        let image = Image { superseded, row, departure };
+        let Some(known) = self.images.lookup_with(key, &mut self.finger).row else {
+            let mut encoded = Vec::with_capacity(image.bytes());
+            encode(image, &mut encoded);
+            let added = self.images.insert_new_with(key, encoded.into(), superseded.0, &mut self.finger);
+            debug_assert!(added.is_ok(), "it was not there");
+            return self.bytes() - before;
         };
-        if let Some(last) = images.last_mut()
-            && (last.superseded > newest || last.superseded >= superseded)
-        {
-            last.departure = last.departure.max(departure);
-            return 0;
+        let mut last_at = 0;
+        let mut last: Option<Image<'_>> = None;
+        for image in images(known) {
+            last_at += last.map_or(0, |image| image.bytes());
+            last = Some(image);
         }
-        let image = Image { superseded, row: row(), departure };
-        let bytes = image_bytes(key, &image);
-        images.push(image);
-        self.bytes += bytes;
-        bytes
+        match last {
+            Some(last) if last.superseded > newest || last.superseded >= superseded => {
+                if departure > last.departure {
+                    self.images.update_with(key, superseded.0, &mut self.finger, |known| {
+                        known[last_at + DEPARTURE_AT] = departure as u8;
+                    });
+                }
+                0
+            }
+            _ => {
+                self.images.update_with(key, superseded.0, &mut self.finger, |known| {
+                    let mut encoded = Vec::with_capacity(known.len() + image.bytes());
+                    encoded.extend_from_slice(known);
+                    encode(image, &mut encoded);
+                    *known = encoded.into();
+                });
+                self.bytes() - before
+            }
+        }
     }
 
     /// The row of `key` at `snapshot`, given the row the tree holds now.
-    pub fn at<'r>(&'r self, key: &[u8], snapshot: Epoch, current: Option<&'r Row>) -> Option<&'r Row> {
+    pub fn at<'r>(&'r self, key: &[u8], snapshot: Epoch, current: Option<&'r Row>) -> Option<&'r [u8]> {
         match self.images.get(key).and_then(|images| visible(images, snapshot)) {
-            Some(image) => image.row.as_ref(),
-            None => current,
+            Some(image) => image.row,
+            None => current.map(|row| &row[..]),
         }
     }
 
     /// Whether a transaction of an epoch after `snapshot` wrote `key`. Exact while `snapshot` is
     /// registered.
     pub fn changed_since(&self, key: &[u8], snapshot: Epoch) -> bool {
-        self.images.get(key).is_some_and(|images| is_newer(images, snapshot))
+        self.images.get(key).is_some_and(|images| visible(images, snapshot).is_some())
     }
 
     /// What became, by one of them, of the row that was there at `snapshot`.
     pub fn departure_since(&self, key: &[u8], snapshot: Epoch) -> Departure {
-        let images = self.images.get(key).into_iter().flatten();
-        let newer = images.filter(|image| image.superseded > snapshot);
+        let known = self.images.get(key).map_or(&[][..], |known| known);
+        let newer = images(known).filter(|image| image.superseded > snapshot);
         newer.map(|image| image.departure).max().unwrap_or_default()
     }
 
     /// Whether a transaction of an epoch after `snapshot` wrote any key between the bounds.
     pub fn range_changed_since(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, snapshot: Epoch) -> bool {
-        !range_is_empty(low, high)
-            && self.images.range::<[u8], _>((low, high)).any(|(_, images)| is_newer(images, snapshot))
+        let mut changed = false;
+        if range_is_empty(low, high) {
+            return false;
+        }
+        self.images.scan_leaves(low, high, |leaf| {
+            changed = leaf.stamp() > snapshot.0
+                && leaf.entries().any(|(_, images)| visible(images, snapshot).is_some());
+            if changed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        changed
     }
 
     /// The keys between the bounds whose row at `snapshot` is not (or may not be) the tree's,
     /// with that row.
-    pub fn old_rows<'v>(
-        &'v self,
+    pub fn old_rows(
+        &self,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
         snapshot: Epoch,
-    ) -> impl DoubleEndedIterator<Item = (&'v [u8], Option<&'v [u8]>)> + use<'v> {
-        self.images
-            .range::<[u8], _>((low, high))
-            .filter_map(move |(key, images)| Some((&key[..], visible(images, snapshot)?.row.as_deref())))
+    ) -> impl DoubleEndedIterator<Item = (&[u8], Option<&[u8]>)> + use<'_> {
+        let range = self.images.range(low, high);
+        range.filter_map(move |(key, images)| Some((key, visible(images, snapshot)?.row)))
     }
 
     /// Whether no image is kept.
@@ -139,9 +218,9 @@ impl TreeVersions {
         self.images.is_empty()
     }
 
-    /// Memory held, in bytes.
+    /// Memory held, in bytes; what a cut divides adds up to the whole.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.images.payload_bytes() + self.images.len() * ENTRY_BYTES
     }
 
     /// Drops images no snapshot from `oldest` on can see (with `None`: all of them), visiting at
@@ -152,53 +231,56 @@ impl TreeVersions {
         from: Option<&[u8]>,
         limit: usize,
     ) -> (u64, Option<Box<[u8]>>) {
-        let before = self.bytes;
-        let Some(oldest) = oldest else {
-            for _ in 0..limit {
-                let Some((key, images)) = self.images.pop_first() else { break };
-                let freed: u64 = images.iter().map(|image| image_bytes(&key, image)).sum();
-                self.bytes = self.bytes.saturating_sub(freed);
+        let before = self.bytes();
+        let next = match oldest {
+            Some(oldest) => self.collect_below(oldest, from, limit),
+            None => {
+                // Cut off in one piece.
+                let next = self.images.nth(limit as u64).map(|(key, _)| Box::from(key));
+                self.images = match &next {
+                    Some(key) => self.images.split_off(key),
+                    None => Tree::new(),
+                };
+                next
             }
-            let next = self.images.first_key_value().map(|(key, _)| key.clone());
-            return (before - self.bytes, next);
         };
-        let start = from.map_or(Bound::Unbounded, Bound::Included);
-        let mut range = self.images.range_mut::<[u8], _>((start, Bound::Unbounded));
-        let mut empty = Vec::new();
-        let mut freed = 0;
-        for (key, images) in range.by_ref().take(limit) {
-            images.retain(|image| {
-                let keep = image.superseded > oldest;
-                if !keep {
-                    freed += image_bytes(key, image);
-                }
-                keep
-            });
-            if images.is_empty() {
-                empty.push(key.clone());
+        if self.images.is_empty() {
+            self.images = Tree::new();
+        }
+        (before.saturating_sub(self.bytes()), next)
+    }
+
+    fn collect_below(&mut self, oldest: Epoch, from: Option<&[u8]>, limit: usize) -> Option<Box<[u8]>> {
+        let mut cursor = self.images.cursor(from.map_or(Bound::Unbounded, Bound::Included));
+        let unseen = |image: &Image<'_>| image.superseded <= oldest;
+        let outdated: Vec<Box<[u8]>> = cursor
+            .by_ref()
+            .take(limit)
+            .filter(|(_, known)| images(known).any(|image| unseen(&image)))
+            .map(|(key, _)| key.into())
+            .collect();
+        let next = cursor.next().map(|(key, _)| key.into());
+        drop(cursor);
+        for key in outdated {
+            let Some(known) = self.images.get(&key) else { continue };
+            let mut kept = Vec::new();
+            images(known).filter(|image| !unseen(image)).for_each(|image| encode(image, &mut kept));
+            match kept.is_empty() {
+                true => drop(self.images.remove(&key, 0)),
+                false => drop(self.images.insert(&key, kept.into(), 0)),
             }
         }
-        let next = range.next().map(|(key, _)| key.clone());
-        for key in empty {
-            self.images.remove(&key);
-        }
-        self.bytes = self.bytes.saturating_sub(freed);
-        (freed, next)
+        next
     }
 
     /// Cuts at `key` as [`Tree::split_off`] does.
     pub fn split_off(&mut self, key: &[u8]) -> TreeVersions {
-        let images = self.images.split_off(key);
-        let bytes =
-            images.iter().flat_map(|(key, images)| images.iter().map(|image| image_bytes(key, image))).sum();
-        self.bytes = self.bytes.saturating_sub(bytes);
-        TreeVersions { images, bytes }
+        TreeVersions { images: self.images.split_off(key), finger: Finger::default() }
     }
 
     /// Takes in the images of a tree to the right.
-    pub fn append(&mut self, mut right: TreeVersions) {
-        self.images.append(&mut right.images);
-        self.bytes += right.bytes;
+    pub fn append(&mut self, right: TreeVersions) {
+        self.images.append(right.images);
     }
 
     /// Visits the rows of `tree` as `snapshot` sees them, between the bounds, ascending.
@@ -210,27 +292,23 @@ impl TreeVersions {
         high: Bound<&[u8]>,
         mut visit: F,
     ) where
-        F: FnMut(&[u8], &Row) -> ControlFlow<()>,
+        F: FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     {
         if range_is_empty(low, high) {
             return;
         }
-        let mut old = self
-            .images
-            .range::<[u8], _>((low, high))
-            .filter_map(|(key, images)| Some((key.as_ref(), visible(images, snapshot)?)))
-            .peekable();
+        let mut old = self.old_rows(low, high, snapshot).peekable();
         let mut go_on = ControlFlow::Continue(());
         tree.scan(low, high, |key, row| {
             while let Some((old_key, image)) = old.next_if(|(old_key, _)| *old_key < key) {
-                if let Some(row) = &image.row {
+                if let Some(row) = image {
                     go_on = visit(old_key, row);
                     go_on?;
                 }
             }
             let row = match old.next_if(|(old_key, _)| *old_key == key) {
-                Some((_, image)) => image.row.as_ref(),
-                None => Some(row),
+                Some((_, image)) => image,
+                None => Some(&row[..]),
             };
             if let Some(row) = row {
                 go_on = visit(key, row);
@@ -241,7 +319,7 @@ impl TreeVersions {
             if go_on.is_break() {
                 return;
             }
-            if let Some(row) = &image.row {
+            if let Some(row) = image {
                 go_on = visit(key, row);
             }
         }
@@ -258,16 +336,15 @@ fn range_is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
     }
 }
 
-fn is_newer(images: &[Image], snapshot: Epoch) -> bool {
-    images.last().is_some_and(|image| image.superseded > snapshot)
-}
-
-fn visible(images: &[Image], snapshot: Epoch) -> Option<&Image> {
-    images.get(images.partition_point(|image| image.superseded <= snapshot))
+/// The image of a key that a snapshot sees; `None`: what is there now.
+fn visible(encoded: &[u8], snapshot: Epoch) -> Option<Image<'_>> {
+    images(encoded).find(|image| image.superseded > snapshot)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -304,7 +381,7 @@ mod tests {
                 // A snapshot registers before the next epoch begins.
                 if let Some(&newest) = snapshots.range(..epoch.0).next_back() {
                     let kept = versions.bytes();
-                    let bytes = versions.keep(&[key], epoch, Epoch(newest), Departure::None, || before);
+                    let bytes = versions.keep(&[key], epoch, Epoch(newest), Departure::None, before.as_deref());
                     prop_assert_eq!(versions.bytes(), kept + bytes);
                 }
             }
@@ -314,8 +391,8 @@ mod tests {
                 versions.append(right);
                 prop_assert_eq!(versions.bytes(), bytes);
             }
-            for images in versions.images.values() {
-                prop_assert!(images.len() <= snapshots.len(), "an image for each snapshot at most");
+            for (_, known) in versions.images.cursor(Bound::Unbounded) {
+                prop_assert!(images(known).count() <= snapshots.len(), "an image for each snapshot at most");
             }
             let mut from: Option<Box<[u8]>> = None;
             loop {

@@ -7,7 +7,6 @@
 use super::undo::UndoKind;
 use super::{ReferenceTable, Txn};
 use crate::id::Epoch;
-use crate::storage::Row;
 
 /// What the commit point answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +111,8 @@ impl Txn<'_> {
                 continue;
             }
             let key = &arena[entry.key.start as usize..entry.key.end as usize];
-            let image = || {
-                (entry.kind != UndoKind::Inserted)
-                    .then(|| Row::from(&arena[entry.image.start as usize..entry.image.end as usize]))
-            };
+            let image = (entry.kind != UndoKind::Inserted)
+                .then(|| &arena[entry.image.start as usize..entry.image.end as usize]);
             if let Ok(root) = self.root(entry.partition, entry.place) {
                 let first = root.versions.is_empty();
                 kept += root.versions.keep(key, epoch, newest, entry.departure, image);

@@ -107,7 +107,7 @@ impl Txn<'_> {
             return Err(self.past_is_gone());
         }
         self.depend(epoch.min(snapshot));
-        Ok(root.versions.at(key, snapshot, found.row).map(|row| &**row))
+        Ok(root.versions.at(key, snapshot, found.row))
     }
 
     /// Whether reads of a reference table must look at this transaction's uncommitted images.

@@ -115,6 +115,77 @@ impl<P: Pointer> Tree<P> {
     }
 }
 
+impl<P: Pointer> Tree<P> {
+    /// The entries between the bounds, from either end.
+    pub fn range(&self, low: KeyBound<'_>, high: KeyBound<'_>) -> Range<'_, P> {
+        let after = match high {
+            Bound::Included(key) => Bound::Excluded(key),
+            Bound::Excluded(key) => Bound::Included(key),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let end = match after {
+            Bound::Unbounded => self.len,
+            bound => self.entries_before(bound),
+        };
+        let left = end.saturating_sub(self.entries_before(low));
+        let back =
+            if left == 0 || after == Bound::Unbounded { self.cursor_at_end() } else { self.cursor(after) };
+        Range { front: self.cursor(low), back, left }
+    }
+
+    /// How many entries lie before a lower bound.
+    fn entries_before(&self, low: KeyBound<'_>) -> u64 {
+        match low {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => self.rank(key),
+            Bound::Excluded(key) => self.rank(key) + u64::from(self.contains(key)),
+        }
+    }
+
+    /// A cursor behind the last entry.
+    fn cursor_at_end(&self) -> Cursor<'_, P> {
+        let mut cursor = Cursor { path: SmallVec::new(), leaf: None, index: 0 };
+        let Some(mut node) = self.root.as_ref() else { return cursor };
+        loop {
+            match node {
+                Node::Inner(inner) => {
+                    cursor.path.push((inner, inner.len() - 1));
+                    node = inner.child(inner.len() - 1);
+                }
+                Node::Leaf(leaf) => {
+                    cursor.index = leaf.len();
+                    cursor.leaf = Some(leaf);
+                    return cursor;
+                }
+            }
+        }
+    }
+}
+
+/// The entries of a tree between two bounds.
+pub struct Range<'t, P: Pointer = Exclusive> {
+    front: Cursor<'t, P>,
+    back: Cursor<'t, P>,
+    /// Entries between the two.
+    left: u64,
+}
+
+impl<'t, P: Pointer> Iterator for Range<'t, P> {
+    type Item = (&'t [u8], &'t Row);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        self.front.next()
+    }
+}
+
+impl<P: Pointer> DoubleEndedIterator for Range<'_, P> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        self.back.prev()
+    }
+}
+
 /// One leaf, or the part of it inside the bounds of a scan.
 #[derive(Clone, Copy)]
 pub struct LeafView<'t> {

@@ -38,7 +38,7 @@ use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
 pub use self::ahead::{AHEAD_MAX, fetch_rows};
-pub use self::cursor::{Cursor, LeafView};
+pub use self::cursor::{Cursor, LeafView, Range};
 pub use self::finger::Finger;
 pub use self::pointer::{Exclusive, Pointer, Shared};
 
@@ -112,6 +112,11 @@ impl<P: Pointer> Tree<P> {
     /// Memory held, in bytes. After a cut the halves share it in proportion to their entries.
     pub fn bytes(&self) -> u64 {
         self.payload_bytes + self.node_bytes
+    }
+
+    /// What of it is rows and long keys.
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
     }
 
     #[inline]

@@ -100,7 +100,25 @@ fn compare<P: Pointer>(tree: &Tree<P>, model: &Model, probes: &[Vec<u8>]) {
         });
         backward.reverse();
         assert_eq!(forward, backward, "range, backwards");
+        let range = || tree.range(Bound::Excluded(key), Bound::Included(other)).map(|(k, _)| k);
+        assert!(range().eq(forward.iter().map(Vec::as_slice)), "range, by cursor");
+        assert!(range().rev().eq(forward.iter().rev().map(Vec::as_slice)), "range, by cursor from its end");
+        let mut both = range();
+        let ends = (both.next(), both.next_back());
+        let last = (forward.len() > 1).then(|| forward.last()).flatten();
+        assert_eq!(
+            ends,
+            (forward.first().map(Vec::as_slice), last.map(Vec::as_slice)),
+            "range, from both ends"
+        );
+        assert_eq!(both.count(), forward.len().saturating_sub(2));
     }
+    assert!(
+        tree.range(Bound::Unbounded, Bound::Unbounded)
+            .rev()
+            .map(|(k, _)| k)
+            .eq(model.keys().rev().map(Vec::as_slice))
+    );
     for n in [0, model.len() / 2, model.len().saturating_sub(1), model.len()] {
         assert_eq!(tree.nth(n as u64).map(|(k, _)| k), model.keys().nth(n).map(Vec::as_slice), "nth");
     }
