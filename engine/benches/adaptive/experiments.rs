@@ -102,17 +102,34 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The second half of a phase: after the change was followed.
-pub fn settled(rates: &[f64]) -> f64 {
-    mean(&rates[rates.len() / 2..])
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// Seconds until a phase reaches 90 % of what it settles at, for good.
+/// The second half of a phase: after the change was followed. The median, because what else the
+/// machine does for a moment is not the engine's rate.
+pub fn settled(rates: &[f64]) -> f64 {
+    median(&rates[rates.len() / 2..])
+}
+
+/// Steps of the median that stands for a moment, and moments that make a level a settled one.
+const MOMENT: usize = 5;
+const HELD: usize = 10;
+
+/// Seconds until a phase reaches 90 % of what it settles at, and holds it for a second.
 fn time_to_settle(rates: &[f64]) -> f64 {
     let goal = settled(rates) * 0.9;
-    let smooth: Vec<f64> = rates.windows(3.min(rates.len())).map(mean).collect();
-    let last_below = smooth.iter().rposition(|rate| *rate < goal);
-    last_below.map_or(0.0, |at| (at + 2) as f64 * STEP.as_secs_f64())
+    let moments: Vec<f64> = rates.windows(MOMENT.min(rates.len())).map(median).collect();
+    let held =
+        moments.windows(HELD.min(moments.len())).position(|held| held.iter().all(|rate| *rate >= goal));
+    // A moment that begins at 0 says that the phase began there.
+    match held {
+        Some(0) => 0.0,
+        Some(at) => (at + MOMENT / 2) as f64 * STEP.as_secs_f64(),
+        None => rates.len() as f64 * STEP.as_secs_f64(),
+    }
 }
 
 fn told(decisions: &[Decision]) -> Vec<Value> {
@@ -321,11 +338,6 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
 fn overhead(options: &Options) {
     let loads: [(&str, Draw, &str); 3] = [
         ("read one row", |random| one(0, uniform(random), false, 1), "GetSubData 3.32 %"),
@@ -359,8 +371,8 @@ fn overhead(options: &Options) {
             let done = (world.finished() - finished).max(1) as f64;
             cost[at].push((cpu_seconds() - cpu) / done * 1e9);
         }
-        let [mut off, mut on] = cost;
-        let (off, on) = (median(&mut off), median(&mut on));
+        let [off, on] = cost;
+        let (off, on) = (median(&off), median(&on));
         println!("{name:<18} {off:>14.1} {on:>14.1} {:>8.2} %   {thesis}", 100.0 * (on / off - 1.0));
         points[0].push((number as f64, off));
         points[1].push((number as f64, on));
