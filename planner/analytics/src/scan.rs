@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipel_engine::storage::key::{KeyBuf, encode_cell, successor};
-use archipel_engine::{Snapshot, TableMeta};
+use archipel_engine::{ScanPage, Snapshot, Submission, TableMeta};
 use archipel_planner::native::stop_error;
 use archipel_planner::row::Codec;
 use archipel_sql::error::{SqlError, SqlState};
@@ -219,12 +219,18 @@ struct Cursor {
     columns: Vec<usize>,
     types: Vec<Type>,
     next: Option<KeyBuf>,
+    /// The page from `next` on, if it is on its way already.
+    ahead: Option<Submission<ScanPage>>,
     high: Option<KeyBuf>,
     schema: SchemaRef,
     context: Arc<Context>,
 }
 
 impl Cursor {
+    fn ask(&self, low: &[u8], limit: usize) -> Submission<ScanPage> {
+        self.snapshot.scan(&self.meta, low, self.high.as_deref(), limit)
+    }
+
     /// The next batch, page by page.
     async fn batch(&mut self) -> archipel_sql::error::Result<Option<RecordBatch>> {
         if self.next.is_none() {
@@ -240,10 +246,20 @@ impl Cursor {
                 return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
             }
             let limit = PAGE_ROWS.min(BATCH_ROWS - rows);
-            let page = self.snapshot.scan(&self.meta, &low, self.high.as_deref(), limit).await;
+            let page = match self.ahead.take() {
+                Some(ahead) => ahead.await,
+                None => self.ask(&low, limit).await,
+            };
             page.outcome.result.map_err(stop_error)?;
             let page = page.program;
             self.next = page.next;
+            // An executor copies the next page while this thread reads this one. At the end of a
+            // batch nobody may want another.
+            if let Some(next) = &self.next
+                && rows + page.rows.len() < BATCH_ROWS
+            {
+                self.ahead = Some(self.ask(next, PAGE_ROWS.min(BATCH_ROWS - rows - page.rows.len())));
+            }
             rows += page.rows.len();
             for (column, writer) in self.columns.iter().zip(&mut writers) {
                 for row in page.rows.iter() {
@@ -271,6 +287,7 @@ impl PartitionStream for Pages {
             columns: self.columns.clone(),
             types: self.types.clone(),
             next: Some(self.low.clone()),
+            ahead: None,
             high: self.high.clone(),
             schema: self.schema.clone(),
             context: self.context.clone(),
