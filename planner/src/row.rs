@@ -4,6 +4,7 @@
 //! nowhere else, once a column, as a [`Codec`]; reading and writing a value is then one match.
 //!
 //! - integers, floats, bool, date, time, timestamps, uuid, oid: the kind of the same width;
+//! - `timetz`: an `Int8` in the order of the type ([`TimeTz::packed`]);
 //! - `numeric(p,s)` with p ≤ 18: an `Int8` counting units of 10⁻ˢ; NaN, which PostgreSQL
 //!   sorts above every number, is `i64::MAX`;
 //! - every other numeric: bytes whose order is the numeric order (see [`encode_numeric`]);
@@ -18,6 +19,7 @@ use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
 use archipel_sql::catalog::{Distribution, Index, Table};
+use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::{Array, Datum, Dimension, Interval};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::numeric::Numeric;
@@ -43,6 +45,7 @@ pub enum Codec {
     Bytea,
     Date,
     Time,
+    TimeTz,
     Timestamp,
     TimestampTz,
     Uuid,
@@ -84,6 +87,7 @@ impl Codec {
             Oid::BYTEA => Codec::Bytea,
             Oid::DATE => Codec::Date,
             Oid::TIME => Codec::Time,
+            Oid::TIMETZ => Codec::TimeTz,
             Oid::TIMESTAMP => Codec::Timestamp,
             Oid::TIMESTAMPTZ => Codec::TimestampTz,
             Oid::UUID => Codec::Uuid,
@@ -110,6 +114,7 @@ impl Codec {
             Codec::Int8
             | Codec::Scaled(_)
             | Codec::Time
+            | Codec::TimeTz
             | Codec::Timestamp
             | Codec::TimestampTz
             | Codec::Oid => ColumnKind::Int8,
@@ -147,6 +152,7 @@ impl Codec {
             (Codec::Bytea, Cell::Bytes(b)) => Datum::Bytea(Arc::from(b)),
             (Codec::Date, Cell::Int4(v)) => Datum::Date(v),
             (Codec::Time, Cell::Int8(v)) => Datum::Time(v),
+            (Codec::TimeTz, Cell::Int8(v)) => Datum::TimeTz(TimeTz::from_packed(v)),
             (Codec::Uuid, Cell::Fixed16(v)) => Datum::Uuid(Box::new(v)),
             (Codec::Oid, Cell::Int8(v)) => Datum::Oid(Oid(v as u32)),
             (Codec::Generic, Cell::Bytes(b)) => {
@@ -208,6 +214,7 @@ impl Codec {
             (Codec::Bytea, Datum::Bytea(b)) => Cell::Bytes(b),
             (Codec::Date, Datum::Date(v)) => Cell::Int4(*v),
             (Codec::Time, Datum::Time(v)) => Cell::Int8(*v),
+            (Codec::TimeTz, Datum::TimeTz(v)) => Cell::Int8(v.packed()),
             (Codec::Uuid, Datum::Uuid(v)) => Cell::Fixed16(**v),
             (Codec::Oid, Datum::Oid(v)) => Cell::Int8(i64::from(v.0)),
             // Comparisons across integer widths reach keys through here.
@@ -383,6 +390,7 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Uuid(v) => bytes(out, 15, v.as_slice()),
         Datum::Oid(v) => bytes(out, 16, &v.0.to_be_bytes()),
+        Datum::TimeTz(v) => bytes(out, 19, &v.packed().to_be_bytes()),
         Datum::Array(a) => {
             out.push(17);
             out.extend_from_slice(&a.element.0.to_be_bytes());
@@ -458,6 +466,7 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
         })),
         15 => Datum::Uuid(Box::new(piece.try_into().ok()?)),
         16 => Datum::Oid(Oid(u32::from_be_bytes(piece.try_into().ok()?))),
+        19 => Datum::TimeTz(TimeTz::from_packed(i64::from_be_bytes(piece.try_into().ok()?))),
         _ => return None,
     })
 }

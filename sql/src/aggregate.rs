@@ -103,6 +103,7 @@ fn known_order(ty: Option<Oid>) -> bool {
                 | Oid::BPCHAR
                 | Oid::DATE
                 | Oid::TIME
+                | Oid::TIMETZ
                 | Oid::TIMESTAMP
                 | Oid::TIMESTAMPTZ
                 | Oid::INTERVAL

@@ -69,6 +69,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (Bytea(a), Bytea(b)) => a.cmp(b),
         (Date(a), Date(b)) => a.cmp(b),
         (Time(a), Time(b)) | (Timestamp(a), Timestamp(b)) | (TimestampTz(a), TimestampTz(b)) => a.cmp(b),
+        (TimeTz(a), TimeTz(b)) => a.cmp(b),
         (Interval(a), Interval(b)) => interval_value(a).cmp(&interval_value(b)),
         (Uuid(a), Uuid(b)) => a.cmp(b),
         (Oid(a), Oid(b)) => a.cmp(b),
@@ -116,7 +117,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Uuid(_) => 11,
         Datum::Array(_) => 12,
         Datum::Record(_) => 13,
-        Datum::Null => 14,
+        Datum::TimeTz(_) => 14,
+        Datum::Null => 15,
     }
 }
 
@@ -142,6 +144,7 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Bytea(b) => b.hash(state),
         Datum::Date(d) => d.hash(state),
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => t.hash(state),
+        Datum::TimeTz(t) => t.hash(state),
         Datum::Interval(i) => interval_value(i).hash(state),
         Datum::Uuid(u) => u.hash(state),
         Datum::Array(array) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
+use crate::datetime::TimeTz;
 use crate::types::Oid;
 
 /// A value. Which SQL type it has is known to the plan, not to the value: `text`, `varchar`,
@@ -25,6 +26,7 @@ pub enum Datum {
     Date(i32),
     /// Microseconds since midnight.
     Time(i64),
+    TimeTz(TimeTz),
     /// Microseconds since 2000-01-01; `i64::MAX` and `i64::MIN` are ±infinity.
     Timestamp(i64),
     /// Microseconds since 2000-01-01 UTC.
@@ -82,6 +84,7 @@ impl Datum {
                 | Float8(_)
                 | Date(_)
                 | Time(_)
+                | TimeTz(_)
                 | Timestamp(_)
                 | TimestampTz(_)
                 | Oid(_)
@@ -119,6 +122,7 @@ impl Datum {
             Bytea(v) => Bytea(v.clone()),
             Date(v) => Date(*v),
             Time(v) => Time(*v),
+            TimeTz(v) => TimeTz(*v),
             Timestamp(v) => Timestamp(*v),
             TimestampTz(v) => TimestampTz(*v),
             Interval(v) => Interval(v.clone()),

@@ -103,10 +103,10 @@ fn hash_float(value: f64, seed: u64) -> u64 {
 
 /// hash_numeric_extended, of a number's decimal form: its digits to the base of 10000, without zeros
 /// at either end, and the weight of the first one.
-fn hash_numeric(text: &str) -> u64 {
+fn hash_numeric(text: &str, seed: u64) -> u64 {
     let text = text.trim_start_matches('-');
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
-        return SEED;
+        return seed;
     }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let lead = (4 - whole.len() % 4) % 4;
@@ -124,30 +124,32 @@ fn hash_numeric(text: &str) -> u64 {
     let end = digits.iter().rposition(|digit| *digit != 0).map_or(zeros, |last| last + 1);
     let bytes: Vec<u8> = digits[zeros..end].iter().flat_map(|digit| digit.to_ne_bytes()).collect();
     if bytes.is_empty() {
-        return SEED.wrapping_sub(1);
+        return seed.wrapping_sub(1);
     }
-    hash_bytes(&bytes, SEED) ^ weight as u64
+    hash_bytes(&bytes, seed) ^ weight as u64
 }
 
-/// A value's hash; `None` for types whose hash is not known here.
-fn hash_value(value: &Datum) -> Option<u64> {
+/// A value's hash as its type's extended hash function has it, whose lower half is, without a seed,
+/// what the plain one answers; `None` for types whose hash is not known here.
+pub(crate) fn hash_value(value: &Datum, seed: u64) -> Option<u64> {
     Some(match value {
-        Datum::Bool(value) => hash_u32(u32::from(*value), SEED),
-        Datum::Int2(value) => hash_u32(i32::from(*value) as u32, SEED),
-        Datum::Int4(value) => hash_u32(*value as u32, SEED),
-        Datum::Int8(value) => hash_int8(*value, SEED),
-        Datum::Oid(value) => hash_u32(value.0, SEED),
-        Datum::Float4(value) => hash_float(f64::from(*value), SEED),
-        Datum::Float8(value) => hash_float(*value, SEED),
-        Datum::Text(text) => hash_bytes(text.as_bytes(), SEED),
-        Datum::Bytea(bytes) => hash_bytes(bytes, SEED),
-        Datum::Uuid(uuid) => hash_bytes(&uuid[..], SEED),
-        Datum::Date(days) => hash_u32(*days as u32, SEED),
+        Datum::Bool(value) => hash_u32(u32::from(*value), seed),
+        Datum::Int2(value) => hash_u32(i32::from(*value) as u32, seed),
+        Datum::Int4(value) => hash_u32(*value as u32, seed),
+        Datum::Int8(value) => hash_int8(*value, seed),
+        Datum::Oid(value) => hash_u32(value.0, seed),
+        Datum::Float4(value) => hash_float(f64::from(*value), seed),
+        Datum::Float8(value) => hash_float(*value, seed),
+        Datum::Text(text) => hash_bytes(text.as_bytes(), seed),
+        Datum::Bytea(bytes) => hash_bytes(bytes, seed),
+        Datum::Uuid(uuid) => hash_bytes(&uuid[..], seed),
+        Datum::Date(days) => hash_u32(*days as u32, seed),
         Datum::Time(micros) | Datum::Timestamp(micros) | Datum::TimestampTz(micros) => {
-            hash_int8(*micros, SEED)
+            hash_int8(*micros, seed)
         }
-        Datum::Interval(interval) => hash_int8(interval_value(interval) as i64, SEED),
-        Datum::Numeric(number) => hash_numeric(&number.to_string()),
+        Datum::TimeTz(at) => hash_int8(at.microseconds(), seed) ^ hash_u32(at.west() as u32, seed),
+        Datum::Interval(interval) => hash_int8(interval_value(interval) as i64, seed),
+        Datum::Numeric(number) => hash_numeric(&number.to_string(), seed),
         _ => return None,
     })
 }
@@ -161,8 +163,8 @@ fn combine(a: u64, b: u64) -> u64 {
 pub fn partition_hash<'d>(key: impl IntoIterator<Item = &'d Datum>) -> Result<u64> {
     let mut hash = 0;
     for value in key.into_iter().filter(|value| !value.is_null()) {
-        let value =
-            hash_value(value).ok_or_else(|| SqlError::unsupported("a hash partition key of this type"))?;
+        let value = hash_value(value, SEED)
+            .ok_or_else(|| SqlError::unsupported("a hash partition key of this type"))?;
         hash = combine(hash, value);
     }
     Ok(hash)
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     fn hashes_to(value: Datum, hash: i64) {
-        assert_eq!(hash_value(&value), Some(hash as u64), "{value:?}");
+        assert_eq!(hash_value(&value, SEED), Some(hash as u64), "{value:?}");
     }
 
     /// As PostgreSQL 15's functions answer with the seed of partitions.

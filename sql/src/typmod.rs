@@ -31,6 +31,10 @@ pub fn coerce_typmod(value: Datum, ty: Type, explicit: bool) -> Result<Datum> {
         Datum::Timestamp(at) => Ok(Datum::Timestamp(round_timestamp(at, ty.typmod))),
         Datum::TimestampTz(at) => Ok(Datum::TimestampTz(round_timestamp(at, ty.typmod))),
         Datum::Time(at) => Ok(Datum::Time(round_microseconds(at, ty.typmod))),
+        Datum::TimeTz(at) => {
+            let clock = round_microseconds(at.microseconds(), ty.typmod);
+            crate::datetime::TimeTz::new(clock, at.west()).map(Datum::TimeTz)
+        }
         Datum::Interval(interval) => {
             Ok(Datum::Interval(std::sync::Arc::new(coerce_interval(&interval, ty.typmod))))
         }

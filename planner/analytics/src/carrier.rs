@@ -27,9 +27,13 @@ pub fn data_type(ty: Type) -> DataType {
         Codec::Bool => DataType::Boolean,
         Codec::Int2 => DataType::Int16,
         Codec::Int4 | Codec::Date => DataType::Int32,
-        Codec::Int8 | Codec::Scaled(_) | Codec::Time | Codec::Timestamp | Codec::TimestampTz | Codec::Oid => {
-            DataType::Int64
-        }
+        Codec::Int8
+        | Codec::Scaled(_)
+        | Codec::Time
+        | Codec::TimeTz
+        | Codec::Timestamp
+        | Codec::TimestampTz
+        | Codec::Oid => DataType::Int64,
         Codec::Float4 => DataType::Float32,
         Codec::Float8 => DataType::Float64,
         Codec::Uuid => DataType::FixedSizeBinary(16),

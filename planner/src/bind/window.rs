@@ -72,7 +72,10 @@ fn default_frame() -> Frame {
 
 /// Whether offsets of RANGE over a column are intervals.
 fn is_of_time(column: Type) -> bool {
-    matches!(column.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME)
+    matches!(
+        column.oid,
+        Oid::DATE | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::INTERVAL | Oid::TIME | Oid::TIMETZ
+    )
 }
 
 /// What an offset of RANGE over a column is taken as (pg_amproc's in_range functions).

@@ -9,9 +9,9 @@ use jiff::tz::TimeZone;
 
 use super::zone;
 use super::{
-    EPOCH_MICROS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, check_timestamp,
-    civil_from_days, civil_from_micros, day_of_week, days_from_civil, days_in_month, in_range, is_infinite,
-    iso_week, timestamp_out_of_range,
+    EPOCH_MICROS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, TimeTz,
+    check_timestamp, civil_from_days, civil_from_micros, day_of_week, days_from_civil, days_in_month,
+    in_range, is_infinite, iso_week, timestamp_out_of_range,
 };
 use crate::datum::Interval;
 use crate::error::{Result, SqlError, SqlState};
@@ -329,6 +329,16 @@ fn time_field(field: Field, micros: i64) -> Option<Numeric> {
     })
 }
 
+/// A field of a displacement, given in seconds to the east.
+fn zone_field(field: Field, offset: i64) -> Option<Numeric> {
+    Some(Numeric::from(match field {
+        Field::Timezone => offset,
+        Field::TimezoneHour => offset / 3600,
+        Field::TimezoneMinute => offset / 60 % 60,
+        _ => return None,
+    }))
+}
+
 /// A field of a local timestamp. `offset` is the zone's, if there is one.
 pub fn extract_timestamp(
     name: &str,
@@ -382,12 +392,8 @@ pub fn extract_timestamp(
             decimal(instant, 6)
         }
         Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute => {
-            let offset = offset.ok_or_else(|| unsupported(name, type_name))?;
-            Numeric::from(match field {
-                Field::Timezone => offset,
-                Field::TimezoneHour => offset / 3600,
-                _ => offset / 60 % 60,
-            })
+            let value = offset.and_then(|offset| zone_field(field, offset));
+            value.ok_or_else(|| unsupported(name, type_name))?
         }
         _ => return Err(unsupported(name, type_name)),
     }))
@@ -434,6 +440,19 @@ pub fn extract_time(name: &str, micros: i64) -> Result<Numeric> {
         return Ok(decimal(i128::from(micros), 6));
     }
     time_field(which, micros).ok_or_else(|| unsupported(name, type_name))
+}
+
+/// A field of a time of day with time zone.
+pub fn extract_timetz(name: &str, time: TimeTz) -> Result<Numeric> {
+    let type_name = "time with time zone";
+    let which = field(name).ok_or_else(|| unrecognized(name, type_name))?;
+    if let Some(value) = zone_field(which, time.east()) {
+        return Ok(value);
+    }
+    if which == Field::Epoch {
+        return Ok(decimal(i128::from(time.greenwich()), 6));
+    }
+    time_field(which, time.microseconds()).ok_or_else(|| unsupported(name, type_name))
 }
 
 /// A field of an interval.

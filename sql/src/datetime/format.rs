@@ -75,6 +75,12 @@ pub fn format_time(micros: i64, out: &mut dyn Write) -> Result {
     clock(out, micros)
 }
 
+/// `04:05:06.789+02`.
+pub fn format_timetz(time: super::TimeTz, out: &mut dyn Write) -> Result {
+    clock(out, time.microseconds())?;
+    format_offset(time.east(), out)
+}
+
 fn wall_clock(micros: i64, out: &mut dyn Write) -> std::result::Result<Civil, std::fmt::Error> {
     let civil = civil_from_micros(micros);
     civil_day(out, civil.date)?;

@@ -13,12 +13,16 @@ pub mod standard_template;
 mod styled;
 pub mod template;
 pub mod zone;
+mod zoned_time;
 
-pub use format::{format_date, format_time, format_timestamp, format_timestamptz};
+pub use format::{format_date, format_time, format_timestamp, format_timestamptz, format_timetz};
 pub use interval_text::{format_interval, parse_interval};
-pub use parse::{parse_date, parse_numeric_zone, parse_time, parse_timestamp, parse_timestamptz};
+pub use parse::{
+    parse_date, parse_numeric_zone, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
+};
 pub use styled::{show_date, show_timestamp, show_timestamptz};
 pub use zone::canonical_name as time_zone_name;
+pub use zoned_time::{TimeTz, displacement_out_of_range};
 
 use crate::error::{Result, SqlError, SqlState};
 

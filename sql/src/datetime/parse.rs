@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::calendar_fields::{Moment as Parsed, Parts, fraction, number};
 use super::lexical::{Field, Kind, Meaning, Special, Unit, fields, meaning};
 use super::zone::{self, Abbreviation};
-use super::{MICROS_PER_DAY, MICROS_PER_SECOND, check_date, check_timestamp, days_from_civil};
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, TimeTz, check_date, check_timestamp, days_from_civil};
 use crate::error::{Result, SqlError, SqlState};
 use crate::style::Style;
 
@@ -441,8 +441,8 @@ fn scan(text: &str, style: &Style, now: i64, time_only: bool) -> Outcome<Found> 
         }
         // Whose offset depends on the day needs one.
         if let Some(Zone::Named(zone)) = &found.zone
-            && zone.to_fixed_offset().is_err()
             && !found.known.has(Parts::DATE)
+            && zone::only_offset(zone).is_none()
         {
             return Err(Trouble::Syntax);
         }
@@ -473,6 +473,31 @@ pub fn parse_date(text: &str, style: &Style, now: i64) -> Result<i32> {
 pub fn parse_time(text: &str, style: &Style, now: i64) -> Result<i64> {
     let found = scan(text, style, now, true).map_err(|trouble| trouble.error(text, "time"))?;
     Ok(found.moment.clock())
+}
+
+/// Reads a time of day with time zone; without a zone in the text, the session's holds, on the day
+/// in the text or else today.
+pub fn parse_timetz(text: &str, style: &Style, now: i64) -> Result<TimeTz> {
+    let trouble = |trouble: Trouble| trouble.error(text, "time with time zone");
+    let found = scan(text, style, now, true).map_err(trouble)?;
+    let day = match found.known {
+        known if known.has(Parts::DATE) => found.moment.days(),
+        known
+            if known.meets(Parts::DATE) && !matches!(found.zone, Some(Zone::Offset(_) | Zone::Named(_))) =>
+        {
+            return Err(trouble(Trouble::Syntax));
+        }
+        _ => zone::to_local(&style.time_zone, now).div_euclid(MICROS_PER_DAY),
+    };
+    let clock = found.moment.clock();
+    // Beyond timestamps the rules of the last years hold.
+    let local = day.saturating_mul(MICROS_PER_DAY).saturating_add(clock);
+    let east = match &found.zone {
+        Some(zone) => zone.offset_of_local(local),
+        None => zone::offset_of_local(&style.time_zone, local),
+    };
+    let west = i32::try_from(-east).map_err(|_| trouble(Trouble::Displacement))?;
+    TimeTz::new(clock, west)
 }
 
 /// Local wall-clock microseconds and the zone, if one was written.

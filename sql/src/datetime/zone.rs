@@ -166,6 +166,13 @@ pub fn offset_at(zone: &TimeZone, instant: i64) -> i64 {
     timestamp(instant).map_or(0, |at| i64::from(zone.to_offset(at).seconds()))
 }
 
+/// The offset of a zone that never had another, in seconds to the east (pg_get_timezone_offset).
+pub fn only_offset(zone: &TimeZone) -> Option<i64> {
+    let offset = zone.to_fixed_offset().unwrap_or_else(|_| zone.to_offset(jiff::Timestamp::MIN));
+    let constant = zone.following(jiff::Timestamp::MIN).all(|change| change.offset() == offset);
+    constant.then(|| i64::from(offset.seconds()))
+}
+
 /// The wall clock of a zone at an instant.
 pub fn to_local(zone: &TimeZone, instant: i64) -> i64 {
     if super::is_infinite(instant) {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
@@ -38,6 +39,7 @@ readers! {
     time Time i64;
     timestamp Timestamp i64;
     timestamptz TimestampTz i64;
+    timetz TimeTz TimeTz;
     oid Oid Oid;
 }
 

@@ -144,6 +144,7 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic;
     "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge" = generic;
     "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge" = generic;
+    "timetz_eq" "timetz_ne" "timetz_lt" "timetz_le" "timetz_gt" "timetz_ge" = generic;
     "timestamp_eq" "timestamp_ne" "timestamp_lt" "timestamp_le" "timestamp_gt" "timestamp_ge" = generic;
     "interval_eq" "interval_ne" "interval_lt" "interval_le" "interval_gt" "interval_ge" = generic;
     "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge" = generic;
@@ -164,6 +165,10 @@ pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
 
 fn sign(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
     Ok(Datum::Int4(compare(any(v, 0)?, any(v, 1)?) as i32))
+}
+
+fn sign_of_moments(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(by_moment(ctx, v)? as i32))
 }
 
 fn larger(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
@@ -192,9 +197,16 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("byteacmp", sign),
     ("date_cmp", sign),
     ("time_cmp", sign),
+    ("timetz_cmp", sign),
     ("timestamp_cmp", sign),
     ("interval_cmp", sign),
     ("uuid_cmp", sign),
+    ("date_cmp_timestamp", sign_of_moments),
+    ("date_cmp_timestamptz", sign_of_moments),
+    ("timestamp_cmp_date", sign_of_moments),
+    ("timestamptz_cmp_date", sign_of_moments),
+    ("timestamp_cmp_timestamptz", sign_of_moments),
+    ("timestamptz_cmp_timestamp", sign_of_moments),
     ("numeric_cmp", sign),
     ("int2larger", larger),
     ("int4larger", larger),
@@ -206,6 +218,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("bpchar_larger", larger),
     ("date_larger", larger),
     ("time_larger", larger),
+    ("timetz_larger", larger),
     ("timestamp_larger", larger),
     ("interval_larger", larger),
     ("oidlarger", larger),
@@ -220,6 +233,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("bpchar_smaller", smaller),
     ("date_smaller", smaller),
     ("time_smaller", smaller),
+    ("timetz_smaller", smaller),
     ("timestamp_smaller", smaller),
     ("interval_smaller", smaller),
     ("oidsmaller", smaller),

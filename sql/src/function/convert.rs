@@ -2,7 +2,7 @@
 
 use super::args::*;
 use super::{Eval, FunctionContext};
-use crate::datetime::{self, MICROS_PER_DAY, zone};
+use crate::datetime::{self, MICROS_PER_DAY, TimeTz, zone};
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
@@ -158,6 +158,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamp_scale", |_, v| coerce(Oid::TIMESTAMP, v)),
     ("timestamptz_scale", |_, v| coerce(Oid::TIMESTAMPTZ, v)),
     ("time_scale", |_, v| coerce(Oid::TIME, v)),
+    ("timetz_scale", |_, v| coerce(Oid::TIMETZ, v)),
     ("interval_scale", |_, v| coerce(Oid::INTERVAL, v)),
     ("date_timestamp", |_, v| Ok(Datum::Timestamp(datetime::date_to_timestamp(date(v, 0)?)?))),
     ("date_timestamptz", |c, v| {
@@ -167,6 +168,20 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamptz_date", |c, v| Ok(Datum::Date(timestamp_to_date(local(c, v)?)))),
     ("timestamp_time", |_, v| Ok(time_of(timestamp(v, 0)?))),
     ("timestamptz_time", |c, v| Ok(time_of(local(c, v)?))),
+    ("timetz_time", |_, v| Ok(Datum::Time(timetz(v, 0)?.microseconds()))),
+    ("time_timetz", |c, v| Ok(Datum::TimeTz(TimeTz::of_today(time(v, 0)?, c.style(), c.now)?))),
+    ("timestamptz_timetz", |c, v| {
+        let found = TimeTz::of_instant(timestamptz(v, 0)?, &c.style().time_zone)?;
+        Ok(found.map_or(Datum::Null, Datum::TimeTz))
+    }),
+    ("sql_1176", |c, v| {
+        let start = datetime::date_to_timestamp(date(v, 0)?)?;
+        let local = if datetime::is_infinite(start) { start } else { start + time(v, 1)? };
+        Ok(Datum::TimestampTz(instant(c, local)?))
+    }),
+    ("datetimetz_timestamptz", |_, v| {
+        Ok(Datum::TimestampTz(timetz(v, 1)?.on(datetime::date_to_timestamp(date(v, 0)?)?)?))
+    }),
     ("timestamp_timestamptz", |c, v| Ok(Datum::TimestampTz(instant(c, timestamp(v, 0)?)?))),
     ("timestamptz_timestamp", |c, v| Ok(Datum::Timestamp(local(c, v)?))),
     ("time_interval", |_, v| Ok(interval_datum(Interval { months: 0, days: 0, microseconds: time(v, 0)? }))),

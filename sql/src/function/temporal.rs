@@ -12,6 +12,7 @@ use crate::datetime::{
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
+use crate::types::Type;
 
 const TIMESTAMP: &str = "timestamp without time zone";
 const TIMESTAMPTZ: &str = "timestamp with time zone";
@@ -115,12 +116,21 @@ fn make_interval(v: &[Datum]) -> Result<Interval> {
     })
 }
 
-/// A zone given as an interval: its time part, east.
-fn interval_zone(i: Interval) -> Result<jiff::tz::TimeZone> {
+/// A zone given as an interval: the seconds of its time part, east.
+fn interval_east(ctx: &FunctionContext<'_>, i: Interval) -> Result<i64> {
     if i.months != 0 || i.days != 0 {
-        return Err(invalid_parameter("interval time zone must not include months or days"));
+        let shown = crate::io::to_text(&interval_datum(i), Type::INTERVAL, ctx);
+        return Err(invalid_parameter(format!(
+            "interval time zone \"{shown}\" must not include months or days"
+        )));
     }
-    jiff::tz::Offset::from_seconds((i.microseconds / 1_000_000) as i32)
+    Ok(i.microseconds / datetime::MICROS_PER_SECOND)
+}
+
+/// The zone given as an interval.
+fn interval_zone(ctx: &FunctionContext<'_>, i: Interval) -> Result<jiff::tz::TimeZone> {
+    let east = i32::try_from(interval_east(ctx, i)?).unwrap_or(i32::MAX);
+    jiff::tz::Offset::from_seconds(east)
         .map(jiff::tz::TimeZone::fixed)
         .map_err(|_| invalid_parameter("interval time zone out of range"))
 }
@@ -220,20 +230,40 @@ fn overlaps(v: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let sequence = compare(&s1, &s2);
-    Ok(if sequence.is_eq() {
-        Datum::Bool(true)
-    } else {
-        let (first_end, second_start, second_end) =
-            if sequence.is_lt() { (e1, s2, e2) } else { (e2, s1, e1) };
-        if first_end.is_null() {
-            Datum::Null
-        } else if compare(&second_start, &first_end).is_lt() {
-            Datum::Bool(true)
-        } else {
-            let _ = second_end;
-            Datum::Bool(false)
-        }
-    })
+    let (first_end, second_start, second_end) = if sequence.is_gt() { (e2, s1, e1) } else { (e1, s2, e2) };
+    let overlap = sequence.is_eq() || compare(&second_start, &first_end).is_lt();
+    // An end that is not known leaves open what it decides.
+    let open = first_end.is_null() || second_end.is_null() && (sequence.is_eq() || !overlap);
+    Ok(if open { Datum::Null } else { Datum::Bool(overlap) })
+}
+
+/// The same where a period may be a start and its length.
+fn overlaps_with_lengths(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
+    let mut ends = v.to_vec();
+    for pair in ends.chunks_exact_mut(2) {
+        let Datum::Interval(length) = &pair[1] else { continue };
+        pair[1] = match pair[0] {
+            Datum::Time(at) => {
+                Datum::Time((at + length.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY))
+            }
+            Datum::Timestamp(at) => Datum::Timestamp(calendar::add_to_timestamp(at, **length)?),
+            Datum::TimestampTz(at) => {
+                Datum::TimestampTz(calendar::add_to_timestamptz(at, **length, &ctx.style().time_zone)?)
+            }
+            _ => Datum::Null,
+        };
+    }
+    overlaps(&ends)
+}
+
+/// Sleeps until an instant (pg_sleep_for, pg_sleep_until).
+fn sleep_until(ctx: &FunctionContext<'_>, instant: i64) -> Result<Datum> {
+    let seconds = match instant {
+        i64::MAX => f64::INFINITY,
+        i64::MIN => 0.0,
+        instant => instant.saturating_sub(clock(ctx)) as f64 / 1e6,
+    };
+    ctx.session.call("pg_sleep", &[Datum::Float8(seconds)])
 }
 
 fn generate(
@@ -307,6 +337,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         let start = datetime::date_to_timestamp(date(v, 1)?)?;
         Ok(Datum::Timestamp(if datetime::is_infinite(start) { start } else { start + time(v, 0)? }))
     }),
+    ("sql_1298", |_, v| Ok(Datum::TimestampTz(timetz(v, 0)?.on(datetime::date_to_timestamp(date(v, 1)?)?)?))),
     ("timestamp_pl_interval", |_, v| {
         Ok(Datum::Timestamp(calendar::add_to_timestamp(timestamp(v, 0)?, interval(v, 1)?)?))
     }),
@@ -375,6 +406,12 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             (time(v, 0)? - interval(v, 1)?.microseconds % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY),
         ))
     }),
+    ("timetz_pl_interval", |_, v| Ok(Datum::TimeTz(timetz(v, 0)?.plus(interval(v, 1)?.microseconds)?))),
+    ("sql_2547", |_, v| Ok(Datum::TimeTz(timetz(v, 1)?.plus(interval(v, 0)?.microseconds)?))),
+    ("timetz_mi_interval", |_, v| {
+        let back = -(interval(v, 1)?.microseconds % MICROS_PER_DAY);
+        Ok(Datum::TimeTz(timetz(v, 0)?.plus(back)?))
+    }),
     ("time_mi_time", |_, v| {
         Ok(interval_datum(Interval { months: 0, days: 0, microseconds: time(v, 0)? - time(v, 1)? }))
     }),
@@ -391,6 +428,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("interval_justify_interval", |_, v| Ok(interval_datum(calendar::justify(interval(v, 0)?)?))),
     ("extract_date", |_, v| Ok(optional(calendar::extract_date(text(v, 0)?, date(v, 1)?)?))),
     ("extract_time", |_, v| Ok(Datum::Numeric(calendar::extract_time(text(v, 0)?, time(v, 1)?)?))),
+    ("extract_timetz", |_, v| Ok(Datum::Numeric(calendar::extract_timetz(text(v, 0)?, timetz(v, 1)?)?))),
     ("extract_timestamp", |_, v| {
         Ok(optional(calendar::extract_timestamp(text(v, 0)?, timestamp(v, 1)?, None, TIMESTAMP)?))
     }),
@@ -407,6 +445,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         )?))
     }),
     ("time_part", |_, v| Ok(double(Some(calendar::extract_time(text(v, 0)?, time(v, 1)?)?)))),
+    ("timetz_part", |_, v| Ok(double(Some(calendar::extract_timetz(text(v, 0)?, timetz(v, 1)?)?)))),
     ("timestamp_part", |_, v| {
         Ok(double(calendar::extract_timestamp(text(v, 0)?, timestamp(v, 1)?, None, TIMESTAMP)?))
     }),
@@ -449,11 +488,27 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("make_interval", |_, v| Ok(interval_datum(make_interval(v)?))),
     ("timestamp_zone", |_, v| in_named_zone(v)),
     ("timestamptz_zone", |_, v| in_named_zone(v)),
-    ("timestamp_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
-    ("timestamptz_izone", |_, v| in_zone(&interval_zone(interval(v, 0)?)?, any(v, 1)?)),
+    ("timestamp_izone", |c, v| in_zone(&interval_zone(c, interval(v, 0)?)?, any(v, 1)?)),
+    ("timestamptz_izone", |c, v| in_zone(&interval_zone(c, interval(v, 0)?)?, any(v, 1)?)),
+    ("timetz_zone", |c, v| Ok(Datum::TimeTz(timetz(v, 1)?.at_zone(text(v, 0)?, c.now)?))),
+    ("timetz_izone", |c, v| Ok(Datum::TimeTz(timetz(v, 1)?.at_offset(interval_east(c, interval(v, 0)?)?)?))),
     ("float8_timestamptz", |_, v| float8_timestamptz(float8(v, 0)?)),
     ("overlaps_timestamp", |_, v| overlaps(v)),
     ("overlaps_time", |_, v| overlaps(v)),
+    ("overlaps_timetz", |_, v| overlaps(v)),
+    ("sql_1305", overlaps_with_lengths),
+    ("sql_1306", overlaps_with_lengths),
+    ("sql_1307", overlaps_with_lengths),
+    ("sql_1309", overlaps_with_lengths),
+    ("sql_1310", overlaps_with_lengths),
+    ("sql_1311", overlaps_with_lengths),
+    ("sql_2042", overlaps_with_lengths),
+    ("sql_2043", overlaps_with_lengths),
+    ("sql_2044", overlaps_with_lengths),
+    ("sql_3935", |c, v| {
+        sleep_until(c, calendar::add_to_timestamptz(clock(c), interval(v, 0)?, &c.style().time_zone)?)
+    }),
+    ("sql_3936", |c, v| sleep_until(c, timestamptz(v, 0)?)),
     ("timestamp_to_char", |c, v| {
         let text = datetime::template::format_timestamp(timestamp(v, 0)?, text(v, 1)?, None, c.style())?;
         Ok(text.map_or(Datum::Null, text_datum))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
@@ -14,6 +15,15 @@ fn invalid(ty: Type) -> SqlError {
         SqlState::INVALID_BINARY_REPRESENTATION,
         format!("incorrect binary data format in value of type {}", format_type(ty)),
     )
+}
+
+/// A time of day: midnight at the end of the day is one.
+fn clock(micros: i64) -> Result<i64> {
+    if (0..=crate::datetime::MICROS_PER_DAY).contains(&micros) {
+        Ok(micros)
+    } else {
+        Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"))
+    }
 }
 
 fn fixed<const N: usize>(bytes: &[u8], ty: Type) -> Result<[u8; N]> {
@@ -52,11 +62,20 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::BYTEA => Datum::Bytea(bytes.into()),
         Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::TIME => {
-            let value = i64::from_be_bytes(fixed(bytes, ty)?);
-            if !(0..=crate::datetime::MICROS_PER_DAY).contains(&value) {
-                return Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"));
-            }
+            let value = clock(i64::from_be_bytes(fixed(bytes, ty)?))?;
             crate::typmod::coerce_typmod(Datum::Time(value), ty, false)?
+        }
+        Oid::TIMETZ => {
+            let wide: [u8; 12] = fixed(bytes, ty)?;
+            let (head, west) = wide.split_first_chunk::<8>().ok_or_else(|| invalid(ty))?;
+            let value = clock(i64::from_be_bytes(*head))?;
+            let west = i32::from_be_bytes(fixed(west, ty)?);
+            // TZDISP_LIMIT: what text can say.
+            let value = match west {
+                -57_599..=57_599 => TimeTz::new(value, west)?,
+                _ => return Err(crate::datetime::displacement_out_of_range()),
+            };
+            crate::typmod::coerce_typmod(Datum::TimeTz(value), ty, false)?
         }
         Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
             let value = i64::from_be_bytes(fixed(bytes, ty)?);
@@ -231,6 +250,10 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Date(days) => out.extend_from_slice(&days.to_be_bytes()),
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => {
             out.extend_from_slice(&t.to_be_bytes())
+        }
+        Datum::TimeTz(at) => {
+            out.extend_from_slice(&at.microseconds().to_be_bytes());
+            out.extend_from_slice(&at.west().to_be_bytes());
         }
         Datum::Interval(interval) => {
             out.extend_from_slice(&interval.microseconds.to_be_bytes());

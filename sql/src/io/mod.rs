@@ -120,6 +120,11 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::TIME => {
             crate::typmod::coerce_typmod(Datum::Time(datetime::parse_time(text, style, ctx.now)?), ty, false)?
         }
+        Oid::TIMETZ => crate::typmod::coerce_typmod(
+            Datum::TimeTz(datetime::parse_timetz(text, style, ctx.now)?),
+            ty,
+            false,
+        )?,
         Oid::TIMESTAMP => crate::typmod::coerce_typmod(
             Datum::Timestamp(datetime::parse_timestamp(text, style, ctx.now)?),
             ty,
@@ -350,6 +355,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::Bytea(bytes) => write_bytea(bytes, ctx.style().bytea_escape, out),
         Datum::Date(days) => datetime::show_date(*days, ctx.style(), out),
         Datum::Time(t) => datetime::format_time(*t, out),
+        Datum::TimeTz(t) => datetime::format_timetz(*t, out),
         Datum::Timestamp(t) => datetime::show_timestamp(*t, ctx.style(), out),
         Datum::TimestampTz(t) => datetime::show_timestamptz(*t, ctx.style(), out),
         Datum::Interval(i) => datetime::format_interval(i, ctx.style().interval, out),
@@ -399,6 +405,7 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::Bytea(_) => Type::BYTEA,
         Datum::Date(_) => Type::DATE,
         Datum::Time(_) => Type::TIME,
+        Datum::TimeTz(_) => Type::TIMETZ,
         Datum::Timestamp(_) => Type::TIMESTAMP,
         Datum::TimestampTz(_) => Type::TIMESTAMPTZ,
         Datum::Interval(_) => Type::INTERVAL,

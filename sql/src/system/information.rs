@@ -155,7 +155,7 @@ fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
             cells
         }
         Oid::DATE => vec![("datetime_precision", number(0))],
-        Oid::TIME | Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
+        Oid::TIME | Oid::TIMETZ | Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
             vec![("datetime_precision", number(if ty.typmod >= 0 { ty.typmod } else { 6 }))]
         }
         Oid::INTERVAL => vec![("datetime_precision", number(6))],

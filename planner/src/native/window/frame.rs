@@ -307,6 +307,10 @@ fn in_range(
                     let limit = base.saturating_add(shift.microseconds);
                     (value.clone(), Datum::Time(limit))
                 }
+                (Datum::TimeTz(value), Datum::TimeTz(base)) => {
+                    let limit = base.greenwich().saturating_add(shift.microseconds);
+                    return Ok(holds((value.greenwich(), value.west()).cmp(&(limit, base.west()))));
+                }
                 _ => return Err(SqlError::unsupported("RANGE with an offset over this type")),
             };
             Ok(holds(compare(&value, &limit)))
@@ -322,7 +326,7 @@ fn of_date(date: i32) -> Result<i64> {
 /// Whether an interval goes backwards; of a time of day only its own part counts.
 fn offset_is_negative(base: &Datum, offset: &Interval) -> bool {
     match base {
-        Datum::Time(_) => offset.microseconds < 0,
+        Datum::Time(_) | Datum::TimeTz(_) => offset.microseconds < 0,
         _ => archipel_sql::compare::interval_value(offset) < 0,
     }
 }
