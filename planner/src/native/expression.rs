@@ -124,9 +124,10 @@ impl Compiler<'_> {
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
                 }
-                if function.function.name == "pg_sleep" {
-                    return Ok(Source::Code(sleep::compile(args)));
-                }
+                let args = match sleep::compile(function.function, args) {
+                    Ok(code) => return Ok(Source::Code(code)),
+                    Err(args) => args,
+                };
                 if let Some(code) = notify::call(function.function) {
                     return Ok(Source::Code(code(args)));
                 }

@@ -1,13 +1,25 @@
-//! `pg_sleep`: whoever sleeps does so on a thread of its own, never on an executor's.
+//! `pg_sleep` and its kin: whoever sleeps does so on a thread of its own, never on an executor's.
 
 use archipel_engine::Stop;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
+use archipel_sql::function::ScalarFunction;
 
 use super::CompiledExpr;
 use super::expression::{Source, eval_all};
 
-/// The code of `pg_sleep` over its arguments.
-pub(super) fn compile(args: Vec<Source>) -> CompiledExpr {
+/// The code of a call that sleeps; its arguments back where it does not.
+pub(super) fn compile(
+    function: &'static ScalarFunction,
+    args: Vec<Source>,
+) -> std::result::Result<CompiledExpr, Vec<Source>> {
+    if !matches!(function.name, "pg_sleep" | "pg_sleep_for" | "pg_sleep_until") {
+        return Err(args);
+    }
+    Ok(sleeping(function, args))
+}
+
+fn sleeping(function: &'static ScalarFunction, args: Vec<Source>) -> CompiledExpr {
     Box::new(move |ctx| {
         let values = eval_all(&args, ctx)?;
         if !ctx.txn.is_apart() {
@@ -17,6 +29,9 @@ pub(super) fn compile(args: Vec<Source>) -> CompiledExpr {
                 false => SqlError::unsupported("pg_sleep in COPY or in a definition").into(),
             });
         }
-        Ok(ctx.functions.session.call("pg_sleep", &values)?)
+        if values.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
+        Ok((function.eval)(&ctx.functions, &values)?)
     })
 }

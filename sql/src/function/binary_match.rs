@@ -1,5 +1,4 @@
-//! LIKE over binary strings, their overlay and bits, and numbers as the wire has them; and
-//! `unistr`.
+//! LIKE over binary strings, their overlay and bits; and `unistr`.
 
 use super::Eval;
 use super::args::*;
@@ -15,12 +14,6 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("bytea_bit_count", |_, v| {
         Ok(Datum::Int8(bytea(v, 0)?.iter().map(|byte| i64::from(byte.count_ones())).sum()))
     }),
-    ("int2send", |_, v| Ok(Datum::Bytea(int2(v, 0)?.to_be_bytes().as_slice().into()))),
-    ("int4send", |_, v| Ok(Datum::Bytea(int4(v, 0)?.to_be_bytes().as_slice().into()))),
-    ("int8send", |_, v| Ok(Datum::Bytea(int8(v, 0)?.to_be_bytes().as_slice().into()))),
-    ("float4send", |_, v| Ok(Datum::Bytea(float4(v, 0)?.to_be_bytes().as_slice().into()))),
-    ("float8send", |_, v| Ok(Datum::Bytea(float8(v, 0)?.to_be_bytes().as_slice().into()))),
-    ("textsend", |_, v| Ok(Datum::Bytea(text(v, 0)?.as_bytes().into()))),
     ("unistr", |_, v| unistr(text(v, 0)?).map(text_datum)),
 ];
 

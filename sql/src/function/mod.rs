@@ -19,6 +19,7 @@ mod convert;
 mod decimal;
 mod enumeration;
 mod float;
+mod hash;
 mod integer;
 mod json;
 mod jsonpath;
@@ -27,6 +28,7 @@ mod pattern;
 mod record;
 mod regexp;
 mod registry;
+mod send;
 mod series;
 mod session;
 mod string;
@@ -71,6 +73,8 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     json::FUNCTIONS,
     jsonpath::FUNCTIONS,
     enumeration::FUNCTIONS,
+    hash::FUNCTIONS,
+    send::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
 ];
