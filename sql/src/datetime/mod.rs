@@ -12,6 +12,7 @@ mod parse;
 pub mod standard_template;
 mod styled;
 pub mod template;
+pub mod template_input;
 pub mod zone;
 mod zoned_time;
 

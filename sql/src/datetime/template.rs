@@ -1,9 +1,10 @@
-//! `to_char`, `to_date` and `to_timestamp`: the template patterns of the manual's chapter 9.8.
+//! `to_char`: the template patterns of the manual's chapter 9.8. What reads by them is
+//! [`super::template_input`].
 
 use super::zone;
 use super::{
-    DAYS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, MONTHS, check_timestamp,
-    civil_from_days, day_of_week, days_from_civil, days_in_month, is_infinite, iso_week,
+    DAYS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, MONTHS, civil_from_days,
+    day_of_week, days_from_civil, is_infinite, iso_week,
 };
 use crate::datum::Interval;
 use crate::error::{Result, SqlError, SqlState};
@@ -19,13 +20,22 @@ const PATTERNS: &[&str] = &[
 ];
 
 #[derive(Debug, PartialEq)]
-enum Piece {
-    Pattern { name: &'static str, fill: bool, ordinal: Option<bool> },
-    Literal(char),
+pub(super) enum Piece {
+    Pattern {
+        name: &'static str,
+        fill: bool,
+        ordinal: Option<bool>,
+    },
+    Literal {
+        character: char,
+        quoted: bool,
+    },
+    /// FX: from here on an input has the template's width.
+    Exact,
 }
 
 /// Cuts a template into patterns and literal characters.
-fn pieces(template: &str) -> Vec<Piece> {
+pub(super) fn pieces(template: &str) -> Vec<Piece> {
     let mut list = Vec::new();
     let mut rest = template;
     'next: while let Some(c) = rest.chars().next() {
@@ -40,16 +50,21 @@ fn pieces(template: &str) -> Vec<Piece> {
                     && let Some(escaped) = rest.chars().next()
                 {
                     rest = &rest[escaped.len_utf8()..];
-                    list.push(Piece::Literal(escaped));
+                    list.push(Piece::Literal { character: escaped, quoted: true });
                 } else {
-                    list.push(Piece::Literal(inner));
+                    list.push(Piece::Literal { character: inner, quoted: true });
                 }
             }
             continue;
         }
         if c == '\\' && rest[1..].starts_with('"') {
-            list.push(Piece::Literal('"'));
+            list.push(Piece::Literal { character: '"', quoted: false });
             rest = &rest[2..];
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix("FX").or_else(|| rest.strip_prefix("fx")) {
+            list.push(Piece::Exact);
+            rest = after;
             continue;
         }
         if let Some((name, fill, mut body)) = pattern_at(rest) {
@@ -66,7 +81,7 @@ fn pieces(template: &str) -> Vec<Piece> {
             list.push(Piece::Pattern { name, fill, ordinal });
             continue 'next;
         }
-        list.push(Piece::Literal(c));
+        list.push(Piece::Literal { character: c, quoted: false });
         rest = &rest[c.len_utf8()..];
     }
     list
@@ -135,7 +150,7 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
     let mut out = String::new();
     for piece in pieces(template) {
         let Piece::Pattern { name, fill, ordinal } = piece else {
-            if let Piece::Literal(c) = piece {
+            if let Piece::Literal { character: c, .. } = piece {
                 out.push(c);
             }
             continue;
@@ -331,190 +346,6 @@ pub(super) fn full_year(short: i64) -> i64 {
         520..1000 => short + 1000,
         _ => short,
     }
-}
-
-/// What a template read: a local timestamp, and the offset if one was written.
-pub struct Parsed {
-    pub local: i64,
-    pub offset: Option<i64>,
-}
-
-/// Reads `text` by a template.
-pub fn parse(text: &str, template: &str) -> Result<Parsed> {
-    let pieces = pieces(template);
-    let mut rest = text.trim_start();
-    let (mut year, mut month, mut day): (Option<i64>, Option<i64>, Option<i64>) = (None, None, None);
-    let (mut hour, mut minute, mut second, mut micros) = (0i64, 0i64, 0i64, 0i64);
-    let (mut afternoon, mut bc, mut day_of_year, mut julian) = (None, false, None, None);
-    let (mut offset, mut day_seconds): (Option<i64>, Option<i64>) = (None, None);
-    for (index, piece) in pieces.iter().enumerate() {
-        let name = match piece {
-            Piece::Literal(c) => {
-                if c.is_alphanumeric() {
-                    rest = rest.strip_prefix(*c).unwrap_or(rest);
-                } else {
-                    // A separator matches any separators, or none.
-                    rest = rest.trim_start_matches(|r: char| {
-                        !r.is_alphanumeric() && r != '-' && r != '+' || r == *c
-                    });
-                }
-                continue;
-            }
-            Piece::Pattern { name, .. } => *name,
-        };
-        rest = rest.trim_start();
-        if rest.is_empty() {
-            break;
-        }
-        // Adjacent digit patterns must not eat each other's digits.
-        let adjacent = matches!(pieces.get(index + 1), Some(Piece::Pattern { .. }));
-        let start = rest;
-        let mut number = |width: usize| -> Result<i64> {
-            let signed = usize::from(rest.starts_with(['+', '-']));
-            let limit = if adjacent { width } else { usize::MAX };
-            let digits = rest[signed..].bytes().take(limit).take_while(u8::is_ascii_digit).count();
-            let taken = &rest[..signed + digits];
-            let value = taken.parse::<i64>().map_err(|_| {
-                SqlError::new(
-                    SqlState::INVALID_DATETIME_FORMAT,
-                    format!(
-                        "invalid value \"{}\" for \"{name}\"",
-                        rest.chars().take(width).collect::<String>()
-                    ),
-                )
-                .with_detail("Value must be an integer.")
-            })?;
-            rest = &rest[signed + digits..];
-            Ok(value)
-        };
-        match name {
-            "YYYY" | "IYYY" => year = Some(number(4)?),
-            "Y,YYY" => {
-                let text = rest.split(|c: char| !c.is_ascii_digit() && c != ',').next().unwrap_or("");
-                year = text.replace(',', "").parse().ok();
-                rest = &rest[text.len()..];
-            }
-            "YYY" | "IYY" => year = Some(full_year(number(3)?)),
-            "YY" | "IY" => year = Some(full_year(number(2)?)),
-            "Y" | "I" => year = Some(full_year(number(1)?)),
-            "MM" => month = Some(number(2)?),
-            "MONTH" | "Month" | "month" | "MON" | "Mon" | "mon" => {
-                let full = name.len() > 3;
-                let lower = rest.to_ascii_lowercase();
-                let found = MONTHS.iter().position(|m| {
-                    let m = m.to_ascii_lowercase();
-                    lower.starts_with(if full { &m } else { &m[..3] })
-                });
-                let at = found.ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_DATETIME_FORMAT,
-                        format!(
-                            "invalid value \"{}\" for \"{name}\"",
-                            rest.split_whitespace().next().unwrap_or("")
-                        ),
-                    )
-                    .with_detail("The given value did not match any of the allowed values for this field.")
-                })?;
-                month = Some(at as i64 + 1);
-                rest = &rest[if full { MONTHS[at].len() } else { 3 }..];
-            }
-            "DD" => day = Some(number(2)?),
-            "DDD" => day_of_year = Some(number(3)?),
-            "J" => julian = Some(number(9)?),
-            "HH24" => hour = number(2)?,
-            "HH" | "HH12" => {
-                hour = number(2)?;
-                if !(1..=12).contains(&hour) {
-                    return Err(SqlError::new(
-                        SqlState::INVALID_DATETIME_FORMAT,
-                        format!("hour \"{hour}\" is invalid for the 12-hour clock"),
-                    )
-                    .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
-                }
-                afternoon = afternoon.or(Some(false));
-            }
-            "MI" => minute = number(2)?,
-            "SS" => second = number(2)?,
-            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-                let width = match name {
-                    "MS" => 3,
-                    "US" => 6,
-                    _ => usize::from(name.as_bytes()[2] - b'0'),
-                };
-                let value = number(width)?;
-                let digits = (start.len() - rest.len()).min(6) as u32;
-                micros = value * 10i64.pow(6 - digits);
-            }
-            "SSSS" | "SSSSS" => day_seconds = Some(number(5)?),
-            "AM" | "PM" | "am" | "pm" | "A.M." | "P.M." | "a.m." | "p.m." => {
-                let lower = rest.to_ascii_lowercase().replace('.', "");
-                afternoon = Some(lower.starts_with("pm"));
-                rest = &rest[name.len().min(rest.len())..];
-            }
-            "BC" | "AD" | "bc" | "ad" | "B.C." | "A.D." | "b.c." | "a.d." => {
-                bc = rest.to_ascii_lowercase().starts_with('b');
-                rest = &rest[name.len().min(rest.len())..];
-            }
-            "TZH" | "tzh" => {
-                let negative = start.starts_with('-');
-                let hours = number(3)?;
-                offset = Some(hours * 3600);
-                if negative && hours == 0 {
-                    offset = Some(0);
-                }
-            }
-            "TZM" | "tzm" => {
-                let minutes = number(2)?;
-                offset = offset.map(|o| if o < 0 { o - minutes * 60 } else { o + minutes * 60 });
-            }
-            "DAY" | "Day" | "day" | "DY" | "Dy" | "dy" | "TZ" | "tz" | "RM" | "rm" => {
-                rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-            }
-            "D" | "ID" | "W" | "Q" => {
-                number(1)?;
-            }
-            "WW" | "IW" | "CC" => {
-                number(2)?;
-            }
-            _ => {}
-        }
-    }
-    let wrong = || {
-        SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date/time field value out of range: \"{text}\""),
-        )
-    };
-    match afternoon {
-        Some(true) if hour < 12 => hour += 12,
-        Some(false) if hour == 12 => hour = 0,
-        _ => {}
-    }
-    let year = year.unwrap_or(1);
-    let year = if bc { 1 - year } else { year };
-    // With no year, month and day, the calendar starts at 0001-01-01 BC as PostgreSQL's does.
-    let year =
-        if year == 1 && !bc && month.is_none() && day.is_none() && julian.is_none() { 0 } else { year };
-    let mut days = if let Some(julian) = julian {
-        julian - 2_451_545
-    } else {
-        let (month, day) = (month.unwrap_or(1), day.unwrap_or(1));
-        if !(1..=12).contains(&month) || day < 1 || day > i64::from(days_in_month(year, month as u32)) {
-            return Err(wrong());
-        }
-        days_from_civil(year, month as u32, day as u32)
-    };
-    if let Some(ordinal) = day_of_year {
-        days = days_from_civil(year, 1, 1) + ordinal - 1;
-    }
-    if let Some(total) = day_seconds {
-        (hour, minute, second) = (total / 3600, total / 60 % 60, total % 60);
-    }
-    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..60).contains(&second) {
-        return Err(wrong());
-    }
-    let clock = hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + second * MICROS_PER_SECOND + micros;
-    Ok(Parsed { local: check_timestamp(days, clock)?, offset })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::datetime::{
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::Numeric;
-use crate::types::Type;
+use crate::types::{Oid, Type};
 
 const TIMESTAMP: &str = "timestamp without time zone";
 const TIMESTAMPTZ: &str = "timestamp with time zone";
@@ -524,15 +524,22 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(text_datum(text))
     }),
     ("to_date", |_, v| {
-        let at = datetime::template::parse(text(v, 0)?, text(v, 1)?)?;
-        Ok(Datum::Date(check_date(at.local.div_euclid(MICROS_PER_DAY))?))
+        let at = datetime::template_input::parse(text(v, 0)?, text(v, 1)?)?;
+        let date = check_date(at.days).map_err(|_| {
+            let message = format!("date out of range: \"{}\"", text(v, 0).unwrap_or_default());
+            SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message)
+        })?;
+        Ok(Datum::Date(date))
     }),
     ("to_timestamp", |c, v| {
-        let at = datetime::template::parse(text(v, 0)?, text(v, 1)?)?;
-        Ok(Datum::TimestampTz(match at.offset {
-            Some(seconds) => at.local - seconds * datetime::MICROS_PER_SECOND,
-            None => instant(c, at.local)?,
-        }))
+        let at = datetime::template_input::parse(text(v, 0)?, text(v, 1)?)?;
+        let local = datetime::check_timestamp(at.days, at.clock)?;
+        let found = match at.offset {
+            Some(seconds) => local - seconds * datetime::MICROS_PER_SECOND,
+            None => instant(c, local)?,
+        };
+        let typmod = at.precision.unwrap_or(-1);
+        crate::typmod::coerce_typmod(Datum::TimestampTz(found), Type { oid: Oid::TIMESTAMPTZ, typmod }, true)
     }),
 ];
 
