@@ -80,7 +80,7 @@ impl Suite {
             .args(["-d", &server.url()])
             .current_dir(folder.path())
             .env("PGAPPNAME", format!("pg_regress/{name}"))
-            .env("PGTZ", "PST8PDT")
+            .env("PGTZ", "America/Los_Angeles")
             .env("PGDATESTYLE", "Postgres, MDY")
             // What runs for ever on one server only must not keep the file from its end.
             .env("PGOPTIONS", "-c intervalstyle=postgres_verbose -c statement_timeout=15s")

@@ -1,5 +1,6 @@
 //! Intervals as text: PostgreSQL's own style, and ISO 8601 and verbose spellings on input.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::format::fraction;
@@ -100,7 +101,8 @@ impl Parts {
 /// Reads an interval. `fields` is the field restriction of its type (`interval hour`), which
 /// tells what a bare number means; zero is none: seconds.
 pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
-    let trimmed = text.trim();
+    let closed = close_signs(text.trim());
+    let trimmed = closed.as_ref();
     if trimmed.is_empty() {
         return Err(invalid(text));
     }
@@ -191,6 +193,21 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
         parts = Parts { months: -parts.months, days: -parts.days, micros: -parts.micros };
     }
     parts.finish(text)
+}
+
+/// The text without the blanks that may stand behind a sign.
+fn close_signs(text: &str) -> Cow<'_, str> {
+    let sign = |c: char| matches!(c, '+' | '-');
+    if !text.as_bytes().windows(2).any(|pair| sign(pair[0].into()) && pair[1].is_ascii_whitespace()) {
+        return Cow::Borrowed(text);
+    }
+    let mut closed = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !(c.is_ascii_whitespace() && closed.ends_with(sign)) {
+            closed.push(c);
+        }
+    }
+    Cow::Owned(closed)
 }
 
 /// What a number without a unit counts, by the type's field restriction.

@@ -230,12 +230,21 @@ pub fn canonical_name(name: &str) -> Option<String> {
         // An abbreviation PostgreSQL shows as typed keeps its spelling.
         return Some(if name.eq_ignore_ascii_case("gmt") { "GMT".to_owned() } else { iana.to_owned() });
     }
+    // Of a plain number of hours; POSIX's spelling is its own.
+    if name.trim().parse::<f64>().is_err() {
+        return Some(name.trim().to_ascii_uppercase());
+    }
     let seconds = i64::from(zone.to_fixed_offset().ok()?.seconds());
-    // SHOW gives POSIX's spelling of a plain offset: east is negative there.
+    Some(offset_name(seconds))
+}
+
+/// A plain offset, in seconds to the east, as SHOW gives it: in POSIX's spelling, where east is
+/// negative.
+pub fn offset_name(seconds: i64) -> String {
     let (mut shown, mut west) = (String::new(), String::new());
     let _ = super::format::format_offset(seconds, &mut shown);
     let _ = super::format::format_offset(-seconds, &mut west);
-    Some(format!("<{shown}>{west}"))
+    format!("<{shown}>{west}")
 }
 
 #[cfg(test)]
@@ -247,6 +256,8 @@ mod tests {
         assert_eq!(canonical_name("utc").as_deref(), Some("UTC"));
         assert_eq!(canonical_name("europe/berlin").as_deref(), Some("Europe/Berlin"));
         assert_eq!(canonical_name("+2").as_deref(), Some("<+02>-02"));
+        assert_eq!(canonical_name("UTC-2").as_deref(), Some("UTC-2"));
+        assert_eq!(canonical_name("CST7CDT,M4.1.0,M10.5.0").as_deref(), Some("CST7CDT,M4.1.0,M10.5.0"));
         assert_eq!(for_setting("<+02>-02").map(|zone| offset_at(&zone, 0)), Some(7200));
         assert_eq!(canonical_name("no such zone"), None);
     }

@@ -8,6 +8,7 @@ use crate::ast::{
     Vacuum,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::style::IntervalStyle;
 
 use super::cursor::Cursor;
 
@@ -128,10 +129,23 @@ impl Cursor<'_> {
         }
         if self.take("interval") {
             let text = self.string()?;
-            while matches!(self.word_at(0).as_str(), "hour" | "to" | "minute") {
-                self.skip(1);
+            // PostgreSQL's INTERVAL_MASK of HOUR, and of HOUR TO MINUTE.
+            let fields = match self.take("hour") {
+                true if self.take_words(&["to", "minute"]) => 0xc00,
+                true => 0x400,
+                false => 0,
+            };
+            let interval = crate::datetime::parse_interval(&text, fields)?;
+            if interval.months != 0 || interval.days != 0 {
+                let mut shown = String::new();
+                let _ = crate::datetime::format_interval(&interval, IntervalStyle::Postgres, &mut shown);
+                let message = format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{shown}'\"");
+                let what = if interval.months != 0 { "months" } else { "days" };
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+                    .with_detail(format!("Cannot specify {what} in time zone interval.")));
             }
-            return Ok(SetValue::List(vec![text]));
+            let east = interval.microseconds / crate::datetime::MICROS_PER_SECOND;
+            return Ok(SetValue::List(vec![crate::datetime::zone::offset_name(east)]));
         }
         Ok(SetValue::List(vec![self.setting_item()?]))
     }
