@@ -289,7 +289,7 @@ impl Session {
     async fn copy_rows(&mut self, last: bool) -> Result<()> {
         loop {
             let host = self.host();
-            let context = host.context();
+            let context = self.context(&host);
             let Some(copy) = &mut self.copy_in else { return Ok(()) };
             let full = loop {
                 if copy.bytes >= copy.batch_bytes {

@@ -182,7 +182,7 @@ impl Session {
         copies: &[TreeId],
     ) -> Result<DdlPlan> {
         let host = self.host();
-        let context = host.context();
+        let context = self.context(&host);
         let (search_path, roles) = (self.search_path(), self.roles());
         let temporary_schema = &self.temporary_schema_name();
         let plan = |catalog: &Catalog| {

@@ -11,6 +11,7 @@ use archipel_planner::native::is_outdated;
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
 use super::Session;
@@ -78,6 +79,13 @@ impl Session {
         ));
         self.host = Some(host.clone());
         host
+    }
+
+    /// The context of what is read and folded for a statement: in a transaction block, its time is
+    /// that of the block's start.
+    pub(crate) fn context<'h>(&self, host: &'h Host) -> FunctionContext<'h> {
+        let context = host.context();
+        FunctionContext { now: self.transaction.start().unwrap_or(context.now), ..context }
     }
 
     /// Runs a statement; its rows and its completion go to the output. `alone` says that

@@ -84,7 +84,7 @@ impl Session {
         }
         self.allowed_now(&prepared)?;
         let host = self.host();
-        let context = host.context();
+        let context = self.context(&host);
         let mut params: Vec<Datum> = Vec::with_capacity(prepared.params.len());
         for (index, ((value, binary), ty)) in bind.parameters().zip(prepared.params.iter()).enumerate() {
             params.push(decode_parameter(value, binary, *ty, &context, index)?);

@@ -318,7 +318,7 @@ impl Session {
         search_path: &[String],
     ) -> Result<BoundRows> {
         let host = self.host();
-        let context = host.context();
+        let context = self.context(&host);
         let mut environment = BindEnv::new(&host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.param_types =

@@ -99,8 +99,9 @@ impl Parts {
 }
 
 /// Reads an interval. `fields` is the field restriction of its type (`interval hour`), which
-/// tells what a bare number means; zero is none: seconds.
-pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
+/// tells what a bare number means; zero is none: seconds. In the style of the SQL standard a minus in
+/// front is that of all fields, unless another one has a sign, too.
+pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<Interval> {
     let closed = close_signs(text.trim());
     let trimmed = closed.as_ref();
     if trimmed.is_empty() {
@@ -109,6 +110,7 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
     if let Some(iso) = trimmed.strip_prefix('P') {
         return parse_iso(iso, text);
     }
+    let all_negative = style == IntervalStyle::SqlStandard && has_one_sign(trimmed);
     let mut parts = Parts::default();
     let mut pending: Option<(i128, f64, bool)> = None;
     let mut seen: Vec<Unit> = Vec::new();
@@ -157,13 +159,13 @@ pub fn parse_interval(text: &str, fields: i32) -> Result<Interval> {
         // A number before another bare number counts days: '1 04:05:06'.
         if let Some((whole, fraction, _)) = pending.take() {
             // `1 2` of an `interval day to hour` is days and hours.
-            if !token.contains(':') && !matches!(fields, 0x408 | 0xc08 | 0x1c08) {
+            if !token.contains(':') && fields != 0x408 {
                 return Err(invalid(text));
             }
             parts.add(whole, fraction, Unit::Days(1));
         }
         any = true;
-        let negative = token.starts_with('-');
+        let negative = all_negative || token.starts_with('-');
         let body = token.trim_start_matches(['+', '-']);
         if body.contains(':') {
             if clock_seen {
@@ -208,6 +210,14 @@ fn close_signs(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(closed)
+}
+
+/// Whether a minus begins the text and is the only sign of a field.
+fn has_one_sign(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('-') else { return false };
+    // Within a field, a minus stands between years and months.
+    let begins_field = |at: usize| !rest[..at].ends_with(|c: char| c.is_ascii_digit());
+    !rest.char_indices().any(|(at, c)| c == '+' || c == '-' && begins_field(at))
 }
 
 /// What a number without a unit counts, by the type's field restriction.

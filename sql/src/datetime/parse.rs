@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::calendar_fields::{Moment as Parsed, Parts, fraction, number};
 use super::lexical::{Field, Kind, Meaning, Special, Unit, fields, meaning};
 use super::zone::{self, Abbreviation};
-use super::{MICROS_PER_DAY, MICROS_PER_SECOND, TimeTz, check_date, check_timestamp, days_from_civil};
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, TimeTz, check_date, days_from_civil};
 use crate::error::{Result, SqlError, SqlState};
 use crate::style::Style;
 
@@ -516,16 +516,17 @@ fn parse_moment(text: &str, style: &Style, now: i64, type_name: &str) -> Result<
         Some(_) => return Ok(Moment::Instant(now)),
         None => {}
     }
-    let local = check_timestamp(found.moment.days(), found.moment.clock()).map_err(|_| {
-        SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
-    })?;
-    Ok(Moment::Local(local, found.zone))
+    let midnight = found.moment.days().checked_mul(MICROS_PER_DAY);
+    let local = midnight.and_then(|midnight| midnight.checked_add(found.moment.clock()));
+    Ok(Moment::Local(local.ok_or_else(|| out_of_range(text))?, found.zone))
 }
 
 /// Reads a timestamp without time zone; a zone in the text is ignored, as PostgreSQL does.
 pub fn parse_timestamp(text: &str, style: &Style, now: i64) -> Result<i64> {
     Ok(match parse_moment(text, style, now, "timestamp")? {
-        Moment::Infinite(value) | Moment::Local(value, _) => value,
+        Moment::Infinite(value) => value,
+        Moment::Local(value, _) if super::in_range(value) => value,
+        Moment::Local(..) => return Err(out_of_range(text)),
         Moment::Instant(instant) if instant == -super::EPOCH_MICROS => instant,
         Moment::Instant(instant) => zone::to_local(&style.time_zone, instant),
     })
@@ -535,14 +536,17 @@ pub fn parse_timestamp(text: &str, style: &Style, now: i64) -> Result<i64> {
 pub fn parse_timestamptz(text: &str, style: &Style, now: i64) -> Result<i64> {
     let instant = match parse_moment(text, style, now, "timestamp with time zone")? {
         Moment::Infinite(value) | Moment::Instant(value) => return Ok(value),
-        Moment::Local(local, None) => zone::to_instant(&style.time_zone, local),
-        Moment::Local(local, Some(zone)) => local - zone.offset_of_local(local) * MICROS_PER_SECOND,
+        Moment::Local(local, zone) => {
+            let zone = zone.unwrap_or_else(|| Zone::Named(style.time_zone.clone()));
+            local.checked_sub(zone.offset_of_local(local) * MICROS_PER_SECOND)
+        }
     };
-    if super::in_range(instant) {
-        Ok(instant)
-    } else {
-        Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\"")))
-    }
+    // What counts is the instant: the clock of a zone may show a time beyond the type's.
+    instant.filter(|instant| super::in_range(*instant)).ok_or_else(|| out_of_range(text))
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{text}\""))
 }
 
 #[cfg(test)]

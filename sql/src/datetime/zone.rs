@@ -103,6 +103,13 @@ pub fn full_name(name: &str) -> Option<TimeZone> {
     {
         return Some(zone);
     }
+    // Without rules of its own, daylight saving is where and when it is in the United States.
+    if letters >= 3
+        && name.ends_with(|c: char| c.is_ascii_alphabetic())
+        && let Ok(zone) = TimeZone::posix(&format!("{name},M3.2.0,M11.1.0"))
+    {
+        return Some(zone);
+    }
     let west = if letters >= 3 {
         parse_offset(&name[letters..]).or_else(|| parse_offset(&format!("+{}", &name[letters..])))
     } else {

@@ -140,6 +140,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             let value = Datum::Interval(Arc::new(datetime::parse_interval(
                 text,
                 if fields == 0x7fff { 0 } else { fields },
+                style.interval,
             )?));
             crate::typmod::coerce_typmod(value, ty, false)?
         }

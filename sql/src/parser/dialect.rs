@@ -123,6 +123,9 @@ impl Dialect for ArchipelDialect {
                 within_group: Vec::new(),
             })));
         }
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval") {
+            return interval_of_precision(parser).map(Ok);
+        }
         let next = &parser.peek_nth_token_ref(1).token;
         let (Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)) =
             next
@@ -139,18 +142,7 @@ impl Dialect for ArchipelDialect {
             span: parser.peek_token_ref().span,
         }]);
         parser.advance_token();
-        let token = parser.next_token();
-        let value = match token.token {
-            Token::SingleQuotedString(text) => Value::SingleQuotedString(text),
-            Token::EscapedStringLiteral(text) => Value::EscapedStringLiteral(text),
-            Token::DollarQuotedString(text) => Value::DollarQuotedString(text),
-            _ => return None,
-        };
-        Some(Ok(Expr::TypedString(TypedString {
-            data_type: DataType::Custom(name, Vec::new()),
-            value: ValueWithSpan { value, span: token.span },
-            uses_odbc_syntax: false,
-        })))
+        Some(Ok(typed_string(parser, DataType::Custom(name, Vec::new()))?))
     }
 
     fn parse_infix(
@@ -236,6 +228,39 @@ impl ArchipelDialect {
 
 fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// The string at hand, as a literal of a type.
+fn typed_string(parser: &mut Parser, data_type: DataType) -> Option<Expr> {
+    let token = parser.next_token();
+    let value = match token.token {
+        Token::SingleQuotedString(text) => Value::SingleQuotedString(text),
+        Token::EscapedStringLiteral(text) => Value::EscapedStringLiteral(text),
+        Token::DollarQuotedString(text) => Value::DollarQuotedString(text),
+        _ => return None,
+    };
+    let value = ValueWithSpan { value, span: token.span };
+    Some(Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false }))
+}
+
+/// `interval(2) '…'`, whose precision sqlparser reads and drops.
+fn interval_of_precision(parser: &mut Parser) -> Option<Expr> {
+    let is_string = |token: &Token| {
+        matches!(
+            token,
+            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
+        )
+    };
+    let at = |place: usize| &parser.peek_nth_token_ref(place).token;
+    let Token::Number(precision, _) = at(2) else { return None };
+    if *at(1) != Token::LParen || *at(3) != Token::RParen || !is_string(at(4)) {
+        return None;
+    }
+    let precision = precision.parse().ok()?;
+    for _ in 0..4 {
+        parser.advance_token();
+    }
+    typed_string(parser, DataType::Interval { fields: None, precision: Some(precision) })
 }
 
 /// Words before a string literal that sqlparser reads itself: types it knows by syntax, and words

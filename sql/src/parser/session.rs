@@ -135,7 +135,7 @@ impl Cursor<'_> {
                 true => 0x400,
                 false => 0,
             };
-            let interval = crate::datetime::parse_interval(&text, fields)?;
+            let interval = crate::datetime::parse_interval(&text, fields, IntervalStyle::Postgres)?;
             if interval.months != 0 || interval.days != 0 {
                 let mut shown = String::new();
                 let _ = crate::datetime::format_interval(&interval, IntervalStyle::Postgres, &mut shown);
