@@ -532,7 +532,9 @@ impl AggregateState for Squares {
         let divisor = if sample { n.mul(&Numeric::from(self.count - 1))? } else { n.mul(&n)? };
         let variance = spread.div(&divisor)?;
         let deviation = matches!(self.statistic, Statistic::DeviationSample | Statistic::DeviationPopulation);
-        Ok(Datum::Numeric(if deviation { variance.sqrt()? } else { variance }))
+        // The root has the decimals of the variance.
+        let answer = if deviation { variance.sqrt_at(u32::from(variance.scale()))? } else { variance };
+        Ok(Datum::Numeric(answer))
     }
 }
 

@@ -30,11 +30,15 @@ impl Numeric {
                 "cannot take square root of a negative number",
             ));
         }
-        let Some((mantissa, scale)) = self.parts() else { return Ok(self.clone()) };
         let weight = self.exponent().map_or(0, |e| e.div_euclid(4));
         // numeric_sqrt's guess of the root's decimal weight.
         let root_weight = if weight >= 0 { (weight + 1) * 2 - 1 } else { 1 - (1 - weight * 4) / 2 };
-        let target = self.result_scale(root_weight) as u32;
+        self.sqrt_at(self.result_scale(root_weight) as u32)
+    }
+
+    /// The square root of a number that is not negative, at a given scale.
+    pub(crate) fn sqrt_at(&self, target: u32) -> Result<Numeric> {
+        let Some((mantissa, scale)) = self.parts() else { return Ok(self.clone()) };
         let up = 2 * (target + 1) as i64 - i64::from(scale);
         let scaled = if up >= 0 { mantissa * pow10(up as u32) } else { mantissa / pow10((-up) as u32) };
         Numeric::checked_big(div_round(&scaled.sqrt(), &BigInt::from(10)), target)

@@ -1,5 +1,8 @@
-//! EXCLUDE in a window's frame, which sqlparser does not read. It reaches its grammar in the name of
-//! the window that the definition copies, where no identifier could be.
+//! What sqlparser does not read of a window's frame: EXCLUDE, and bounds that begin with a string.
+//!
+//! EXCLUDE reaches its grammar in the name of the window that the definition copies, where no
+//! identifier could be. A string where a bound begins it takes for a whole interval: one with a cast
+//! goes into parentheses.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -33,6 +36,54 @@ pub fn frame_exclusion(name: &str) -> (FrameExclusion, Option<&str>) {
     };
     let exclusion = WORDS.iter().find(|(_, known, _)| *known == word).map(|(.., exclusion)| *exclusion);
     (exclusion.unwrap_or_default(), (!written.is_empty()).then_some(written))
+}
+
+/// Puts strings with a cast that begin a bound into parentheses.
+pub(super) fn rewrite_bounds(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let begins = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        matches!(tokens[at].token, Token::SingleQuotedString(_))
+            && tokens.get(at + 1).is_some_and(|token| token.token == Token::DoubleColon)
+            && ["range", "rows", "groups", "between", "and"].iter().any(|word| is_word(before, word))
+            && ends_as_bound(&tokens[at + 1..])
+    };
+    let strings: Vec<usize> = (0..tokens.len()).filter(|at| begins(*at)).collect();
+    if strings.is_empty() {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 2 * strings.len());
+    for (at, token) in tokens.into_iter().enumerate() {
+        let span = token.span;
+        if strings.binary_search(&at).is_err() {
+            out.push(token);
+            continue;
+        }
+        out.push(TokenWithSpan { token: Token::LParen, span });
+        out.push(token);
+        out.push(TokenWithSpan { token: Token::RParen, span });
+    }
+    out
+}
+
+/// Whether PRECEDING or FOLLOWING comes next outside of parentheses, before anything else that could
+/// end an expression there.
+fn ends_as_bound(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0;
+    for token in tokens {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        let is_one_of = |words: [&str; 2]| words.iter().any(|word| is_word(Some(token), word));
+        if depth < 0 || depth == 0 && (token.token == Token::Comma || is_one_of(["and", "between"])) {
+            return false;
+        }
+        if depth == 0 && is_one_of(["preceding", "following"]) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Moves EXCLUDE clauses into names.

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 use super::dialect::ArchipelDialect;
 use super::element::rewrite_elements;
-use super::frame::rewrite_exclusions;
+use super::frame::{rewrite_bounds, rewrite_exclusions};
 use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
@@ -127,8 +127,8 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     }
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
-    let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_sort_operators(
-        rewrite_like_any(rewrite_typed_escapes(tokens)),
+    let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(
+        rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(tokens))),
     ))));
     Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(tokens)))))
 }
