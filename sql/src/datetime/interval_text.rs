@@ -20,9 +20,11 @@ fn out_of_range(text: &str) -> SqlError {
     SqlError::new(SqlState::INTERVAL_FIELD_OVERFLOW, format!("interval field value out of range: \"{text}\""))
 }
 
-/// Sums of the three parts while reading; wide, so that overflow shows at the end.
+/// Sums of the parts while reading; wide, so that overflow shows at the end.
 #[derive(Default)]
 struct Parts {
+    /// Whole ones.
+    years: i128,
     months: i128,
     days: i128,
     micros: i128,
@@ -65,10 +67,11 @@ impl Parts {
     fn add(&mut self, whole: i128, fraction: f64, unit: Unit) {
         match unit {
             Unit::Months(n) => {
-                self.months += whole * i128::from(n);
                 if n > 1 {
+                    self.years += whole * i128::from(n / 12);
                     self.months += (fraction * n as f64).round_ties_even() as i128;
                 } else {
+                    self.months += whole;
                     self.add_days(fraction * 30.0);
                 }
             }
@@ -90,8 +93,13 @@ impl Parts {
 
     fn finish(self, text: &str) -> Result<Interval> {
         let narrow = |error| move |_| error;
+        if i32::try_from(self.years).is_err() || i32::try_from(self.months).is_err() {
+            return Err(out_of_range(text));
+        }
+        // The fields may be good, and what they amount to not.
+        let months = i32::try_from(self.years * 12 + self.months);
         Ok(Interval {
-            months: i32::try_from(self.months).map_err(narrow(out_of_range(text)))?,
+            months: months.map_err(|_| super::arithmetic::interval_out_of_range())?,
             days: i32::try_from(self.days).map_err(narrow(out_of_range(text)))?,
             microseconds: i64::try_from(self.micros).map_err(narrow(out_of_range(text)))?,
         })
@@ -179,8 +187,9 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
                 (Ok(y), Ok(m)) if m < 12 => (y, m),
                 _ => return Err(invalid(text)),
             };
-            let total = years * 12 + months;
-            parts.months += if negative { -total } else { total };
+            let sign = if negative { -1 } else { 1 };
+            parts.years += sign * years;
+            parts.months += sign * months;
         } else {
             pending = Some(number(body, negative).ok_or_else(|| invalid(text))?);
         }
@@ -192,7 +201,8 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
         return Err(invalid(text));
     }
     if ago {
-        parts = Parts { months: -parts.months, days: -parts.days, micros: -parts.micros };
+        let Parts { years, months, days, micros } = parts;
+        parts = Parts { years: -years, months: -months, days: -days, micros: -micros };
     }
     parts.finish(text)
 }
