@@ -653,6 +653,7 @@ pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
         "timestamp_",
         "timestamptz_",
         "time_",
+        "timetz_",
         "uuid_",
         "numeric_",
         "bytea",

@@ -83,6 +83,7 @@ pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
                 | "bool"
                 | "date"
                 | "time"
+                | "timetz"
                 | "timestamp"
                 | "timestamptz"
                 | "numeric"
@@ -109,5 +110,28 @@ pub(crate) fn order(a: &Datum, b: &Datum) -> Ordering {
             crate::row::integer(a).cmp(&crate::row::integer(b))
         }
         _ => compare::compare(a, b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archipel_sql::function::lookup_operators;
+    use archipel_sql::types::Type;
+
+    use super::*;
+    use crate::row::Codec;
+
+    /// Otherwise an index over the type is there and never read.
+    #[test]
+    fn comparisons_of_all_that_keys_hold_are_known() {
+        let mut types = Vec::new();
+        for operator in lookup_operators("=") {
+            if operator.left == Some(operator.right) && Codec::of(Type::of(operator.right)).ordered() {
+                let name = operator.function.name;
+                assert_eq!(comparison(operator.function), Some(Comparison::Eq), "{name}");
+                types.push(operator.right);
+            }
+        }
+        assert!(types.len() >= 12, "{types:?}");
     }
 }

@@ -95,9 +95,12 @@ pub fn full_name(name: &str) -> Option<TimeZone> {
     if let Ok(zone) = TimeZone::get(name) {
         return Some(zone);
     }
+    // `<+03>-03` is how SHOW spells a plain offset; the name may hold what is in no name of POSIX.
+    if let Some(west) = name.strip_prefix('<').and_then(|rest| parse_offset(rest.split_once('>')?.1)) {
+        return fixed(-west);
+    }
     // POSIX: a name of letters, then hours to the west.
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
-    // `<+03>-03` is how SHOW spells a plain offset.
     if (letters >= 3 || name.starts_with('<'))
         && let Ok(zone) = TimeZone::posix(name)
     {
@@ -266,6 +269,8 @@ mod tests {
         assert_eq!(canonical_name("UTC-2").as_deref(), Some("UTC-2"));
         assert_eq!(canonical_name("CST7CDT,M4.1.0,M10.5.0").as_deref(), Some("CST7CDT,M4.1.0,M10.5.0"));
         assert_eq!(for_setting("<+02>-02").map(|zone| offset_at(&zone, 0)), Some(7200));
+        assert_eq!(canonical_name("+2.5").as_deref(), Some("<+02:30>-02:30"));
+        assert_eq!(for_setting("<+02:30>-02:30").map(|zone| offset_at(&zone, 0)), Some(9000));
         assert_eq!(canonical_name("no such zone"), None);
     }
 }
