@@ -1,6 +1,7 @@
 //! Type conversion by PostgreSQL's rules (chapter 10; parse_coerce.c): which conversions exist,
 //! how they are spelled in the bound tree, and which type several expressions have in common.
 
+use archipel_sql::datetime::interval_depends_on_style;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
@@ -276,6 +277,7 @@ impl Binder<'_, '_> {
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP | Oid::TIME)
                 && text.bytes().any(|byte| byte.is_ascii_alphabetic()))
             || (matches!(target.oid, Oid::DATE | Oid::TIMESTAMP) && !begins_with_year(text))
+            || (target.oid == Oid::INTERVAL && interval_depends_on_style(text))
         {
             if self.env.late_literals {
                 let text = BoundExpr::constant(Datum::text(text), Type::TEXT);

@@ -230,6 +230,13 @@ fn has_one_sign(text: &str) -> bool {
     !rest.char_indices().any(|(at, c)| c == '+' || c == '-' && begins_field(at))
 }
 
+/// Whether IntervalStyle decides what a text means: a minus in front of several fields.
+pub fn interval_depends_on_style(text: &str) -> bool {
+    let closed = close_signs(text.trim());
+    let another = |pair: &[u8]| pair[0].is_ascii_whitespace() && pair[1].is_ascii_digit();
+    has_one_sign(&closed) && closed.as_bytes().windows(2).any(another)
+}
+
 /// What a number without a unit counts, by the type's field restriction.
 fn bare_unit(fields: i32) -> Unit {
     match fields {

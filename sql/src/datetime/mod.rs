@@ -17,7 +17,7 @@ pub mod zone;
 mod zoned_time;
 
 pub use format::{format_date, format_time, format_timestamp, format_timestamptz, format_timetz};
-pub use interval_text::{format_interval, parse_interval};
+pub use interval_text::{format_interval, interval_depends_on_style, parse_interval};
 pub use parse::{
     parse_date, parse_numeric_zone, parse_time, parse_timestamp, parse_timestamptz, parse_timetz,
 };
