@@ -42,6 +42,8 @@ pub enum Codec {
     /// Any other numeric.
     Numeric,
     Text,
+    /// The canonical text, which does not sort as the values do.
+    Jsonb,
     Bytea,
     Date,
     Time,
@@ -78,12 +80,12 @@ impl Codec {
             | Oid::BPCHAR
             | Oid::NAME
             | Oid::JSON
-            | Oid::JSONB
             | Oid::JSONPATH
             | Oid::CHAR
             | Oid::UNKNOWN
             | Oid::CSTRING
             | Oid::REFCURSOR => Codec::Text,
+            Oid::JSONB => Codec::Jsonb,
             Oid::BYTEA => Codec::Bytea,
             Oid::DATE => Codec::Date,
             Oid::TIME => Codec::Time,
@@ -121,14 +123,20 @@ impl Codec {
             Codec::Float4 => ColumnKind::Float4,
             Codec::Float8 => ColumnKind::Float8,
             Codec::Uuid => ColumnKind::Fixed16,
-            Codec::Numeric | Codec::Text | Codec::Bytea | Codec::Generic => ColumnKind::Bytes,
+            Codec::Numeric | Codec::Text | Codec::Jsonb | Codec::Bytea | Codec::Generic => ColumnKind::Bytes,
         }
     }
 
     /// Whether the stored order is the SQL order and equal values are stored alike, so that
     /// keys over the column serve comparisons.
     pub fn ordered(self) -> bool {
-        !matches!(self, Codec::Generic | Codec::Numeric)
+        !matches!(self, Codec::Generic | Codec::Numeric | Codec::Jsonb)
+    }
+
+    /// Whether keys over such columns may be declared. Those over jsonb tell texts apart, and serve no
+    /// comparison.
+    pub fn in_keys(self) -> bool {
+        self.ordered() || self == Codec::Jsonb
     }
 
     /// The value a stored cell stands for.
@@ -142,6 +150,7 @@ impl Codec {
                 Datum::Numeric(if v == SCALED_NAN { Numeric::NAN } else { Numeric::from_scaled(v, scale) })
             }
             (Codec::Text, Cell::Bytes(b)) => Datum::Text(text_of(b)),
+            (Codec::Jsonb, Cell::Bytes(b)) => Datum::Jsonb(text_of(b)),
             (Codec::Timestamp, Cell::Int8(v)) => Datum::Timestamp(v),
             (Codec::TimestampTz, Cell::Int8(v)) => Datum::TimestampTz(v),
             (Codec::Bool, Cell::Bool(v)) => Datum::Bool(v),
@@ -204,7 +213,7 @@ impl Codec {
             (Codec::Int4, Datum::Int4(v)) => Cell::Int4(*v),
             (Codec::Int8, Datum::Int8(v)) => Cell::Int8(*v),
             (Codec::Scaled(scale), Datum::Numeric(n)) => Cell::Int8(n.to_scaled(scale)?),
-            (Codec::Text, Datum::Text(s)) => Cell::Bytes(s.as_bytes()),
+            (Codec::Text, Datum::Text(s)) | (Codec::Jsonb, Datum::Jsonb(s)) => Cell::Bytes(s.as_bytes()),
             (Codec::Timestamp, Datum::Timestamp(v)) => Cell::Int8(*v),
             (Codec::TimestampTz, Datum::TimestampTz(v)) => Cell::Int8(*v),
             (Codec::Bool, Datum::Bool(v)) => Cell::Bool(*v),
@@ -376,6 +385,7 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
             bytes(out, 7, &space);
         }
         Datum::Text(s) => bytes(out, 8, s.as_bytes()),
+        Datum::Jsonb(s) => bytes(out, 19, s.as_bytes()),
         Datum::Bytea(b) => bytes(out, 9, b),
         Datum::Date(v) => bytes(out, 10, &v.to_be_bytes()),
         Datum::Time(v) => bytes(out, 11, &v.to_be_bytes()),
@@ -410,6 +420,13 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
     }
 }
 
+/// Elements were written as texts once.
+fn as_jsonb(value: &mut Datum) {
+    if let Datum::Text(text) = value {
+        *value = Datum::Jsonb(std::mem::take(text));
+    }
+}
+
 /// Reads what [`write_generic`] wrote; `None` when the bytes are cut or foreign.
 pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
     fn take<'b>(bytes: &'b [u8], at: &mut usize, count: usize) -> Option<&'b [u8]> {
@@ -434,7 +451,10 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
                 })
                 .collect::<Option<Vec<_>>>()?;
             let count = number(bytes, at)?;
-            let values = (0..count).map(|_| read_generic(bytes, at)).collect::<Option<Vec<_>>>()?;
+            let mut values = (0..count).map(|_| read_generic(bytes, at)).collect::<Option<Vec<_>>>()?;
+            if element == Oid::JSONB {
+                values.iter_mut().for_each(as_jsonb);
+            }
             return Some(Datum::Array(Arc::new(Array { element, dimensions, values })));
         }
         18 => {
@@ -454,6 +474,7 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
         6 => Datum::Float8(f64::from_be_bytes(piece.try_into().ok()?)),
         7 => Datum::Numeric(decode_numeric(piece)),
         8 => Datum::Text(text_of(piece)),
+        19 => Datum::Jsonb(text_of(piece)),
         9 => Datum::Bytea(Arc::from(piece)),
         10 => Datum::Date(i32::from_be_bytes(piece.try_into().ok()?)),
         11 => Datum::Time(i64::from_be_bytes(piece.try_into().ok()?)),

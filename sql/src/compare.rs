@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 use crate::datum::{Array, Datum, Interval};
+use crate::json::order;
 
 /// Microseconds of a day.
 const DAY: i128 = 86_400_000_000;
@@ -75,6 +76,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (Oid(a), Oid(b)) => a.cmp(b),
         (Array(a), Array(b)) => compare_arrays(a, b),
         (Record(a), Record(b)) => compare_records(a, b),
+        (Jsonb(a), Jsonb(b)) => order::compare_texts(a, b),
         _ => compare_mixed(a, b),
     }
 }
@@ -118,7 +120,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Array(_) => 12,
         Datum::Record(_) => 13,
         Datum::TimeTz(_) => 14,
-        Datum::Null => 15,
+        Datum::Jsonb(_) => 15,
+        Datum::Null => 16,
     }
 }
 
@@ -141,6 +144,7 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Float8(x) => hash_float(*x, state),
         Datum::Numeric(n) => n.hash(state),
         Datum::Text(s) => s.as_bytes().hash(state),
+        Datum::Jsonb(text) => order::hash_text(text, state),
         Datum::Bytea(b) => b.hash(state),
         Datum::Date(d) => d.hash(state),
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => t.hash(state),

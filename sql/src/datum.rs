@@ -21,6 +21,9 @@ pub enum Datum {
     Numeric(crate::numeric::Numeric),
     /// `text`, `varchar`, `name`, json text; `char(n)` without its trailing blanks.
     Text(CompactString),
+    /// The canonical text of a `jsonb` value: told from text because its order and equality are
+    /// others, wherever it stands.
+    Jsonb(CompactString),
     Bytea(Arc<[u8]>),
     /// Days since 2000-01-01; `i32::MAX` and `i32::MIN` are ±infinity.
     Date(i32),
@@ -119,6 +122,7 @@ impl Datum {
             Float8(v) => Float8(*v),
             Numeric(v) => Numeric(v.clone()),
             Text(v) => Text(v.clone()),
+            Jsonb(v) => Jsonb(v.clone()),
             Bytea(v) => Bytea(v.clone()),
             Date(v) => Date(*v),
             Time(v) => Time(*v),
@@ -136,6 +140,20 @@ impl Datum {
     /// A text value.
     pub fn text(s: &str) -> Datum {
         Datum::Text(CompactString::new(s))
+    }
+
+    /// A jsonb value, from its canonical text.
+    pub fn jsonb(s: &str) -> Datum {
+        Datum::Jsonb(CompactString::new(s))
+    }
+
+    /// The text of a JSON value of either type.
+    #[inline]
+    pub fn json_text(&self) -> Option<&str> {
+        match self {
+            Datum::Text(text) | Datum::Jsonb(text) => Some(text),
+            _ => None,
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub fn data_type(ty: Type) -> DataType {
         Codec::Float4 => DataType::Float32,
         Codec::Float8 => DataType::Float64,
         Codec::Uuid => DataType::FixedSizeBinary(16),
-        Codec::Text => DataType::Utf8,
+        Codec::Text | Codec::Jsonb => DataType::Utf8,
         Codec::Bytea | Codec::Numeric | Codec::Generic => DataType::Binary,
     }
 }
@@ -45,7 +45,7 @@ pub fn data_type(ty: Type) -> DataType {
 /// Whether carriers of the type compare, group and sort as the values do. Not so for floats
 /// (negative zero), for numerics without a fixed scale (1.0 and 1.00) and for byte forms.
 pub fn comparable(ty: Type) -> bool {
-    !matches!(Codec::of(ty), Codec::Float4 | Codec::Float8 | Codec::Numeric | Codec::Generic)
+    !matches!(Codec::of(ty), Codec::Float4 | Codec::Float8 | Codec::Numeric | Codec::Jsonb | Codec::Generic)
 }
 
 /// An array of carriers, read value by value.
@@ -58,6 +58,7 @@ pub enum Reader<'a> {
     Float8(&'a Float64Array),
     Uuid(&'a FixedSizeBinaryArray),
     Text(&'a StringArray),
+    Jsonb(&'a StringArray),
     Bytes(&'a BinaryArray, Codec),
 }
 
@@ -78,6 +79,7 @@ impl<'a> Reader<'a> {
             DataType::Float32 => Reader::Float4(cast(array)?),
             DataType::Float64 => Reader::Float8(cast(array)?),
             DataType::FixedSizeBinary(_) => Reader::Uuid(cast(array)?),
+            DataType::Utf8 if codec == Codec::Jsonb => Reader::Jsonb(cast(array)?),
             DataType::Utf8 => Reader::Text(cast(array)?),
             _ => Reader::Bytes(cast(array)?, codec),
         })
@@ -93,6 +95,7 @@ impl<'a> Reader<'a> {
             Reader::Float4(array) if array.is_valid(row) => Datum::Float4(array.value(row)),
             Reader::Float8(array) if array.is_valid(row) => Datum::Float8(array.value(row)),
             Reader::Text(array) if array.is_valid(row) => Datum::text(array.value(row)),
+            Reader::Jsonb(array) if array.is_valid(row) => Datum::jsonb(array.value(row)),
             Reader::Bytes(array, codec) if array.is_valid(row) => codec.decode(Cell::Bytes(array.value(row))),
             Reader::Uuid(array) if array.is_valid(row) => match <[u8; 16]>::try_from(array.value(row)) {
                 Ok(bytes) => Datum::Uuid(Box::new(bytes)),

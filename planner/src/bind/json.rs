@@ -19,14 +19,18 @@ impl Binder<'_, '_> {
     pub(crate) fn json_arguments(&mut self, name: &str, mut args: Vec<BoundExpr>) -> Result<Vec<BoundExpr>> {
         match name {
             "to_json" | "to_jsonb" | "row_to_json" | "array_to_json" | "json_build_object"
-            | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" | "json_object_agg"
-            | "jsonb_object_agg" => args.into_iter().map(|arg| self.as_json(arg)).collect(),
+            | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" => {
+                args.into_iter().map(|arg| self.as_json(arg)).collect()
+            }
+            "json_object_agg" | "jsonb_object_agg" => {
+                args.into_iter().map(|arg| self.gathered_json(arg)).collect()
+            }
             "json_agg" | "jsonb_agg" => {
                 let arg = args.pop().ok_or_else(|| SqlError::internal("json_agg without an argument"))?;
                 let shape = self.json_shape(&arg);
                 let lines = shape.starts_with(['a', 'r']) || arg.ty.oid == Oid::RECORD;
                 let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
-                Ok(vec![self.as_json(arg)?, flag])
+                Ok(vec![self.gathered_json(arg)?, flag])
             }
             "enum_first" | "enum_last" | "enum_range" => {
                 let ty = args.first().map_or(Oid(0), |arg| arg.ty.oid);
@@ -53,6 +57,12 @@ impl Binder<'_, '_> {
             }
             _ => Ok(args),
         }
+    }
+
+    /// A value for an aggregate, which takes JSON of either type as it is: DISTINCT compares it as what
+    /// it is.
+    fn gathered_json(&mut self, arg: BoundExpr) -> Result<BoundExpr> {
+        if arg.ty.oid == Oid::JSONB { Ok(arg) } else { self.as_json(arg) }
     }
 
     fn as_json(&mut self, arg: BoundExpr) -> Result<BoundExpr> {

@@ -113,7 +113,7 @@ pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
     }
     for &column in columns {
         let column = &table.columns[usize::from(column)];
-        if !crate::row::Codec::of(column.ty).ordered() {
+        if !crate::row::Codec::of(column.ty).in_keys() {
             let ty = archipel_sql::ast::type_display_name(column.ty.oid);
             let error =
                 SqlError::unsupported(format_args!("a key over column \"{}\" of type {ty}", column.name));

@@ -178,7 +178,7 @@ fn index_parts(
                     let text =
                         kept::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
                     let ty = index_expression_type(table, &text, env)?;
-                    if !Codec::of(ty).ordered() {
+                    if !Codec::of(ty).in_keys() {
                         return Err(SqlError::unsupported(format_args!(
                             "an index on an expression of type {}",
                             format_type(ty)

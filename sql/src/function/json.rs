@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::json::assign::assigned;
 use crate::json::change::{self, Change};
 use crate::json::populate::row_in;
-use crate::json::{Kind, Node, shape, write};
+use crate::json::{Kind, Node, order, shape, write};
 use crate::numeric::Numeric;
 
 fn parsed(args: &[Datum], index: usize) -> Result<Node<'_>> {
@@ -19,6 +19,11 @@ fn parsed(args: &[Datum], index: usize) -> Result<Node<'_>> {
 
 fn shown(node: Option<&Node<'_>>) -> Result<Datum> {
     Ok(node.map_or(Datum::Null, |node| Datum::text(node.text)))
+}
+
+/// As [`shown`], of a jsonb value.
+fn shown_binary(node: Option<&Node<'_>>) -> Result<Datum> {
+    Ok(node.map_or(Datum::Null, |node| Datum::jsonb(node.text)))
 }
 
 fn shown_text(node: Option<&Node<'_>>) -> Result<Datum> {
@@ -88,7 +93,7 @@ fn cannot_cast(node: &Node<'_>, target: &str) -> SqlError {
 
 /// The text of a key made of a value in JSON.
 fn key_text(json: &Datum) -> Result<String> {
-    let Datum::Text(json) = json else {
+    let Some(json) = json.json_text() else {
         return Err(invalid("key must not be null"));
     };
     let node = Node::parse(json)?;
@@ -102,10 +107,7 @@ fn key_text(json: &Datum) -> Result<String> {
 }
 
 fn json_text(value: &Datum) -> &str {
-    match value {
-        Datum::Text(text) => text,
-        _ => "null",
-    }
+    value.json_text().unwrap_or("null")
 }
 
 fn build_object(args: &[Datum], binary: bool) -> Result<Datum> {
@@ -144,7 +146,7 @@ fn finish(out: String, binary: bool) -> Result<Datum> {
     if !binary {
         return Ok(Datum::text(&out));
     }
-    Ok(Datum::text(&crate::io::jsonb_text(&out)?))
+    Ok(Datum::Jsonb(crate::io::jsonb_text(&out)?.into()))
 }
 
 fn pairs_object(args: &[Datum], binary: bool) -> Result<Datum> {
@@ -206,7 +208,7 @@ fn set(args: &[Datum], create: bool) -> Result<Datum> {
     if !create && is_empty(&node) {
         return Ok(any(args, 0)?.clone());
     }
-    change::at_path(&node, &path, 0, Change::Set { value, create }).map(|text| Datum::text(&text))
+    change::at_path(&node, &path, 0, Change::Set { value, create }).map(|text| Datum::jsonb(&text))
 }
 
 fn keys_exist(args: &[Datum], all: bool) -> Result<Datum> {
@@ -231,7 +233,7 @@ fn exists(node: &Node<'_>, key: &str) -> bool {
 }
 
 fn compared(args: &[Datum]) -> Result<std::cmp::Ordering> {
-    Ok(change::compare(&parsed(args, 0)?, &parsed(args, 1)?, true))
+    Ok(order::compare(&parsed(args, 0)?, &parsed(args, 1)?, true))
 }
 
 /// A subscript of jsonb as a step of a path.
@@ -254,12 +256,12 @@ fn element(args: &[Datum]) -> Result<Datum> {
         let step = step(subscript)?;
         found = found.and_then(|node| node.step(&step));
     }
-    shown(found)
+    shown_binary(found)
 }
 
 /// `(value, new, subscript, …)`: NULL for the new one is JSON's null, and the first subscript says
 /// what becomes of a NULL that is changed.
-fn assign(args: &[Datum]) -> Result<Datum> {
+pub(super) fn assign(args: &[Datum]) -> Result<Datum> {
     let steps: Vec<Cow<'_, str>> = args.iter().skip(2).map(step).collect::<Result<_>>()?;
     let path: Vec<&str> = steps.iter().map(AsRef::as_ref).collect();
     let base = match (any(args, 0)?, args.get(2)) {
@@ -267,7 +269,7 @@ fn assign(args: &[Datum]) -> Result<Datum> {
         (Datum::Null, _) => Node::parse("{}")?,
         _ => parsed(args, 0)?,
     };
-    assigned(&base, &path, json_text(any(args, 1)?)).map(|text| Datum::text(&text))
+    assigned(&base, &path, json_text(any(args, 1)?)).map(|text| Datum::jsonb(&text))
 }
 
 /// The last two arguments say what becomes of an SQL NULL.
@@ -293,7 +295,7 @@ fn set_lax(args: &[Datum]) -> Result<Datum> {
         )),
         "use_json_null" => {
             let mut args = args.to_vec();
-            args[2] = Datum::text("null");
+            args[2] = Datum::jsonb("null");
             set(&args, boolean(&args, 3)?)
         }
         "delete_key" => delete_path(args),
@@ -309,7 +311,7 @@ fn delete_path(args: &[Datum]) -> Result<Datum> {
     if is_empty(&node) {
         return Ok(any(args, 0)?.clone());
     }
-    change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::text(&text))
+    change::at_path(&node, &path, 0, Change::Delete).map(|text| Datum::jsonb(&text))
 }
 
 /// An empty array or object: there is nothing that a path could miss.
@@ -336,11 +338,11 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("json_build_object", |_, v| build_object(v, false)),
     ("jsonb_build_object", |_, v| build_object(v, true)),
     ("json_build_object_noargs", |_, _| Ok(Datum::text("{}"))),
-    ("jsonb_build_object_noargs", |_, _| Ok(Datum::text("{}"))),
+    ("jsonb_build_object_noargs", |_, _| Ok(Datum::jsonb("{}"))),
     ("json_build_array", |_, v| build_array(v, false)),
     ("jsonb_build_array", |_, v| build_array(v, true)),
     ("json_build_array_noargs", |_, _| Ok(Datum::text("[]"))),
-    ("jsonb_build_array_noargs", |_, _| Ok(Datum::text("[]"))),
+    ("jsonb_build_array_noargs", |_, _| Ok(Datum::jsonb("[]"))),
     ("json_object", |_, v| pairs_object(v, false)),
     ("json_object_two_arg", |_, v| pairs_object(v, false)),
     ("jsonb_object", |_, v| pairs_object(v, true)),
@@ -350,15 +352,15 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("json_array_length", |_, v| length(v)),
     ("jsonb_array_length", |_, v| length(v)),
     ("json_object_field", |_, v| shown(parsed(v, 0)?.field(text(v, 1)?))),
-    ("jsonb_object_field", |_, v| shown(parsed(v, 0)?.field(text(v, 1)?))),
+    ("jsonb_object_field", |_, v| shown_binary(parsed(v, 0)?.field(text(v, 1)?))),
     ("json_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
     ("jsonb_object_field_text", |_, v| shown_text(parsed(v, 0)?.field(text(v, 1)?))),
     ("json_array_element", |_, v| shown(parsed(v, 0)?.element(int4(v, 1)?.into()))),
-    ("jsonb_array_element", |_, v| shown(parsed(v, 0)?.element(int4(v, 1)?.into()))),
+    ("jsonb_array_element", |_, v| shown_binary(parsed(v, 0)?.element(int4(v, 1)?.into()))),
     ("json_array_element_text", |_, v| shown_text(parsed(v, 0)?.element(int4(v, 1)?.into()))),
     ("jsonb_array_element_text", |_, v| shown_text(parsed(v, 0)?.element(int4(v, 1)?.into()))),
     ("json_extract_path", |_, v| shown(at_path(&parsed(v, 0)?, array(v, 1)?))),
-    ("jsonb_extract_path", |_, v| shown(at_path(&parsed(v, 0)?, array(v, 1)?))),
+    ("jsonb_extract_path", |_, v| shown_binary(at_path(&parsed(v, 0)?, array(v, 1)?))),
     ("json_extract_path_text", |_, v| shown_text(at_path(&parsed(v, 0)?, array(v, 1)?))),
     ("jsonb_extract_path_text", |_, v| shown_text(at_path(&parsed(v, 0)?, array(v, 1)?))),
     ("json_strip_nulls", |_, v| {
@@ -369,16 +371,16 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("jsonb_strip_nulls", |_, v| {
         let mut out = String::new();
         change::strip_nulls(&parsed(v, 0)?, false, &mut out);
-        Ok(Datum::text(&out))
+        Ok(Datum::jsonb(&out))
     }),
     ("jsonb_pretty", |_, v| {
         let mut out = String::new();
         write::pretty(&parsed(v, 0)?, 0, &mut out);
         Ok(Datum::text(&out))
     }),
-    ("jsonb_concat", |_, v| Ok(Datum::text(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)))),
+    ("jsonb_concat", |_, v| Ok(Datum::jsonb(&change::concatenate(&parsed(v, 0)?, &parsed(v, 1)?)))),
     ("jsonb_delete", |_, v| {
-        change::without_keys(&parsed(v, 0)?, &[text(v, 1)?]).map(|text| Datum::text(&text))
+        change::without_keys(&parsed(v, 0)?, &[text(v, 1)?]).map(|text| Datum::jsonb(&text))
     }),
     ("jsonb_delete_array", |_, v| {
         let keys: Vec<&str> = array(v, 1)?
@@ -389,10 +391,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
                 _ => None,
             })
             .collect();
-        change::without_keys(&parsed(v, 0)?, &keys).map(|text| Datum::text(&text))
+        change::without_keys(&parsed(v, 0)?, &keys).map(|text| Datum::jsonb(&text))
     }),
     ("jsonb_delete_idx", |_, v| {
-        change::without_element(&parsed(v, 0)?, int4(v, 1)?.into()).map(|text| Datum::text(&text))
+        change::without_element(&parsed(v, 0)?, int4(v, 1)?.into()).map(|text| Datum::jsonb(&text))
     }),
     ("jsonb_delete_path", |_, v| delete_path(v)),
     ("jsonb_set", |_, v| set(v, boolean(v, 3)?)),
@@ -400,7 +402,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("jsonb_insert", |_, v| {
         let (node, path) = (parsed(v, 0)?, path_of(v, 1)?);
         let insert = Change::Insert { value: text(v, 2)?, after: boolean(v, 3)? };
-        change::at_path(&node, &path, 0, insert).map(|text| Datum::text(&text))
+        change::at_path(&node, &path, 0, insert).map(|text| Datum::jsonb(&text))
     }),
     ("jsonb_contains", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 0)?, &parsed(v, 1)?)))),
     ("jsonb_contained", |_, v| Ok(Datum::Bool(change::contains(&parsed(v, 1)?, &parsed(v, 0)?)))),
@@ -463,6 +465,15 @@ fn populate_record(ctx: &FunctionContext<'_>, args: &[Datum], function: &str) ->
     Ok(Datum::Record(row.into()))
 }
 
+/// A part of a JSON value as a function shows it: as text, or of the type that the function reads.
+fn part_shown(part: &Node<'_>, function: &str, as_text: bool) -> Result<Datum> {
+    match as_text {
+        true => shown_text(Some(part)),
+        false if function.starts_with("jsonb") => shown_binary(Some(part)),
+        false => shown(Some(part)),
+    }
+}
+
 fn elements(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
     let node = parsed(args, 0)?;
     let Kind::Array(items) = &node.kind else {
@@ -475,10 +486,7 @@ fn elements(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Dat
             _ => format!("cannot call {function} on a scalar"),
         }));
     };
-    items
-        .iter()
-        .map(|item| Ok(vec![if as_text { shown_text(Some(item))? } else { shown(Some(item))? }]))
-        .collect()
+    items.iter().map(|item| Ok(vec![part_shown(item, function, as_text)?])).collect()
 }
 
 fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>> {
@@ -493,7 +501,7 @@ fn each(args: &[Datum], function: &str, as_text: bool) -> Result<Vec<Vec<Datum>>
     fields
         .iter()
         .map(|(key, value)| {
-            let value = if as_text { shown_text(Some(value))? } else { shown(Some(value))? };
+            let value = part_shown(value, function, as_text)?;
             write::without_zero(key)?;
             Ok(vec![Datum::text(key), value])
         })
@@ -528,7 +536,7 @@ fn rows_of(
     target: &str,
     function: &str,
 ) -> Result<Vec<Vec<Datum>>> {
-    let Datum::Text(json) = json else { return Ok(Vec::new()) };
+    let Some(json) = json.json_text() else { return Ok(Vec::new()) };
     let node = Node::parse(json)?;
     let Kind::Array(items) = &node.kind else {
         return Err(invalid(match node.kind {

@@ -57,7 +57,7 @@ fn values(ctx: Zoned<'_>, v: &[Datum]) -> Result<Vec<Value>> {
 fn json(value: &Value) -> Datum {
     let mut out = String::new();
     value.write(&mut out);
-    text_datum(out)
+    Datum::Jsonb(out.into())
 }
 
 fn exists(ctx: Zoned<'_>, v: &[Datum]) -> Result<Datum> {

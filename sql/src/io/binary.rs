@@ -236,8 +236,12 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Float4(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Float8(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Numeric(n) => n.write_binary(out),
+        Datum::Jsonb(text) => {
+            out.push(1);
+            out.extend_from_slice(text.as_bytes());
+        }
         Datum::Text(text) => {
-            if matches!(ty.oid, Oid::JSONB | Oid::JSONPATH) {
+            if ty.oid == Oid::JSONPATH {
                 out.push(1);
             }
             out.extend_from_slice(text.as_bytes());

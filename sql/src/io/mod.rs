@@ -160,7 +160,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             validate_json(text)?;
             Datum::text(text)
         }
-        Oid::JSONB => Datum::Text(jsonb_text(text)?.into()),
+        Oid::JSONB => Datum::Jsonb(jsonb_text(text)?.into()),
         Oid::JSONPATH => Datum::Text(crate::json::path::JsonPath::parse(text)?.text().into()),
         Oid::VOID => Datum::text(""),
         Oid::INT2VECTOR | Oid::OIDVECTOR => array::vector_in(text, ty.oid, ctx)?,
@@ -349,6 +349,7 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             }
             Ok(())
         }
+        Datum::Jsonb(text) => out.write_str(text),
         Datum::Numeric(n) => write!(out, "{n}"),
         Datum::Bool(b) => out.write_str(if *b { "t" } else { "f" }),
         Datum::Float4(x) => show_f32(*x, ctx.style().extra_float_digits, out),
@@ -403,6 +404,7 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::Float8(_) => Type::FLOAT8,
         Datum::Numeric(_) => Type::NUMERIC,
         Datum::Text(_) => Type::TEXT,
+        Datum::Jsonb(_) => Type::JSONB,
         Datum::Bytea(_) => Type::BYTEA,
         Datum::Date(_) => Type::DATE,
         Datum::Time(_) => Type::TIME,

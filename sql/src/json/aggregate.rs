@@ -20,16 +20,13 @@ pub fn factory(name: &str) -> Option<Factory> {
 }
 
 fn text_of(value: Option<&Datum>) -> &str {
-    match value {
-        Some(Datum::Text(text)) => text,
-        _ => "null",
-    }
+    value.and_then(Datum::json_text).unwrap_or("null")
 }
 
 fn finished(out: &Option<String>, close: char, binary: bool) -> Result<Datum> {
     let Some(out) = out else { return Ok(Datum::Null) };
     let text = format!("{out}{close}");
-    Ok(Datum::text(&if binary { crate::io::jsonb_text(&text)? } else { text }))
+    Ok(if binary { Datum::Jsonb(crate::io::jsonb_text(&text)?.into()) } else { Datum::text(&text) })
 }
 
 struct Items {
@@ -68,7 +65,7 @@ struct Fields {
 impl AggregateState for Fields {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
         let invalid = |message: &str| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-        let Some(Datum::Text(key)) = args.first() else {
+        let Some(key) = args.first().and_then(Datum::json_text) else {
             return Err(invalid("field name must not be null"));
         };
         let node = Node::parse(key)?;

@@ -2,11 +2,10 @@
 //! together from them.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::numeric::Numeric;
 
+use super::order::equal;
 use super::write::{key_order, string};
 use super::{Kind, Node, position};
 
@@ -223,53 +222,5 @@ fn inside(a: &Node<'_>, b: &Node<'_>) -> bool {
         (true, true) => std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind) && contains(a, b),
         (false, false) => equal(a, b),
         _ => false,
-    }
-}
-
-/// `a = b`: numbers by value.
-pub fn equal(a: &Node<'_>, b: &Node<'_>) -> bool {
-    compare(a, b, false) == Ordering::Equal
-}
-
-fn rank(node: &Node<'_>) -> u8 {
-    match node.kind {
-        Kind::Null => 0,
-        Kind::String(_) => 1,
-        Kind::Number => 2,
-        Kind::Bool(_) => 3,
-        Kind::Array(_) => 4,
-        Kind::Object(_) => 5,
-    }
-}
-
-/// jsonb's btree order: objects above arrays above booleans, numbers, strings and null; of
-/// containers, more elements above fewer. An empty array at the top comes first of all.
-pub fn compare(a: &Node<'_>, b: &Node<'_>, top: bool) -> Ordering {
-    let empty = |node: &Node<'_>| matches!(&node.kind, Kind::Array(items) if items.is_empty());
-    if top && empty(a) != empty(b) {
-        return if empty(a) { Ordering::Less } else { Ordering::Greater };
-    }
-    match (&a.kind, &b.kind) {
-        (Kind::String(a), Kind::String(b)) => a.cmp(b),
-        (Kind::Bool(a), Kind::Bool(b)) => a.cmp(b),
-        (Kind::Number, Kind::Number) => match (a.text.parse::<Numeric>(), b.text.parse::<Numeric>()) {
-            (Ok(a), Ok(b)) => a.cmp(&b),
-            _ => a.text.cmp(b.text),
-        },
-        (Kind::Array(left), Kind::Array(right)) => left.len().cmp(&right.len()).then_with(|| {
-            left.iter()
-                .zip(right)
-                .map(|(x, y)| compare(x, y, false))
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
-        }),
-        (Kind::Object(left), Kind::Object(right)) => left.len().cmp(&right.len()).then_with(|| {
-            left.iter()
-                .zip(right)
-                .map(|((key, x), (other, y))| key.cmp(other).then_with(|| compare(x, y, false)))
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal)
-        }),
-        _ => rank(a).cmp(&rank(b)),
     }
 }

@@ -5,6 +5,7 @@
 //! - this file  the tree and its parser
 //! - [`write`]  canonical and pretty text, string literals
 //! - [`change`] values made from others: set, insert, delete, concatenate
+//! - [`order`]  order, equality and hash of jsonb values
 //! - [`assign`] assignment to parts of values
 //! - [`path`]   SQL/JSON paths
 //! - [`shape`]  SQL values as JSON
@@ -14,6 +15,7 @@
 pub mod aggregate;
 pub mod assign;
 pub mod change;
+pub mod order;
 pub mod path;
 pub mod populate;
 pub mod shape;

@@ -87,7 +87,7 @@ pub fn value_out(value: &Datum, shape: &str, ctx: &FunctionContext<'_>, out: &mu
     };
     match (shape.as_bytes().first(), value) {
         (Some(b'b'), Datum::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
-        (Some(b'j'), Datum::Text(text)) => out.push_str(text),
+        (Some(b'j'), Datum::Text(text) | Datum::Jsonb(text)) => out.push_str(text),
         (Some(b'n'), value) => {
             let text = write(value, natural_type(value))?;
             // NaN and infinities are no JSON numbers.
