@@ -125,6 +125,12 @@ pub enum ExprKind {
         array: Box<BoundExpr>,
         element: Box<BoundExpr>,
     },
+    /// A conversion of every field of a record that is not NULL: what the fields become, reading the
+    /// record as `Column { depth: 0, index: 0 }` of a one-column row pushed for it.
+    RowConvert {
+        record: Box<BoundExpr>,
+        fields: Vec<BoundExpr>,
+    },
     /// A value that a domain lets through (PostgreSQL's CoerceToDomain).
     Domain {
         expr: Box<BoundExpr>,

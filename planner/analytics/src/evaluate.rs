@@ -45,6 +45,9 @@ pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
             {
                 refused = Some("a domain's condition");
             }
+            // A walk does not go into what these make of their parts.
+            ExprKind::ArrayConvert { element, .. } => refused = refusal(element),
+            ExprKind::RowConvert { fields, .. } => refused = fields.iter().find_map(refusal),
             ExprKind::Column { depth, .. } if *depth > nesting => refused = Some("an outer row"),
             ExprKind::Subscript { subscripts, .. }
                 if subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. })) =>
@@ -260,6 +263,15 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
             }
             let dimensions = array.dimensions.clone();
             Datum::Array(Arc::new(Array { element: element.ty.oid, dimensions, values }))
+        }
+        ExprKind::RowConvert { record, fields } => {
+            let record = eval(record)?;
+            if record.is_null() {
+                return Ok(Datum::Null);
+            }
+            let row = std::slice::from_ref(&record);
+            let fields = fields.iter().map(|field| evaluate(field, row, context));
+            Datum::Record(fields.collect::<Result<Vec<Datum>>>()?.into())
         }
         ExprKind::Domain { expr, conditions } => {
             let value = eval(expr)?;

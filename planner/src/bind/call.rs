@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::Binder;
+use super::domain::reads_rows;
 use super::gather::GatheredCall;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::overload::{Argument, Resolved};
@@ -249,7 +250,8 @@ impl Binder<'_, '_> {
             }
             Resolved::Scalar { function, args } => {
                 let ty = function.result;
-                Ok(BoundExpr::new(ExprKind::Call { function, args }, ty))
+                let call = BoundExpr::new(ExprKind::Call { function, args }, ty);
+                if reads_rows(function.function.name) { self.guarded_row(call) } else { Ok(call) }
             }
             Resolved::Cast(expr) => Ok(expr),
             Resolved::Routine { routine, args, result } => {
@@ -264,7 +266,9 @@ impl Binder<'_, '_> {
                     [only] => only,
                     _ => Type::RECORD,
                 };
-                self.gather_set(SetCall::Builtin { function, args }, ty).map_err(|error| error.at(position))
+                let set = self.gather_set(SetCall::Builtin { function, args }, ty);
+                let set = set.map_err(|error| error.at(position))?;
+                if reads_rows(function.name) { self.guarded_row(set) } else { Ok(set) }
             }
             Resolved::Aggregate { .. } | Resolved::Ranking { .. } => {
                 Err(SqlError::internal("a gathered call taken for a scalar"))

@@ -194,7 +194,7 @@ impl Binder<'_, '_> {
                 let result = Type { oid: to, typmod };
                 return Ok(Some(self.folded(function, args, result)));
             }
-            Pathway::ThroughText if is_composite(to) => {
+            Pathway::ThroughText if is_composite(to) || to.is_composite_array() => {
                 let row = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), ty);
                 return self.guarded_row(row).map(Some);
             }
@@ -228,9 +228,9 @@ impl Binder<'_, '_> {
             ExprKind::Param(number) => {
                 let number = *number;
                 self.set_parameter_type(number, Type::of(to))?;
-                Ok(BoundExpr::new(ExprKind::Param(number), Type::of(to)))
+                self.guarded_row(BoundExpr::new(ExprKind::Param(number), Type::of(to)))
             }
-            _ => Ok(BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(to))),
+            _ => self.guarded_row(BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(to))),
         }
     }
 

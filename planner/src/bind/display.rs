@@ -425,6 +425,10 @@ fn write_expr(out: &mut String, expr: &BoundExpr) {
         ExprKind::ArrayConvert { array, element } => {
             format!("map({}, {})", expr_text(array), expr_text(element))
         }
+        ExprKind::RowConvert { record, fields } => {
+            let fields: Vec<String> = fields.iter().map(expr_text).collect();
+            format!("map({}, {})", expr_text(record), fields.join(", "))
+        }
         ExprKind::Domain { expr, conditions } => format!("{}::{}", expr_text(expr), conditions.domain),
         ExprKind::Subquery(subquery) => {
             let mut rel = String::new();

@@ -14,6 +14,15 @@ use super::record::record_field;
 use super::{Binder, Clause};
 use crate::bound::{BoundExpr, DomainConditions, ExprKind};
 
+/// Whether a function makes rows of what it reads, of whose domains it knows nothing.
+pub(super) fn reads_rows(function: &str) -> bool {
+    let wanted = function.strip_prefix("jsonb_").or_else(|| function.strip_prefix("json_"));
+    matches!(wanted, Some("populate_record" | "populate_recordset" | "to_record" | "to_recordset"))
+}
+
+/// Rows in rows in rows: a type may not be its own part, at any depth.
+const ROWS_DEPTH_MAX: u32 = 64;
+
 impl Binder<'_, '_> {
     /// A value of the plain type of a domain (or of an array of one) as a value of that: with the
     /// conditions to be met.
@@ -35,41 +44,44 @@ impl Binder<'_, '_> {
         Ok(BoundExpr::new(kind, ty))
     }
 
-    /// A row that was read from text, which knows nothing of domains: with the conditions that its
-    /// fields have to meet.
-    pub(crate) fn guarded_row(&mut self, row: BoundExpr) -> Result<BoundExpr> {
-        let is_null = matches!(row.kind, ExprKind::Const(Datum::Null));
-        if is_null || !self.has_guarded_fields(row.ty.oid) {
-            return Ok(row);
+    /// A row, or an array of rows, that was read from text or came from elsewhere: with the conditions
+    /// that the fields have to meet, of which whoever reads a value knows nothing.
+    pub(crate) fn guarded_row(&mut self, value: BoundExpr) -> Result<BoundExpr> {
+        if matches!(value.kind, ExprKind::Const(Datum::Null)) || !self.has_guarded_fields(value.ty.oid, 0) {
+            return Ok(value);
         }
-        let Some(relation) = self.env.catalog.table_of_row_type(row.ty.oid) else { return Ok(row) };
+        let ty = value.ty;
+        if let Some(element) = element_of(ty.oid) {
+            let element = Box::new(self.guarded_row(BoundExpr::column(0, Type::of(element)))?);
+            let kind = ExprKind::ArrayConvert { array: Box::new(value), element };
+            return Ok(BoundExpr::new(kind, ty));
+        }
+        let Some(relation) = self.env.catalog.table_of_row_type(ty.oid) else { return Ok(value) };
+        // A constant's fields are at hand; those of any other value are read from it once it is there.
+        let is_constant = matches!(value.kind, ExprKind::Const(_));
+        let record = if is_constant { value.clone() } else { BoundExpr::column(0, ty) };
         let mut fields = Vec::with_capacity(relation.columns.len());
         for (place, column) in relation.columns.iter().enumerate() {
-            let field = self.guarded_row(record_field(row.clone(), place, column.ty))?;
+            let field = self.guarded_row(record_field(record.clone(), place, column.ty))?;
             fields.push(self.coerce_domain(field, column.domain)?);
         }
-        let ty = row.ty;
-        let guarded = BoundExpr::new(ExprKind::Row(fields), ty);
-        if matches!(row.kind, ExprKind::Const(_)) {
-            return Ok(guarded);
-        }
-        let there = ExprKind::IsDistinctFrom {
-            left: Box::new(row),
-            right: Box::new(BoundExpr::constant(Datum::Null, ty)),
-            equality: self.operator_of("=", Oid::RECORD, Oid::RECORD)?,
-            negated: false,
+        let kind = match is_constant {
+            true => ExprKind::Row(fields),
+            false => ExprKind::RowConvert { record: Box::new(value), fields },
         };
-        let arms = vec![(BoundExpr::new(there, Type::BOOL), guarded)];
-        let otherwise = Some(Box::new(BoundExpr::constant(Datum::Null, ty)));
-        Ok(BoundExpr::new(ExprKind::Case { arms, otherwise }, ty))
+        Ok(BoundExpr::new(kind, ty))
     }
 
     /// Whether some field of a row, at any depth, is of a domain.
-    fn has_guarded_fields(&self, row: Oid) -> bool {
-        let relation = self.env.catalog.table_of_row_type(row);
+    fn has_guarded_fields(&self, ty: Oid, depth: u32) -> bool {
+        let row = if ty.is_composite_array() { element_of(ty) } else { Some(ty) };
+        let row = row.filter(|row| row.is_composite() && depth < ROWS_DEPTH_MAX);
+        let relation = row.and_then(|row| self.env.catalog.table_of_row_type(row));
         relation.is_some_and(|relation| {
             let mut columns = relation.columns.iter();
-            columns.any(|column| column.domain.is_some() || self.has_guarded_fields(column.ty.oid))
+            columns.any(|column| {
+                column.domain.is_some() || self.has_guarded_fields(column.ty.oid, depth + 1)
+            })
         })
     }
 

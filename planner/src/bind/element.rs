@@ -2,21 +2,22 @@
 //! values, and parts of those (transformAssignmentIndirection). The column's new value is its old
 //! one with the part in its place.
 
+use std::fmt::Write;
+
 use archipel_sql::catalog::{Column, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{CastContext, ResolvedFunction, Volatility, lookup_functions};
+use archipel_sql::function::{CastContext, ResolvedFunction, lookup_functions};
 use archipel_sql::parser::assigned_element;
 use archipel_sql::type_table::{element_of, format_type};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
 use super::Binder;
-use super::json_subscript::{json_assigned, json_element};
+use super::json_subscript::json_assigned;
 use super::name::{ident_name, object_name_parts, object_name_span};
-use super::record::record_field;
+use super::record::{is_at_hand, record_field};
 use super::scope::ScopeColumn;
-use super::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// One step into a value.
@@ -124,7 +125,7 @@ impl Binder<'_, '_> {
         value_position: Option<u32>,
     ) -> Result<BoundExpr> {
         let position = self.position(object_name_span(&target.name));
-        let change = Change { column, value_position };
+        let change = Change { name: &column.name, value_position };
         let changed = self
             .changed(base, column.ty, &target.path, value, &change)
             .map_err(|error| error.at(position))?;
@@ -141,13 +142,138 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         match path {
             [] => Ok(value),
-            [Part::Field(field), rest @ ..] => {
+            [Part::Elements(subscripts)] if !is_changed(&base) => {
+                self.with_element(base, ty, subscripts, value, change)
+            }
+            [Part::Field(field), rest @ ..]
+                if (is_at_hand(&base) || matches!(base.kind, ExprKind::Row(_)))
+                    && rest.iter().all(|part| matches!(part, Part::Field(_))) =>
+            {
                 self.with_field(base, ty, (field.as_str(), rest), value, change)
             }
-            [Part::Elements(subscripts), rest @ ..] => {
-                self.with_element(base, ty, (subscripts.as_slice(), rest), value, change)
+            _ => self.with_changes(base, ty, path, value, change),
+        }
+    }
+
+    /// A field of a composite type that an assignment names, and its place.
+    fn assigned_field(&self, ty: Type, field: &str, change: &Change<'_>) -> Result<(TableRef, usize)> {
+        let refused = |state, why: String| {
+            let name = change.name;
+            SqlError::new(
+                state,
+                format!("cannot assign to field \"{field}\" of column \"{name}\" because {why}"),
+            )
+        };
+        let shown = format_type(Type::of(ty.oid));
+        let Some(relation) = self.env.catalog.table_of_row_type(ty.oid) else {
+            let why = format!("its type {shown} is not a composite type");
+            return Err(refused(SqlState::DATATYPE_MISMATCH, why));
+        };
+        match relation.column_index(field) {
+            Some(place) => Ok((relation, usize::from(place))),
+            None => {
+                let why = format!("there is no such column in data type {shown}");
+                Err(refused(SqlState::UNDEFINED_COLUMN, why))
             }
         }
+    }
+
+    /// A value with the part at the end of a way replaced, by a call that names it once, however many
+    /// parts of it an assignment replaces.
+    fn with_changes(
+        &mut self,
+        base: BoundExpr,
+        ty: Type,
+        path: &[Part],
+        value: BoundExpr,
+        change: &Change<'_>,
+    ) -> Result<BoundExpr> {
+        let (mut way, mut args, mut inner) = (String::new(), Vec::new(), ty);
+        let (mut value, mut passes_domain) = (value, false);
+        let mut change = Change { name: change.name, ..*change };
+        for (at, part) in path.iter().enumerate() {
+            let is_last = at + 1 == path.len();
+            match part {
+                Part::Field(field) => {
+                    let (relation, place) = self.assigned_field(inner, field, &change)?;
+                    change.name = field;
+                    let _ = write!(way, "f{place}/{};", relation.columns.len());
+                    let attribute = &relation.columns[place];
+                    if is_last {
+                        value = self.assign_field(value, attribute)?;
+                    }
+                    passes_domain |= !is_last && attribute.domain.is_some();
+                    inner = attribute.ty;
+                }
+                Part::Elements(written) if inner.oid == Oid::JSONB => {
+                    let _ = write!(way, "j{};", written.len());
+                    for subscript in written {
+                        args.push(self.json_subscript(subscript)?);
+                    }
+                    if is_last {
+                        value = self.assign_element(value, inner, &change)?;
+                    }
+                }
+                Part::Elements(written) => {
+                    let (element, wanted) = subscripted(inner, written)?;
+                    let bounds = self.bounds(written, &mut args)?;
+                    let _ = write!(way, "e{},{bounds};", element.0);
+                    if is_last {
+                        value = self.assign_element(value, wanted, &change)?;
+                    }
+                    inner = wanted;
+                }
+            }
+        }
+        way.push('=');
+        args.push(value);
+        let changed = match base.kind {
+            // Further changes of what is changed already.
+            ExprKind::Call { function, args: mut known } if function.function.name == CHANGES => {
+                if let Some(ExprKind::Const(Datum::Text(ways))) = known.get_mut(1).map(|ways| &mut ways.kind) {
+                    ways.push_str(&way);
+                }
+                known.append(&mut args);
+                BoundExpr::new(ExprKind::Call { function, args: known }, ty)
+            }
+            kind => {
+                let function = lookup_functions(CHANGES)
+                    .first()
+                    .ok_or_else(|| SqlError::internal("values have no function for their parts"))?;
+                let ways = BoundExpr::constant(Datum::text(&way), Type::TEXT);
+                let mut all = vec![BoundExpr::new(kind, base.ty), ways];
+                all.append(&mut args);
+                let function = ResolvedFunction { function, result: ty };
+                BoundExpr::new(ExprKind::Call { function, args: all }, ty)
+            }
+        };
+        // What is on the way and of a domain must still be one of it.
+        if passes_domain { self.guarded_row(changed) } else { Ok(changed) }
+    }
+
+    /// The bounds of subscripts as functions take them: a letter for each, and a lower and an upper
+    /// bound among the arguments.
+    fn bounds(&mut self, written: &[WrittenSubscript], args: &mut Vec<BoundExpr>) -> Result<String> {
+        let mut letters = String::new();
+        let missing = || BoundExpr::constant(Datum::Null, Type::INT4);
+        for subscript in written {
+            let (letter, lower, upper) = match self.subscript(subscript)? {
+                Subscript::Index(index) => ('i', None, Some(index)),
+                Subscript::Slice { lower, upper } => {
+                    let given = match (&lower, &upper) {
+                        (Some(_), Some(_)) => 'b',
+                        (Some(_), None) => 'l',
+                        (None, Some(_)) => 'u',
+                        (None, None) => 'n',
+                    };
+                    (given, lower, upper)
+                }
+            };
+            letters.push(letter);
+            args.push(lower.unwrap_or_else(missing));
+            args.push(upper.unwrap_or_else(missing));
+        }
+        Ok(letters)
     }
 
     fn with_field(
@@ -158,30 +284,16 @@ impl Binder<'_, '_> {
         value: BoundExpr,
         change: &Change<'_>,
     ) -> Result<BoundExpr> {
-        let refused = |state, why: String| {
-            let column = &change.column.name;
-            SqlError::new(
-                state,
-                format!("cannot assign to field \"{field}\" of column \"{column}\" because {why}"),
-            )
-        };
-        let shown = format_type(Type::of(ty.oid));
-        let Some(relation) = self.env.catalog.table_of_row_type(ty.oid) else {
-            let why = format!("its type {shown} is not a composite type");
-            return Err(refused(SqlState::DATATYPE_MISMATCH, why));
-        };
-        let Some(place) = relation.column_index(field) else {
-            let why = format!("there is no such column in data type {shown}");
-            return Err(refused(SqlState::UNDEFINED_COLUMN, why));
-        };
+        let (relation, place) = self.assigned_field(ty, field, change)?;
         let mut items = Vec::with_capacity(relation.columns.len());
         let mut value = Some(value);
         for (at, attribute) in relation.columns.iter().enumerate() {
             let now = record_field(base.clone(), at, attribute.ty);
-            items.push(match value.take_if(|_| at == usize::from(place)) {
+            items.push(match value.take_if(|_| at == place) {
                 Some(value) if rest.is_empty() => self.assign_field(value, attribute)?,
                 Some(value) => {
-                    let changed = self.changed(now, attribute.ty, rest, value, change)?;
+                    let change = Change { name: field, ..*change };
+                    let changed = self.changed(now, attribute.ty, rest, value, &change)?;
                     self.coerce_domain(changed, attribute.domain)?
                 }
                 None => now,
@@ -211,67 +323,26 @@ impl Binder<'_, '_> {
         &mut self,
         base: BoundExpr,
         ty: Type,
-        (written, rest): (&[WrittenSubscript], &[Part]),
+        written: &[WrittenSubscript],
         value: BoundExpr,
         change: &Change<'_>,
     ) -> Result<BoundExpr> {
         if ty.oid == Oid::JSONB {
             let steps: Vec<BoundExpr> =
                 written.iter().map(|subscript| self.json_subscript(subscript)).collect::<Result<_>>()?;
-            let value = if rest.is_empty() {
-                self.assign_element(value, ty, change)?
-            } else {
-                let part = json_element(base.clone(), steps.clone())?;
-                self.changed(part, ty, rest, value, change)?
-            };
+            let value = self.assign_element(value, ty, change)?;
             return json_assigned(base, steps, value);
         }
-        let (Some(element), Some(wanted)) = (element_of(ty.oid), element_type(ty, written)) else {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "cannot subscript type {} because it does not support subscripting",
-                    format_type(Type::of(ty.oid))
-                ),
-            ));
-        };
-        let subscripts =
-            written.iter().map(|subscript| self.subscript(subscript)).collect::<Result<Vec<Subscript>>>()?;
-        if !rest.is_empty() {
-            check_repeatable(&base, &subscripts)?;
-        }
-        let value = if rest.is_empty() {
-            self.assign_element(value, wanted, change)?
-        } else {
-            let kind = ExprKind::Subscript { array: Box::new(base.clone()), subscripts: subscripts.clone() };
-            self.changed(BoundExpr::new(kind, wanted), wanted, rest, value, change)?
-        };
+        let (element, wanted) = subscripted(ty, written)?;
+        let mut subscripts = Vec::new();
+        let bounds = self.bounds(written, &mut subscripts)?;
+        let value = self.assign_element(value, wanted, change)?;
         let function = lookup_functions("archipel_array_assign")
             .first()
             .ok_or_else(|| SqlError::internal("arrays have no function for their elements"))?;
-        let mut bounds = String::new();
-        let mut args = Vec::with_capacity(2 * subscripts.len());
-        let missing = || BoundExpr::constant(Datum::Null, Type::INT4);
-        for subscript in subscripts {
-            let (bound, lower, upper) = match subscript {
-                Subscript::Index(index) => ('i', None, Some(index)),
-                Subscript::Slice { lower, upper } => {
-                    let given = match (&lower, &upper) {
-                        (Some(_), Some(_)) => 'b',
-                        (Some(_), None) => 'l',
-                        (None, Some(_)) => 'u',
-                        (None, None) => 'n',
-                    };
-                    (given, lower, upper)
-                }
-            };
-            bounds.push(bound);
-            args.push(lower.unwrap_or_else(missing));
-            args.push(upper.unwrap_or_else(missing));
-        }
         let mut all = vec![base, value, BoundExpr::constant(Datum::text(&bounds), Type::TEXT)];
         all.push(BoundExpr::constant(Datum::Oid(element), Type::of(Oid::OID)));
-        all.extend(args);
+        all.append(&mut subscripts);
         let function = ResolvedFunction { function, result: ty };
         Ok(BoundExpr::new(ExprKind::Call { function, args: all }, ty))
     }
@@ -285,7 +356,7 @@ impl Binder<'_, '_> {
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
-                        change.column.name,
+                        change.name,
                         format_type(Type::of(wanted.oid)),
                         format_type(Type::of(given.oid))
                     ),
@@ -307,44 +378,30 @@ impl Binder<'_, '_> {
     }
 }
 
-/// How many parts a value may have of which each field of an element takes a copy.
-const COPIED_PARTS_MAX: usize = 4_096;
+/// Replaces parts of values.
+const CHANGES: &str = "archipel_part_assign";
 
-/// An assignment to a field of an element names the element once for each of its fields: what names
-/// it must not be long, nor answer otherwise the next time.
-fn check_repeatable(base: &BoundExpr, subscripts: &[Subscript]) -> Result<()> {
-    let mut parts = 0;
-    visit_expr(base, 0, &mut |_, _| {
-        parts += 1;
-        parts <= COPIED_PARTS_MAX
-    });
-    if parts > COPIED_PARTS_MAX {
-        let message = "too many assignments to fields of elements of one column";
-        return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
-    }
-    let bounds = subscripts.iter().flat_map(|subscript| match subscript {
-        Subscript::Index(index) => [Some(index), None],
-        Subscript::Slice { lower, upper } => [lower.as_ref(), upper.as_ref()],
-    });
-    let mut is_volatile = false;
-    for bound in bounds.flatten() {
-        visit_expr(bound, 0, &mut |part, _| {
-            is_volatile |= match &part.kind {
-                ExprKind::Call { function, .. } => function.function.volatility == Volatility::Volatile,
-                ExprKind::Routine { routine, .. } => routine.volatility == 'v',
-                _ => false,
-            };
-            !is_volatile
-        });
-    }
-    match is_volatile {
-        true => Err(SqlError::unsupported("a volatile subscript before a field that is assigned")),
-        false => Ok(()),
-    }
+/// Whether parts of a value have been replaced already.
+fn is_changed(base: &BoundExpr) -> bool {
+    matches!(&base.kind, ExprKind::Call { function, .. } if function.function.name == CHANGES)
+}
+
+/// The type of an array's elements, and that of what subscripts of it mean.
+fn subscripted(ty: Type, written: &[WrittenSubscript]) -> Result<(Oid, Type)> {
+    element_of(ty.oid).zip(element_type(ty, written)).ok_or_else(|| {
+        SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "cannot subscript type {} because it does not support subscripting",
+                format_type(Type::of(ty.oid))
+            ),
+        )
+    })
 }
 
 /// What a change is about, for its errors.
 struct Change<'c> {
-    column: &'c Column,
+    /// The column, or the field that was named last.
+    name: &'c str,
     value_position: Option<u32>,
 }

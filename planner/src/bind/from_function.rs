@@ -1,6 +1,7 @@
 //! Functions in FROM: what rows they make, and under which names.
 
 use super::call::output_arguments;
+use super::domain::reads_rows;
 use super::from::Source;
 use super::name::{ident_name, object_name_span, schema_and_name};
 use super::overload::Resolved;
@@ -46,6 +47,11 @@ impl Binder<'_, '_> {
         // One scalar column is named by the alias, else by the function.
         let own_name = || alias_name.clone().unwrap_or_else(|| function.to_owned());
         let mut scalar = false;
+        let read = match &resolved {
+            Resolved::Set { function, columns, .. } if reads_rows(function.name) => columns.first().copied(),
+            Resolved::Scalar { function, .. } if reads_rows(function.function.name) => Some(function.result),
+            _ => None,
+        };
         let (call, mut columns): (SetCall, Vec<(String, Type)>) = match resolved {
             Resolved::Set { function: set, mut args, columns: types } => {
                 let one = match &types[..] {
@@ -64,6 +70,7 @@ impl Binder<'_, '_> {
                         vec![(own_name(), *ty)]
                     }
                     (columns, types) => {
+                        scalar = types.len() == 1;
                         columns.iter().zip(types).map(|((name, _), ty)| ((*name).to_owned(), *ty)).collect()
                     }
                 };
@@ -152,7 +159,41 @@ impl Binder<'_, '_> {
         let mut relation = Relation::new(None, columns);
         relation.scalar_function = scalar && !ordinality;
         self.apply_alias(&mut relation, alias, Some(function))?;
-        Ok((Rel::Function { call, ordinality, types }, vec![relation]))
+        let domains = match read.and_then(|row| self.env.catalog.table_of_row_type(row.oid)) {
+            Some(relation) => relation.columns.iter().map(|column| column.domain).collect(),
+            None if read.is_some() => self.defined_domains(alias)?,
+            None => Vec::new(),
+        };
+        let rel = Rel::Function { call, ordinality, types: types.clone() };
+        let rel = if read.is_some() { self.guarded_columns(rel, &types, &domains, ordinality)? } else { rel };
+        Ok((rel, vec![relation]))
+    }
+
+    /// Rows that were read from elsewhere, with the conditions that their columns have to meet.
+    fn guarded_columns(
+        &mut self,
+        rel: Rel,
+        types: &[Type],
+        domains: &[Option<Oid>],
+        ordinality: bool,
+    ) -> Result<Rel> {
+        let mut exprs = Vec::with_capacity(types.len() + 1);
+        for (place, ty) in types.iter().enumerate() {
+            let column = self.guarded_row(BoundExpr::column(place, *ty))?;
+            exprs.push(self.coerce_domain(column, domains.get(place).copied().flatten())?);
+        }
+        if exprs.iter().all(|expr| matches!(expr.kind, ExprKind::Column { .. })) {
+            return Ok(rel);
+        }
+        exprs.extend(ordinality.then(|| BoundExpr::column(types.len(), Type::INT8)));
+        Ok(Rel::Project { input: Box::new(rel), exprs })
+    }
+
+    /// The domains among the types of a list of columns.
+    fn defined_domains(&self, alias: Option<&TableAlias>) -> Result<Vec<Option<Oid>>> {
+        let columns = alias.map_or(&[][..], |alias| &alias.columns[..]);
+        let types = columns.iter().filter_map(|column| column.data_type.as_ref());
+        types.map(|ty| Ok(self.declared_type(ty)?.1)).collect()
     }
 
     /// Tells a function which columns it answers; those of a row it was given must be the same.

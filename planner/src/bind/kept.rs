@@ -99,16 +99,24 @@ pub(crate) fn bind_text_in(
     Binder::new(&mut env).text(text, about, clause)
 }
 
+fn forget_names(expr: &mut BoundExpr) {
+    super::visit::visit_expr_mut(expr, 0, &mut |part, _| {
+        match &mut part.kind {
+            ExprKind::Domain { conditions, .. } => std::sync::Arc::make_mut(conditions).domain.clear(),
+            // A walk does not go into what these make of their parts.
+            ExprKind::ArrayConvert { element, .. } => forget_names(element),
+            ExprKind::RowConvert { fields, .. } => fields.iter_mut().for_each(forget_names),
+            _ => {}
+        }
+        true
+    });
+}
+
 /// Whether two expressions mean the same. How a domain is named in its error depends on who asks.
 pub(crate) fn mean_the_same(a: &BoundExpr, b: &BoundExpr) -> bool {
     let unnamed = |expr: &BoundExpr| {
         let mut expr = expr.clone();
-        super::visit::visit_expr_mut(&mut expr, 0, &mut |part, _| {
-            if let ExprKind::Domain { conditions, .. } = &mut part.kind {
-                std::sync::Arc::make_mut(conditions).domain.clear();
-            }
-            true
-        });
+        forget_names(&mut expr);
         expr
     };
     unnamed(a).is_same(&unnamed(b))

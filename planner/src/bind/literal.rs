@@ -59,7 +59,7 @@ impl Binder<'_, '_> {
             self.env.param_types.resize(place + 1, None);
         }
         let ty = self.env.param_types[place].unwrap_or(Type::UNKNOWN);
-        Ok(BoundExpr::new(ExprKind::Param(number), ty))
+        self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))
     }
 
     /// `INTERVAL '1' DAY`, `INTERVAL '1 day'`.

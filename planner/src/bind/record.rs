@@ -144,7 +144,7 @@ impl Binder<'_, '_> {
 }
 
 /// Whether a value is there without being computed.
-fn is_at_hand(expr: &BoundExpr) -> bool {
+pub(super) fn is_at_hand(expr: &BoundExpr) -> bool {
     match &expr.kind {
         ExprKind::Column { .. } | ExprKind::Param(_) | ExprKind::Const(_) | ExprKind::Variable(_) => true,
         ExprKind::Field { record, .. } => is_at_hand(record),

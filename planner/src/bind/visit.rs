@@ -47,8 +47,10 @@ macro_rules! visitors {
                 | ExprKind::Field { record: inner, .. }
                 | ExprKind::Relabel(inner)
                 | ExprKind::ConvertIo(inner)
-                // The element expression reads nothing but the element, conditions but the value.
+                // The element expression reads nothing but the element, what fields become but the
+                // record, conditions but the value.
                 | ExprKind::ArrayConvert { array: inner, .. }
+                | ExprKind::RowConvert { record: inner, .. }
                 | ExprKind::Domain { expr: inner, .. } => $expr(inner, nesting, visit),
                 ExprKind::IsDistinctFrom { left, right, .. }
                 | ExprKind::NullIf { left, right, .. }

@@ -125,7 +125,9 @@ pub fn expression_over(expr: &BoundExpr, name: &dyn Fn(u16, u16) -> String) -> S
         }
         ExprKind::Field { record, index } => format!("({}).{}", show(record), index + 1),
         ExprKind::Relabel(inner) | ExprKind::ConvertIo(inner) => show(inner),
-        ExprKind::ArrayConvert { array: inner, .. } | ExprKind::Domain { expr: inner, .. } => show(inner),
+        ExprKind::ArrayConvert { array: inner, .. }
+        | ExprKind::RowConvert { record: inner, .. }
+        | ExprKind::Domain { expr: inner, .. } => show(inner),
         ExprKind::Subquery(subquery) => match subquery.kind {
             SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
             _ => "(SubPlan)".to_owned(),

@@ -295,6 +295,19 @@ impl Compiler<'_> {
                     })))
                 })
             }
+            ExprKind::RowConvert { record, fields } => {
+                let record = self.source(record)?;
+                let slot = self.slot();
+                let fields = self.scoped(&[slot], |c| c.exprs(fields))?;
+                Box::new(move |ctx| {
+                    let record = record.eval(ctx)?;
+                    if record.is_null() {
+                        return Ok(Datum::Null);
+                    }
+                    ctx.frame.slots[slot as usize] = record;
+                    Ok(Datum::Record(eval_all(&fields, ctx)?.into_vec().into()))
+                })
+            }
             ExprKind::Domain { expr, conditions } => {
                 let value = self.source(expr)?;
                 let slot = self.slot();

@@ -32,6 +32,10 @@ pub(crate) fn visit_expr(expr: &BoundExpr, nesting: u16, visit: &mut Visitor<'_>
             visit_expr(array, nesting, visit);
             visit_expr(element, nesting + 1, visit);
         }
+        ExprKind::RowConvert { record, fields } => {
+            visit_expr(record, nesting, visit);
+            visit_all(fields, nesting + 1, visit);
+        }
         ExprKind::Domain { expr, conditions } => {
             visit_expr(expr, nesting, visit);
             for (_, check) in &conditions.checks {

@@ -250,6 +250,7 @@ impl Walk<'_, '_> {
             | ExprKind::Relabel(inner)
             | ExprKind::ConvertIo(inner)
             | ExprKind::ArrayConvert { array: inner, .. }
+            | ExprKind::RowConvert { record: inner, .. }
             | ExprKind::Domain { expr: inner, .. } => self.expr(inner)?,
             ExprKind::IsDistinctFrom { left, right, .. }
             | ExprKind::NullIf { left, right, .. }

@@ -31,7 +31,7 @@ fn too_large() -> SqlError {
 /// A subscript; `None` for a bound that is not given.
 type Bounds = (Option<i64>, Option<i64>);
 
-fn assign(v: &[Datum]) -> Result<Datum> {
+pub(super) fn assign(v: &[Datum]) -> Result<Datum> {
     let element = oid(v, 3)?;
     let empty = || Arc::new(Array { element, dimensions: Vec::new(), values: Vec::new() });
     let base = match any(v, 0)? {

@@ -24,6 +24,7 @@ mod integer;
 mod json;
 mod jsonpath;
 mod number_text;
+mod part_assign;
 mod pattern;
 mod record;
 mod regexp;
@@ -67,6 +68,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     temporal::FUNCTIONS,
     array::FUNCTIONS,
     array_assign::FUNCTIONS,
+    part_assign::FUNCTIONS,
     variadic::FUNCTIONS,
     accumulate::FUNCTIONS,
     record::FUNCTIONS,
