@@ -32,6 +32,10 @@ impl SystemSource for Host {
 }
 
 impl SessionHost for Host {
+    fn row_type(&self, ty: archipel_sql::types::Oid) -> Option<archipel_sql::catalog::TableRef> {
+        self.catalog.table_of_row_type(ty)
+    }
+
     fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {
         system::call(name, args, self)
             .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))))

@@ -11,7 +11,7 @@ use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
-use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table};
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost, Style};
@@ -259,6 +259,10 @@ impl SessionHost for Host {
         }
         self.allowed_sequences.lock().insert(asked);
         Ok(())
+    }
+
+    fn row_type(&self, ty: Oid) -> Option<TableRef> {
+        self.catalog.catalog.table_of_row_type(ty)
     }
 
     fn random(&self) -> f64 {

@@ -178,6 +178,10 @@ pub trait SessionHost: Sync {
     fn relation_name(&self, _relation: Oid) -> Option<String> {
         None
     }
+    /// The relation whose columns are the fields of a composite type, where the session knows it.
+    fn row_type(&self, _ty: Oid) -> Option<crate::catalog::TableRef> {
+        None
+    }
     /// A random number in [0, 1), deterministic under the simulator.
     fn random(&self) -> f64 {
         0.0

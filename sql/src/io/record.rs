@@ -2,44 +2,30 @@
 
 use std::fmt::Write;
 
-use std::sync::Arc;
-
 use compact_str::CompactString;
 
 use super::{natural_type, text_in, text_out};
+use crate::catalog::{Column, TableRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::types::{Oid, Type};
 
-/// The names and types of a composite type's fields; `None` for `record`, and where no catalog is at
-/// hand.
+/// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
+/// is at hand.
+fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<TableRef> {
+    if ty.is_composite() { ctx.session.row_type(ty) } else { None }
+}
+
+/// The names and types of a composite type's fields, as far as they are known.
 pub fn fields_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Vec<(CompactString, Type)>> {
-    if !ty.is_composite() {
-        return None;
-    }
-    let Ok(Datum::Record(cells)) = ctx.session.call(FIELDS_FUNCTION, &[Datum::Oid(ty)]) else { return None };
-    let fields = cells.chunks_exact(3).map(|cell| match cell {
-        [Datum::Text(name), Datum::Oid(oid), Datum::Int4(typmod)] => {
-            Some((name.clone(), Type { oid: *oid, typmod: *typmod }))
-        }
-        _ => None,
-    });
-    fields.collect()
+    let relation = relation_of(ty, ctx)?;
+    Some(relation.columns.iter().map(|column| (CompactString::new(&column.name), column.ty)).collect())
 }
 
 /// As [`fields_of`], the types alone.
 pub fn field_types(ty: Oid, ctx: &FunctionContext<'_>) -> Option<Vec<Type>> {
-    Some(fields_of(ty, ctx)?.into_iter().map(|(_, ty)| ty).collect())
-}
-
-/// What a session answers the fields of a composite type by: each one's name, type and modifier.
-pub const FIELDS_FUNCTION: &str = "archipel_fields_of";
-
-/// The answer of [`FIELDS_FUNCTION`].
-pub fn fields_answer<'n>(fields: impl Iterator<Item = (&'n str, Type)>) -> Datum {
-    let cells = fields.flat_map(|(name, ty)| [Datum::text(name), Datum::Oid(ty.oid), Datum::Int4(ty.typmod)]);
-    Datum::Record(cells.collect::<Arc<[Datum]>>())
+    Some(relation_of(ty, ctx)?.columns.iter().map(|column| column.ty).collect())
 }
 
 /// Writes a row. NULL fields are empty, empty strings are quoted. Fields that the type got after the
@@ -50,41 +36,55 @@ pub fn record_out(
     ctx: &FunctionContext<'_>,
     out: &mut dyn Write,
 ) -> std::fmt::Result {
-    out.write_str("(")?;
-    let types = field_types(ty, ctx);
-    let width = types.as_ref().map_or(fields.len(), Vec::len);
+    let relation = relation_of(ty, ctx);
+    let columns = relation.as_ref().map(|relation| &relation.columns[..]);
+    let width = columns.map_or(fields.len(), <[Column]>::len);
     let mut scratch = String::new();
-    for i in 0..width {
-        let field = fields.get(i).unwrap_or(&Datum::Null);
-        if i > 0 {
+    out.write_str("(")?;
+    for place in 0..width {
+        if place > 0 {
             out.write_str(",")?;
         }
-        if field.is_null() {
-            continue;
-        }
-        scratch.clear();
-        let ty =
-            types.as_ref().and_then(|types| types.get(i).copied()).unwrap_or_else(|| natural_type(field));
-        text_out(field, ty, ctx, &mut scratch)?;
-        let quote = scratch.is_empty()
-            || scratch.bytes().any(|b| {
-                matches!(b, b'"' | b'\\' | b'(' | b')' | b',') || b.is_ascii_whitespace() || b == 0x0b
-            });
-        if !quote {
-            out.write_str(&scratch)?;
-            continue;
-        }
-        out.write_str("\"")?;
-        for c in scratch.chars() {
-            // record_out doubles what array_out escapes.
-            if matches!(c, '"' | '\\') {
-                out.write_char(c)?;
+        let Some(field) = fields.get(place).filter(|field| !field.is_null()) else { continue };
+        let known = columns.and_then(|columns| columns.get(place)).map(|column| column.ty);
+        let ty = known.unwrap_or_else(|| natural_type(field));
+        match field {
+            // What never needs quotes.
+            Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => {
+                text_out(field, ty, ctx, out)?;
             }
-            out.write_char(c)?;
+            Datum::Float4(_) | Datum::Float8(_) | Datum::Time(_) | Datum::Uuid(_) => {
+                text_out(field, ty, ctx, out)?;
+            }
+            Datum::Text(text) if ty.oid != Oid::BPCHAR => field_out(text, out)?,
+            Datum::Jsonb(text) => field_out(text, out)?,
+            _ => {
+                scratch.clear();
+                text_out(field, ty, ctx, &mut scratch)?;
+                field_out(&scratch, out)?;
+            }
         }
-        out.write_str("\"")?;
     }
     out.write_str(")")
+}
+
+/// A field's text between commas: in quotes where it must be.
+fn field_out(text: &str, out: &mut dyn Write) -> std::fmt::Result {
+    let is_special = |b: u8| matches!(b, b'"' | b'\\' | b'(' | b')' | b',' | 0x0b) || b.is_ascii_whitespace();
+    if !text.is_empty() && !text.bytes().any(is_special) {
+        return out.write_str(text);
+    }
+    out.write_str("\"")?;
+    // record_out doubles what array_out escapes.
+    for piece in text.split_inclusive(['"', '\\']) {
+        out.write_str(piece)?;
+        if piece.ends_with('"') {
+            out.write_str("\"")?;
+        } else if piece.ends_with('\\') {
+            out.write_str("\\")?;
+        }
+    }
+    out.write_str("\"")
 }
 
 /// 0A000: `record` says nothing of its fields.

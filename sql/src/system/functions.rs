@@ -199,13 +199,6 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         })),
         "enum_in" => return Some(catalog.enum_value(first, text_at(args, 1)).map(Datum::Oid)),
         "enum_out" => optional(catalog.enum_label(first).map(|label| label.to_string())),
-        crate::io::record::FIELDS_FUNCTION => match catalog.table_of_row_type(first) {
-            Some(relation) => {
-                let columns = relation.columns.iter();
-                crate::io::record::fields_answer(columns.map(|column| (column.name.as_str(), column.ty)))
-            }
-            None => Datum::Null,
-        },
         "enum_first" | "enum_last" | "enum_range" => match catalog.user_type_of(first) {
             None => Datum::Null,
             Some(known) if name == "enum_range" => {
