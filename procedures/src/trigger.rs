@@ -218,7 +218,10 @@ impl Condition {
         }
         let mut registers = vec![Datum::Null; self.registers as usize];
         for (place, value) in self.arguments.iter().zip(args) {
-            if let (Place::Record { base, width }, Datum::Record(fields)) = (place, value) {
+            if let (Place::Record { base, width, present }, Datum::Record(fields)) = (place, value) {
+                if let Some(present) = present {
+                    registers[*present as usize] = Datum::Bool(true);
+                }
                 for (index, field) in fields.iter().take(*width as usize).enumerate() {
                     registers[*base as usize + index] = field.clone();
                 }

@@ -79,9 +79,7 @@ impl Binder<'_, '_> {
         let relation = row.and_then(|row| self.env.catalog.table_of_row_type(row));
         relation.is_some_and(|relation| {
             let mut columns = relation.columns.iter();
-            columns.any(|column| {
-                column.domain.is_some() || self.has_guarded_fields(column.ty.oid, depth + 1)
-            })
+            columns.any(|column| column.domain.is_some() || self.has_guarded_fields(column.ty.oid, depth + 1))
         })
     }
 

@@ -230,7 +230,8 @@ impl Binder<'_, '_> {
         let changed = match base.kind {
             // Further changes of what is changed already.
             ExprKind::Call { function, args: mut known } if function.function.name == CHANGES => {
-                if let Some(ExprKind::Const(Datum::Text(ways))) = known.get_mut(1).map(|ways| &mut ways.kind) {
+                if let Some(ExprKind::Const(Datum::Text(ways))) = known.get_mut(1).map(|ways| &mut ways.kind)
+                {
                     ways.push_str(&way);
                 }
                 known.append(&mut args);

@@ -87,6 +87,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
+pub use call::answers_fields;
 pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};

@@ -147,13 +147,13 @@ impl Compiler<'_> {
                 let compiled = self.link(routine, args)?;
                 let args = self.exprs(args)?;
                 let (strict, volatile) = (routine.strict, routine.volatility == 'v');
-                let record = expr.ty.oid == Oid::RECORD;
+                let shape = RowShape::of(expr.ty);
                 Box::new(move |ctx| {
                     let args = eval_all(&args, ctx)?;
                     if strict && args.iter().any(Datum::is_null) {
                         return Ok(Datum::Null);
                     }
-                    let mut first = FirstRow { value: Datum::Null, record };
+                    let mut first = FirstRow { value: Datum::Null, shape };
                     if volatile {
                         ctx.outside_view(|ctx| compiled.call(ctx, &args, &mut first))?;
                     } else {
@@ -414,18 +414,46 @@ impl Compiler<'_> {
     }
 }
 
+/// What a row that a routine answers is as one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowShape {
+    /// Its only column.
+    Scalar,
+    /// A record that stands in one column, or all its columns.
+    Record,
+    /// All its columns: the fields of a composite type.
+    Fields,
+}
+
+impl RowShape {
+    pub fn of(ty: Type) -> RowShape {
+        match ty.oid {
+            Oid::RECORD => RowShape::Record,
+            oid if oid.is_composite() => RowShape::Fields,
+            _ => RowShape::Scalar,
+        }
+    }
+
+    /// A row as a value. A row without columns stands for NULL of a composite type.
+    pub fn value(self, row: &[Datum]) -> Datum {
+        match row {
+            [] => Datum::Null,
+            [value] if self == RowShape::Scalar => value.clone(),
+            [value @ Datum::Record(_)] if self == RowShape::Record => value.clone(),
+            row => Datum::Record(row.into()),
+        }
+    }
+}
+
 /// Takes the first row a routine answers.
 struct FirstRow {
     value: Datum,
-    record: bool,
+    shape: RowShape,
 }
 
 impl RowSink for FirstRow {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
-        self.value = match row {
-            [value] if !self.record || matches!(value, Datum::Record(_)) => value.clone(),
-            row => Datum::Record(row.into()),
-        };
+        self.value = self.shape.value(row);
         Ok(ControlFlow::Break(()))
     }
 }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::Conjunct;
 use super::context::{ExecContext, ExecResult};
-use super::expression::{Source, Values, eval_all};
+use super::expression::{RowShape, Source, Values, eval_all};
 use super::lock::lock_one_by_one;
 use super::node::{Limit, Node, Out};
 use super::path::{OrderKey, Restrictions};
@@ -194,7 +194,13 @@ impl Compiler<'_> {
                         match item {
                             SetItem::Scalar(expr) if passed_through(expr, &below).is_some() => {}
                             SetItem::Scalar(expr) => scalars.push((*slot, c.source(expr)?)),
-                            SetItem::Set { call, .. } => sets.push((*slot, c.set_call(call)?.1)),
+                            SetItem::Set { call, ty } => {
+                                let shape = match call {
+                                    SetCall::Routine { .. } => RowShape::of(*ty),
+                                    _ => RowShape::Scalar,
+                                };
+                                sets.push((*slot, c.set_call(call)?.1, shape));
+                            }
                         }
                     }
                     Ok(())
@@ -471,14 +477,14 @@ impl SetSource {
 pub(crate) struct Expansion {
     input: Box<Node>,
     scalars: Vec<(u32, Source)>,
-    sets: Vec<(u32, SetCode)>,
+    sets: Vec<(u32, SetCode, RowShape)>,
 }
 
 impl Expansion {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         self.input.run(ctx, &mut |ctx| {
             let mut sets = Vec::with_capacity(self.sets.len());
-            for (_, set) in &self.sets {
+            for (_, set, _) in &self.sets {
                 sets.push(set.rows(ctx)?);
             }
             let rows = sets.iter().map(Vec::len).max().unwrap_or(1);
@@ -490,12 +496,9 @@ impl Expansion {
                 ctx.frame.slots[*slot as usize] = value;
             }
             for index in 0..rows {
-                for ((slot, _), set) in self.sets.iter().zip(&sets) {
-                    ctx.frame.slots[*slot as usize] = match set.get(index).map(Vec::as_slice) {
-                        None => Datum::Null,
-                        Some([value]) => value.clone(),
-                        Some(fields) => Datum::Record(fields.into()),
-                    };
+                for ((slot, _, shape), set) in self.sets.iter().zip(&sets) {
+                    let value = set.get(index).map_or(Datum::Null, |row| shape.value(row));
+                    ctx.frame.slots[*slot as usize] = value;
                 }
                 if out(ctx)?.is_break() {
                     return Ok(ControlFlow::Break(()));

@@ -128,7 +128,9 @@ impl Compiler<'_> {
         for id in variables {
             let registers: Vec<u32> = match &self.storage[*id as usize] {
                 Storage::Scalar { register, .. } => vec![*register],
-                Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
+                Storage::Row { fields, present, .. } => {
+                    fields.iter().map(|f| f.register).chain(*present).collect()
+                }
                 Storage::Record { shapes, tag, .. } => {
                     let fields = shapes.iter().flatten().map(|f| f.register);
                     fields.chain(tag.iter().map(|tag| tag.register)).collect()

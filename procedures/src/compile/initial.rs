@@ -53,14 +53,24 @@ impl Compiler<'_> {
             .any(|ty| ty.domain.as_ref().is_some_and(|domain| domain.not_null) && ty.oid == declared.oid)
     }
 
+    /// Whether a register tells that a row is there, which is never known beforehand.
+    fn is_present(&self, id: VariableId, register: u32) -> bool {
+        matches!(self.storage[id as usize], Storage::Row { present, .. } if present == Some(register))
+    }
+
     /// Sets a variable to NULL.
     fn clear(&mut self, id: VariableId, site: Site) -> Option<Operation> {
         let registers: Vec<u32> = match &self.storage[id as usize] {
             Storage::Scalar { register, .. } => vec![*register],
-            Storage::Row { fields, .. } => fields.iter().map(|f| f.register).collect(),
+            Storage::Row { fields, present, .. } => {
+                fields.iter().map(|f| f.register).chain(*present).collect()
+            }
             Storage::Record { .. } => return None,
         };
         for register in &registers {
+            if self.is_present(id, *register) {
+                continue;
+            }
             let null = Self::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN);
             self.trace.set(*register, Symbol::Known(null));
         }
@@ -68,7 +78,7 @@ impl Compiler<'_> {
         if self.labels.iter().all(|label| !label.is_loop) {
             return None;
         }
-        let targets = Targets { registers, not_null: Vec::new() };
+        let targets = Targets::of(registers);
         Some(Operation { site, rights: None, kind: OperationKind::AssignRow { targets, values: Vec::new() } })
     }
 }

@@ -71,7 +71,8 @@ impl Compiler<'_> {
             };
             let registers = fields.iter().map(|f| f.register).collect();
             let types = fields.iter().map(|f| f.declared).collect();
-            return Ok((Targets { registers, not_null: Vec::new() }, types));
+            let present = self.presence(*variable);
+            return Ok((Targets { present, ..Targets::of(registers) }, types));
         }
         let mut registers = Vec::new();
         let mut types = Vec::new();
@@ -92,7 +93,7 @@ impl Compiler<'_> {
                 not_null.push((position as u32, name));
             }
         }
-        Ok((Targets { registers, not_null }, types))
+        Ok((Targets { registers, not_null, present: None }, types))
     }
 
     /// A value read from a reference table by what is known beforehand is known beforehand, too:

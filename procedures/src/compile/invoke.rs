@@ -88,7 +88,7 @@ impl Compiler<'_> {
         for register in &registers {
             self.trace.forget(*register, "the result of a procedure");
         }
-        let targets = (!registers.is_empty()).then_some(Targets { registers, not_null });
+        let targets = (!registers.is_empty()).then_some(Targets { registers, not_null, present: None });
         Ok(OperationKind::Call { routine, args, targets, text: text.text.as_str().into() })
     }
 
@@ -160,7 +160,7 @@ impl Compiler<'_> {
                         let structures = self.environment.shapes.get(place);
                         let (registers, types) = self.one_of(target.variable, &structures)?;
                         found = Some((place, structures));
-                        (Targets { registers, not_null: Vec::new() }, types)
+                        (Targets::of(registers), types)
                     }
                     targets => {
                         let columns = match self.takes_record(targets) {

@@ -247,7 +247,7 @@ impl Compiler<'_> {
             let not_null = self.not_null(target.variable).map(|name| (0, name)).into_iter().collect();
             let array = self.plan_expression(&bound)?;
             if wanted.oid == ty.oid {
-                let targets = Targets { registers: vec![register], not_null };
+                let targets = Targets { registers: vec![register], not_null, present: None };
                 return Ok((array, targets, symbol, register, None));
             }
             // The element is cast before the body runs.
@@ -255,7 +255,7 @@ impl Compiler<'_> {
             let from = BoundExpr { kind: ExprKind::Variable(scratch), ty: wanted };
             let cast = self.cast(from, ty)?;
             let value = self.plan_part(&cast)?;
-            let targets = Targets { registers: vec![scratch], not_null: Vec::new() };
+            let targets = Targets::of(vec![scratch]);
             Ok((
                 array,
                 targets,

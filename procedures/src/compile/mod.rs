@@ -173,7 +173,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let mut block = compiler.block(&body.block)?;
     block.rights = Rights::of(compiler.needed.take());
-    let columns = compiler.out_registers();
+    let columns = compiler.out_columns();
     let width = compiler.columns.width();
     let at_end = if compiler.trigger.is_some() {
         AtEnd::MissingOfTrigger
@@ -345,24 +345,36 @@ impl<'a> Compiler<'a> {
             .filter(|(arg, _)| is_input(arg.mode))
             .map(|(_, variable)| match &self.storage[*variable as usize] {
                 Storage::Scalar { register, .. } => Place::Scalar { register: *register, not_null: None },
-                Storage::Row { fields, .. } => Place::Record {
+                Storage::Row { fields, present, .. } => Place::Record {
                     base: fields.first().map_or(0, |f| f.register),
                     width: fields.len() as u32,
+                    present: *present,
                 },
-                Storage::Record { .. } => Place::Record { base: 0, width: 0 },
+                Storage::Record { .. } => Place::Record { base: 0, width: 0, present: None },
             })
             .collect()
     }
 
-    /// Registers of OUT, INOUT and TABLE columns.
-    fn out_registers(&self) -> Vec<u32> {
-        self.routine
-            .args
-            .iter()
-            .zip(&self.body.parameters)
-            .filter(|(arg, _)| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table))
-            .map(|(_, variable)| self.register_of(*variable))
-            .collect()
+    /// Where OUT, INOUT and TABLE columns come from.
+    fn out_columns(&self) -> Vec<OutColumn> {
+        let outs = self.routine.args.iter().zip(&self.body.parameters);
+        let outs = outs.filter(|(arg, _)| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table));
+        let outs: Vec<&Storage> = outs.map(|(_, variable)| &self.storage[*variable as usize]).collect();
+        let registers = |fields: &[storage::Field]| fields.iter().map(|field| field.register).collect();
+        // A function with one result of a composite type answers the fields of that.
+        if let ([Storage::Row { fields, present, .. }], true) =
+            (&outs[..], archipel_planner::bind::answers_fields(self.routine))
+        {
+            return vec![OutColumn::Row { registers: registers(fields), present: *present, spread: true }];
+        }
+        let column = |storage: &&Storage| match storage {
+            Storage::Scalar { register, .. } => OutColumn::Register(*register),
+            Storage::Row { fields, present, .. } => {
+                OutColumn::Row { registers: registers(fields), present: *present, spread: false }
+            }
+            Storage::Record { .. } => OutColumn::Register(0),
+        };
+        outs.iter().map(column).collect()
     }
 
     pub fn site(line: u32, what: &'static str) -> Site {

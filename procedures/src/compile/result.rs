@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bind::answers_fields;
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::catalog::{ArgMode, Catalog, Routine};
 use archipel_sql::datum::Datum;
@@ -60,7 +61,7 @@ pub fn result_columns(routine: &Routine, catalog: &Catalog) -> Result<Columns> {
             (arg.name.clone().unwrap_or_else(|| format!("column{}", index + 1)), Type::of(arg.ty.oid))
         })
         .collect();
-    if !outs.is_empty() {
+    if !outs.is_empty() && !answers_fields(routine) {
         return Ok(Columns::Row(outs));
     }
     if routine.kind == archipel_sql::catalog::RoutineKind::Procedure || routine.result == Type::VOID {
@@ -221,7 +222,7 @@ impl Compiler<'_> {
         let compiled = self.plan(&bound)?;
         let text = Some(query.text.as_str().into());
         self.found_unknown();
-        Ok(OperationKind::ReturnQuery { statement: SqlStatement { compiled, text } })
+        Ok(OperationKind::ReturnQuery { statement: SqlStatement { compiled, text }, spread: false })
     }
 
     pub(super) fn return_dynamic(&mut self, query: &Dynamic) -> Result<OperationKind> {

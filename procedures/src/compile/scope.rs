@@ -6,6 +6,7 @@ use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::{Language, TableRef};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser;
 use archipel_sql::types::Type;
@@ -60,12 +61,21 @@ impl Scope<'_, '_> {
 
 /// The value of a variable that has fields.
 fn whole_row(storage: &Storage, fields: &[Field]) -> BoundExpr {
-    let ty = match storage {
-        Storage::Row { ty, .. } => *ty,
-        _ => Type::RECORD,
-    };
     let item = |field: &Field| BoundExpr { kind: ExprKind::Variable(field.register), ty: field.ty };
-    BoundExpr { kind: ExprKind::Row(fields.iter().map(item).collect()), ty }
+    let row = ExprKind::Row(fields.iter().map(item).collect());
+    let (ty, present) = match storage {
+        Storage::Row { ty, present: Some(present), .. } => (ty, present),
+        Storage::Row { ty, .. } => return BoundExpr { kind: row, ty: *ty },
+        _ => return BoundExpr { kind: row, ty: Type::RECORD },
+    };
+    // NULL, unless a row of NULLs was assigned.
+    let present = BoundExpr { kind: ExprKind::Variable(*present), ty: Type::BOOL };
+    let is_null = |value| BoundExpr { kind: ExprKind::IsNull(Box::new(value)), ty: Type::BOOL };
+    let absent = [present].into_iter().chain(fields.iter().map(item)).map(is_null).collect();
+    let absent = BoundExpr { kind: ExprKind::And(absent), ty: Type::BOOL };
+    let null = BoundExpr { kind: ExprKind::Const(Datum::Null), ty: *ty };
+    let otherwise = Some(Box::new(BoundExpr { kind: row, ty: *ty }));
+    BoundExpr { kind: ExprKind::Case { arms: vec![(absent, null)], otherwise }, ty: *ty }
 }
 
 impl VariableScope for Scope<'_, '_> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
@@ -13,7 +14,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::hoist::after_calls;
-use super::into::{cast_columns, output_columns, project_columns};
+use super::into::{cast_columns, output_columns};
 use super::{Columns, Compiler, Environment, command, signature_text};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -77,16 +78,14 @@ pub fn compile(
             operations.push(refused(&format!("{tag} is not allowed in a non-volatile function")));
         }
         let is_result = index == last && compiler.columns != Columns::None;
-        if is_result {
-            fit_result(&compiler, &mut bound, environment)?;
-        }
+        let spread = is_result && fit_result(&compiler, &mut bound, environment)?;
         let outer = compiler.begin_calls(site.line, true);
         let compiled = compiler.plan(&bound);
         let calls = compiler.end_calls(outer);
         let statement = SqlStatement { compiled: compiled?, text: None };
         let kind = match (is_result, routine.returns_set) {
-            (true, true) => OperationKind::ReturnQuery { statement },
-            (true, false) => OperationKind::FirstRow { statement },
+            (true, true) => OperationKind::ReturnQuery { statement, spread },
+            (true, false) => OperationKind::FirstRow { statement, spread },
             (false, _) => OperationKind::Perform { statement },
         };
         let rights = Rights::of(compiler.needed.take());
@@ -137,8 +136,7 @@ pub fn compile(
 }
 
 /// Whether PostgreSQL puts the function's expression in the place of its calls.
-fn dissolves(routine: &RoutineRef, bound: &archipel_planner::bound::BoundStatement) -> bool {
-    use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+fn dissolves(routine: &RoutineRef, bound: &BoundStatement) -> bool {
     let BoundStatement::Query(query) = bound else { return false };
     let Rel::Project { input, exprs } = &query.rel else { return false };
     let ([expr], Rel::Unit) = (&exprs[..], &**input) else { return false };
@@ -228,41 +226,43 @@ fn in_function(routine: &RoutineRef, mut error: SqlError) -> SqlError {
     error
 }
 
-/// One column of the composite type that is declared is the row itself.
-fn spread_row(compiler: &Compiler<'_>, bound: &mut archipel_planner::bound::BoundStatement) {
-    use archipel_planner::bound::{BoundExpr, ExprKind};
-    let Columns::Row(fields) = &compiler.columns else { return };
-    let result = compiler.routine.result.oid;
-    let is_row = match output_columns(bound) {
-        [only] => only.ty.oid == result || (only.ty == Type::RECORD && fields.len() > 1),
-        _ => false,
-    };
-    if !is_row || !result.is_composite() {
-        return;
+/// Whether the only column is the row itself, of the composite type that is declared. A row of no
+/// declared type becomes one of it.
+fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Environment) -> Result<bool> {
+    let result = compiler.routine.result;
+    let Columns::Row(_) = &compiler.columns else { return Ok(false) };
+    let [only] = output_columns(bound) else { return Ok(false) };
+    if !result.oid.is_composite() || only.ty.oid == result.oid {
+        return Ok(result.oid.is_composite());
     }
-    project_columns(bound, |own| {
-        let field = |(index, (_, ty)): (usize, &(String, Type))| {
-            let record = Box::new(own[0].clone());
-            BoundExpr { kind: ExprKind::Field { record, index: index as u16 }, ty: *ty }
-        };
-        fields.iter().enumerate().map(field).collect()
-    });
+    if only.ty != Type::RECORD {
+        return Ok(false);
+    }
+    let BoundStatement::Query(query) = bound else { return Ok(false) };
+    let Rel::Project { exprs, .. } = &mut query.rel else { return Ok(false) };
+    let ([expr], [column]) = (&mut exprs[..], &mut query.columns[..]) else { return Ok(false) };
+    *expr = super::scope::cast(expr.clone(), Type::of(result.oid), environment)?;
+    column.ty = expr.ty;
+    Ok(true)
 }
 
-/// Casts the last statement's columns to the declared ones.
+/// Casts the last statement's columns to the declared ones. Answers whether its only column is the
+/// row that is declared.
 fn fit_result(
     compiler: &Compiler<'_>,
-    bound: &mut archipel_planner::bound::BoundStatement,
+    bound: &mut BoundStatement,
     environment: &Environment,
-) -> Result<()> {
+) -> Result<bool> {
     let routine = compiler.routine;
-    spread_row(compiler, bound);
+    if is_row(compiler, bound, environment)? {
+        return Ok(true);
+    }
     let columns = output_columns(bound);
     if columns.is_empty() {
         return Err(mismatch(routine, NO_FINAL_QUERY));
     }
     let wanted: Vec<Type> = match &compiler.columns {
-        Columns::Record => return Ok(()),
+        Columns::Record => return Ok(false),
         Columns::Scalar { .. } if routine.result_domain.is_some() => vec![routine.declared_result()],
         columns => columns.named().iter().map(|(_, ty)| *ty).collect(),
     };
@@ -319,5 +319,6 @@ fn fit_result(
         ));
     }
     cast_columns(bound, &wanted, environment)
-        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", format_type(first))))
+        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", format_type(first))))?;
+    Ok(false)
 }

@@ -422,8 +422,8 @@ impl Compiler<'_> {
             }
             _ => self.reshape(variable, &named),
         };
-        let targets =
-            Targets { registers: fields.iter().map(|f| f.register).collect(), not_null: Vec::new() };
+        let registers = fields.iter().map(|f| f.register).collect();
+        let targets = Targets { present: self.presence(variable), ..Targets::of(registers) };
         match bound.kind {
             ExprKind::Row(items) => {
                 let mut values = Vec::new();

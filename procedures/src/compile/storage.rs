@@ -15,6 +15,8 @@ use crate::run::renewed::Home;
 
 /// The name of a record's tag among its fields: none that SQL can spell.
 const TAG: &str = "\u{1}tag";
+/// As that of what tells whether a row is there.
+const PRESENT: &str = "\u{1}present";
 
 /// A field of a record: one register.
 #[derive(Clone, Debug)]
@@ -36,7 +38,13 @@ pub(crate) enum Storage {
         declared: Type,
     },
     /// `table%ROWTYPE`, or a variable of a named composite type.
-    Row { fields: Vec<Field>, ty: Type },
+    Row {
+        fields: Vec<Field>,
+        ty: Type,
+        /// The register that is NULL as long as no row was assigned: where all fields are NULL, it tells
+        /// whether the row is. The rows of triggers need none.
+        present: Option<u32>,
+    },
     /// `record`: takes the structure of what is assigned, each with registers of its own.
     Record {
         shapes: Vec<Vec<Field>>,
@@ -96,7 +104,12 @@ impl Compiler<'_> {
                     let (ty, _) = self.environment.catalog.plain_type(*declared);
                     Storage::Scalar { register: self.scratch(), ty, declared: *declared }
                 }
-                VariableType::Row(ty, columns) => Storage::Row { fields: self.fields(columns), ty: *ty },
+                VariableType::Row(ty, columns) => {
+                    let fields = self.fields(columns);
+                    let present = self.scratch();
+                    self.trace.forget(present, "told when it runs");
+                    Storage::Row { fields, ty: *ty, present: Some(present) }
+                }
                 VariableType::Record => {
                     Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned, tag: None }
                 }
@@ -167,6 +180,14 @@ impl Compiler<'_> {
         })
     }
 
+    /// The register that tells whether a variable's row is there.
+    pub(super) fn presence(&self, variable: VariableId) -> Option<u32> {
+        match self.storage[variable as usize] {
+            Storage::Row { present, .. } => present,
+            _ => None,
+        }
+    }
+
     /// A value as one of a field or a result column.
     pub(super) fn cast_unless_one(&self, value: BoundExpr, declared: Type) -> Result<BoundExpr> {
         if self.environment.catalog.plain_type(declared).1.is_some() && self.is_one_of(&value, declared) {
@@ -191,7 +212,10 @@ impl Compiler<'_> {
             };
             match storage {
                 Storage::Scalar { register, ty, .. } => homes.push(home(0, "", *ty, *register)),
-                Storage::Row { fields, .. } => add(0, fields),
+                Storage::Row { fields, present, .. } => {
+                    add(0, fields);
+                    homes.extend(present.map(|present| home(0, PRESENT, Type::BOOL, present)));
+                }
                 Storage::Record { shapes, tag, .. } => {
                     shapes.iter().enumerate().for_each(|(shape, fields)| add(shape, fields));
                     homes.extend(tag.iter().map(|tag| home(0, TAG, Type::INT4, tag.register)));

@@ -186,15 +186,17 @@ impl Compiler<'_> {
         let inputs: Vec<VariableId> =
             inputs.filter(|(arg, _)| is_input(arg.mode)).map(|(_, variable)| *variable).collect();
         for variable in inputs {
-            match self.storage[variable as usize].clone() {
-                Storage::Row { fields, .. } => {
+            match &mut self.storage[variable as usize] {
+                Storage::Row { fields, present, .. } => {
+                    // Such a row is there, or it is known that it is not.
+                    *present = None;
                     for field in fields {
                         self.trace.set_argument(field.register, next, field.ty);
                         next += 1;
                     }
                 }
                 Storage::Scalar { register, .. } => {
-                    self.trace.set(register, Symbol::Unknown("told by the trigger".to_string()));
+                    self.trace.set(*register, Symbol::Unknown("told by the trigger".to_string()));
                 }
                 Storage::Record { .. } => {}
             }

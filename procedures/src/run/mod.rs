@@ -206,8 +206,11 @@ impl Program {
         for (place, value) in self.arguments.iter().zip(args) {
             match place {
                 Place::Scalar { register, .. } => frame[*register as usize] = value.clone(),
-                Place::Record { base, width, .. } => {
+                Place::Record { base, width, present } => {
                     if let Datum::Record(fields) = value {
+                        if let Some(present) = present {
+                            frame[*present as usize] = Datum::Bool(true);
+                        }
                         for (index, field) in fields.iter().take(*width as usize).enumerate() {
                             frame[*base as usize + index] = field.clone();
                         }
@@ -275,8 +278,34 @@ impl Invocation<'_, '_> {
 
     /// Sends the OUT, INOUT or TABLE columns as they stand.
     fn send_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        let row: Row =
-            self.program.columns.iter().map(|register| ctx.variables[*register as usize].clone()).collect();
+        let read = |register: &u32| ctx.variables[*register as usize].clone();
+        let record = |registers: &[u32], present: &Option<u32>| {
+            let is_there = present.is_none_or(|present| !ctx.variables[present as usize].is_null())
+                || registers.iter().any(|register| !ctx.variables[*register as usize].is_null());
+            is_there.then(|| registers.iter().map(read).collect::<Row>())
+        };
+        let row: Row = match &self.program.columns[..] {
+            [OutColumn::Row { registers, present, spread: true }] => {
+                let row = record(registers, present);
+                // One row of a set is there in any case.
+                let null = || {
+                    if self.program.routine.returns_set {
+                        registers.iter().map(read).collect()
+                    } else {
+                        Row::new()
+                    }
+                };
+                row.unwrap_or_else(null)
+            }
+            columns => {
+                let column = |column: &OutColumn| match column {
+                    OutColumn::Register(register) => read(register),
+                    OutColumn::Row { registers, present, .. } => record(registers, present)
+                        .map_or(Datum::Null, |row| Datum::Record(row.into_vec().into())),
+                };
+                columns.iter().map(column).collect()
+            }
+        };
         self.send(&row)
     }
 
@@ -344,11 +373,15 @@ impl Invocation<'_, '_> {
                 rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
             }
             OperationKind::AssignRecord { targets, value } => {
-                let mut row: Row = match value(ctx).map_err(|e| self.at(e, site))? {
+                let value = value(ctx).map_err(|e| self.at(e, site))?;
+                let mut row: Row = match &value {
                     Datum::Record(fields) => fields.iter().cloned().collect(),
                     _ => Row::new(),
                 };
                 rows::store_row(ctx, targets, &mut row).map_err(|e| self.at(e, site))?;
+                if let (Some(present), true) = (targets.present, value.is_null()) {
+                    ctx.variables[present as usize] = Datum::Null;
+                }
             }
             OperationKind::AssignElement { register, element, subscripts, value } => {
                 self.assign_element(ctx, *register, *element, subscripts, value)
@@ -407,17 +440,24 @@ impl Invocation<'_, '_> {
             OperationKind::NextColumns => self.send_columns(ctx)?,
             OperationKind::NextRow { values } => self.send_values(ctx, values, site)?,
             OperationKind::NextRecord { value, width } => self.send_record(ctx, value, *width, site)?,
-            OperationKind::ReturnQuery { statement } => {
-                let sent = self.run_to_sink(ctx, statement, site)?;
+            OperationKind::ReturnQuery { statement, spread } => {
+                let sent = self.run_to_sink(ctx, statement, *spread, site)?;
                 self.set_found(ctx, sent);
             }
-            OperationKind::FirstRow { statement } => {
+            OperationKind::FirstRow { statement, spread } => {
                 let mut first = rows::FirstRow::new(1, std::mem::take(&mut self.buffer));
                 self.run_statement(ctx, statement, &mut first, site)?;
-                if first.count == 0 {
-                    first.row.resize(self.program.width.max(1) as usize, Datum::Null);
+                match &first.row[..] {
+                    [Datum::Record(fields)] if *spread => self.send(fields)?,
+                    // NULL of a composite type.
+                    _ if *spread || (first.count == 0 && self.program.width > 1) => self.send(&[])?,
+                    _ => {
+                        if first.count == 0 {
+                            first.row.resize(self.program.width.max(1) as usize, Datum::Null);
+                        }
+                        self.send(&first.row)?;
+                    }
                 }
-                self.send(&first.row)?;
                 return Ok(Flow::Return);
             }
             OperationKind::Sql { statement, into } => self.sql(ctx, statement, into.as_ref(), site)?,
@@ -504,6 +544,8 @@ impl Invocation<'_, '_> {
             Datum::Record(fields) => fields.iter().cloned().collect(),
             // NULL is no row: the trigger's own row is dropped.
             _ if self.program.at_end == AtEnd::MissingOfTrigger => return Ok(()),
+            // NULL of a composite type, and not a row of NULLs.
+            _ if !self.program.routine.returns_set => return self.send(&[]),
             _ => Row::new(),
         };
         row.resize(width as usize, Datum::Null);

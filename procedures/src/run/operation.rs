@@ -54,8 +54,8 @@ pub struct Program {
     /// What is fetched ahead, for EXPLAIN: tables, by what tells their keys.
     pub ahead_text: Vec<String>,
     pub body: Operation,
-    /// Registers of the OUT, INOUT and TABLE columns.
-    pub columns: Vec<u32>,
+    /// The OUT, INOUT and TABLE columns.
+    pub columns: Vec<OutColumn>,
     /// Columns of a result row.
     pub width: u32,
     pub at_end: AtEnd,
@@ -167,8 +167,16 @@ impl Site {
 /// Where a value is stored.
 #[derive(Clone, Debug)]
 pub enum Place {
-    Scalar { register: u32, not_null: Option<Box<str>> },
-    Record { base: u32, width: u32 },
+    Scalar {
+        register: u32,
+        not_null: Option<Box<str>>,
+    },
+    /// `present` is set unless the record is NULL.
+    Record {
+        base: u32,
+        width: u32,
+        present: Option<u32>,
+    },
 }
 
 /// Where the columns of a row are stored: one place for each, in order.
@@ -177,6 +185,28 @@ pub struct Targets {
     pub registers: Vec<u32>,
     /// Variables among them declared NOT NULL: position and name.
     pub not_null: Vec<(u32, Box<str>)>,
+    /// The register that says that a row is there, where they are a row's.
+    pub present: Option<u32>,
+}
+
+impl Targets {
+    /// Registers that are not those of one row.
+    pub fn of(registers: Vec<u32>) -> Targets {
+        Targets { registers, not_null: Vec::new(), present: None }
+    }
+}
+
+/// Where a column of a result comes from.
+#[derive(Clone, Debug)]
+pub enum OutColumn {
+    Register(u32),
+    /// A variable of a composite type, which is NULL while `present` and all its fields are; `spread`
+    /// where the fields are the columns.
+    Row {
+        registers: Vec<u32>,
+        present: Option<u32>,
+        spread: bool,
+    },
 }
 
 pub struct Operation {
@@ -192,8 +222,8 @@ impl Operation {
         match &self.kind {
             OperationKind::Sql { statement, .. }
             | OperationKind::Perform { statement }
-            | OperationKind::ReturnQuery { statement }
-            | OperationKind::FirstRow { statement } => statement.text.as_deref(),
+            | OperationKind::ReturnQuery { statement, .. }
+            | OperationKind::FirstRow { statement, .. } => statement.text.as_deref(),
             OperationKind::Hoisted { statement, .. } => statement.text(),
             _ => None,
         }
@@ -291,10 +321,14 @@ pub enum OperationKind {
     },
     ReturnQuery {
         statement: SqlStatement,
+        /// Whether the only column is the row that is answered.
+        spread: bool,
     },
     /// The last statement of a SQL function that returns one row: its first row, or NULLs.
     FirstRow {
         statement: SqlStatement,
+        /// Whether the only column is the row that is answered.
+        spread: bool,
     },
     Sql {
         statement: SqlStatement,

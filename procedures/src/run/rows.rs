@@ -90,11 +90,18 @@ impl RowSink for Gathered {
 struct Through<'s> {
     sink: &'s mut dyn RowSink,
     rows: u64,
+    /// Whether the only column is the row that is answered.
+    spread: bool,
 }
 
 impl RowSink for Through<'_> {
     fn row(&mut self, row: &[Datum]) -> ExecResult<ControlFlow<()>> {
         self.rows += 1;
+        let row = match row {
+            [Datum::Record(fields)] if self.spread => &fields[..],
+            _ if self.spread => &[],
+            row => row,
+        };
         let _: ControlFlow<()> = self.sink.row(row)?;
         Ok(ControlFlow::Continue(()))
     }
@@ -118,6 +125,9 @@ pub(super) fn store_row(
             Some(value) => std::mem::swap(variable, value),
             None => *variable = Datum::Null,
         }
+    }
+    if let Some(present) = targets.present {
+        ctx.variables[present as usize].set(Datum::Bool(true));
     }
     Ok(())
 }
@@ -206,6 +216,7 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         statement: &SqlStatement,
+        spread: bool,
         site: Site,
     ) -> ExecResult<u64> {
         let text = statement.text.as_deref();
@@ -213,7 +224,7 @@ impl Invocation<'_, '_> {
             Some(text) if self.telling => context::enter(ctx, &context::statement_line(text)),
             _ => None,
         };
-        let mut through = Through { sink: self.sink, rows: 0 };
+        let mut through = Through { sink: self.sink, rows: 0, spread };
         let result = statement.compiled.run(ctx, &mut through);
         let rows = through.rows;
         self.sent += rows;
