@@ -162,6 +162,9 @@ impl Binder<'_, '_> {
         if from == Oid::RECORD && is_composite(to) {
             return self.coerce_record(expr, target, context).map(Some);
         }
+        if let Some(row) = self.row_of_ancestor(&expr, to) {
+            return Ok(Some(row));
+        }
         // A literal's conversions fold: `1` for a bigint column is the constant 1::bigint.
         if let ExprKind::Const(value) = &expr.kind
             && let Some(value) = fold_integer(value, to)
@@ -352,16 +355,13 @@ impl Binder<'_, '_> {
         Ok(self.folded(function, args, target))
     }
 
-    /// A row becomes a named composite field by field (coerce_record_to_complex). A record whose fields
-    /// are not known is taken for what it has to be.
+    /// A row becomes a named composite field by field (coerce_record_to_complex).
     fn coerce_record(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let from = expr.ty;
         let items = match expr.kind {
             ExprKind::Row(items) => items,
-            kind => {
-                let expr = BoundExpr::new(kind, from);
-                return Ok(BoundExpr::new(ExprKind::Relabel(Box::new(expr)), target));
-            }
+            // Of any other record the fields are not known.
+            _ => return Err(cannot_cast(from, target)),
         };
         let fields = self.env.catalog.table_of_row_type(target.oid);
         let columns = fields.as_ref().map_or(&[][..], |relation| &relation.columns[..]);
@@ -386,6 +386,27 @@ impl Binder<'_, '_> {
             converted.push(self.coerce_domain(item, column.domain)?);
         }
         Ok(BoundExpr::new(ExprKind::Row(converted), target))
+    }
+
+    /// The row of a table as one of a table that it inherits from: the columns of the same names
+    /// (ConvertRowtypeExpr).
+    fn row_of_ancestor(&self, expr: &BoundExpr, to: Oid) -> Option<BoundExpr> {
+        if !is_composite(expr.ty.oid) || !is_composite(to) {
+            return None;
+        }
+        let catalog = self.env.catalog;
+        let (own, ancestor) = (catalog.table_of_row_type(expr.ty.oid)?, catalog.table_of_row_type(to)?);
+        if !catalog.inherits_from(own.oid, ancestor.oid) {
+            return None;
+        }
+        let whole = BoundExpr::column(0, expr.ty);
+        let field = |column: &archipel_sql::catalog::Column| {
+            let place = usize::from(own.column_index(&column.name)?);
+            Some(super::record::record_field(whole.clone(), place, own.columns[place].ty))
+        };
+        let fields = ancestor.columns.iter().map(field).collect::<Option<Vec<_>>>()?;
+        let kind = ExprKind::RowConvert { record: Box::new(expr.clone()), fields };
+        Some(BoundExpr::new(kind, Type::of(to)))
     }
 
     /// As the free function of this name.

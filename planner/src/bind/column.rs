@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::name::ident_name;
-use super::scope::FoundColumn;
+use super::scope::{FoundColumn, Relation};
 use super::{Binder, VariableConflict};
 use crate::bound::{BoundExpr, ExprKind};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{Expr, Ident};
@@ -207,12 +208,40 @@ impl Binder<'_, '_> {
             .table
             .as_ref()
             .map_or(Oid::RECORD, |table| table.row_type());
-        let expr = BoundExpr::new(ExprKind::Row(items), Type::of(oid));
+        let absent = self.absent_row(&self.levels[place].relations[relation], &shown, &items);
+        let mut expr = BoundExpr::new(ExprKind::Row(items), Type::of(oid));
+        if let Some(absent) = absent {
+            let arms = vec![(absent, BoundExpr::constant(Datum::Null, expr.ty))];
+            let kind = ExprKind::Case { arms, otherwise: Some(Box::new(expr)) };
+            expr = BoundExpr::new(kind, Type::of(oid));
+        }
         if oid == Oid::RECORD {
             let columns = &self.levels[place].relations[relation].columns;
             let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
             self.whole_rows.push((expr.clone(), names));
         }
         Ok(FoundColumn { expr, source: None })
+    }
+
+    /// Whether an outer join has put NULLs in the place of a row: then a column is NULL that never is,
+    /// or, where there is none, all of them are.
+    fn absent_row(&self, relation: &Relation, shown: &[usize], items: &[BoundExpr]) -> Option<BoundExpr> {
+        if !relation.nullable || items.is_empty() {
+            return None;
+        }
+        let is_null = |item: &BoundExpr| {
+            BoundExpr::new(ExprKind::IsNull(Box::new(item.clone())), Type::BOOL)
+        };
+        let never_null = |column: &usize| {
+            let (table, number) = relation.columns[*column].source?;
+            let table = self.env.catalog.table_by_oid(table)?;
+            table.columns.get(usize::from(number).checked_sub(1)?).filter(|column| column.not_null)?;
+            Some(())
+        };
+        let sure = relation.table.as_ref().and_then(|_| shown.iter().position(|at| never_null(at).is_some()));
+        Some(match sure {
+            Some(place) => is_null(&items[place]),
+            None => BoundExpr::new(ExprKind::And(items.iter().map(is_null).collect()), Type::BOOL),
+        })
     }
 }

@@ -152,7 +152,21 @@ impl Binder<'_, '_> {
         let width = left.width();
         let left_columns = visible_columns(&relations, 0);
         let right_columns = visible_columns(&more, width);
+        let (on_left, on_right) = (relations.len(), more.len());
         let mut relations = combine(relations, more, width)?;
+        // Conditions of the join see the rows as they are.
+        let outer = |mut relations: Vec<Relation>| {
+            for (place, relation) in relations.iter_mut().take(on_left + on_right).enumerate() {
+                let is_right = place >= on_left;
+                relation.nullable |= match kind {
+                    JoinKind::Inner => false,
+                    JoinKind::Left => is_right,
+                    JoinKind::Right => !is_right,
+                    JoinKind::Full => true,
+                };
+            }
+            relations
+        };
         let join_of = |on: Option<BoundExpr>| Rel::Join {
             kind,
             left: Box::new(left),
@@ -172,7 +186,7 @@ impl Binder<'_, '_> {
             }
             JoinConstraint::On(expr) => {
                 let on = self.join_condition(expr, &relations)?;
-                return Ok((join_of(Some(on)), relations));
+                return Ok((join_of(Some(on)), outer(relations)));
             }
             JoinConstraint::Using(columns) => columns
                 .iter()
@@ -211,7 +225,7 @@ impl Binder<'_, '_> {
         let mut relation = Relation::new(None, merged);
         relation.qualified = false;
         relations.push(relation);
-        Ok((join_of(on), relations))
+        Ok((join_of(on), outer(relations)))
     }
 
     fn join_condition(&mut self, expr: &Expr, relations: &[Relation]) -> Result<BoundExpr> {

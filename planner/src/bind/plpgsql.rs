@@ -7,7 +7,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 use super::scope::{Level, LevelKind};
-use super::{BindEnv, Binder, Clause, coerce};
+use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
 /// Converts a value as PL/pgSQL assigns it to a variable (COERCION_PLPGSQL): by the assignment
@@ -21,15 +21,15 @@ pub fn coerce_plpgsql(expr: BoundExpr, target: Type, env: &mut BindEnv<'_>) -> R
 }
 
 fn convert(binder: &mut Binder<'_, '_>, expr: BoundExpr, target: Type) -> Result<BoundExpr> {
-    if let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)? {
+    // A record whose fields are not known becomes something else through its text alone.
+    let is_unknown = expr.ty.oid == Oid::RECORD && !matches!(expr.kind, ExprKind::Row(_));
+    if (!is_unknown || target.oid == Oid::RECORD)
+        && let Some(expr) = binder.coerce(expr.clone(), target, CastContext::Assignment)?
+    {
         return Ok(expr);
     }
-    let from = expr.ty;
-    let composite = |oid: Oid| oid == Oid::RECORD || coerce::is_composite(oid);
-    if composite(from.oid) != composite(target.oid) {
-        return Err(coerce::cannot_cast(from, target));
-    }
     let text = BoundExpr::new(ExprKind::ConvertIo(Box::new(expr)), Type::of(target.oid));
+    let text = binder.guarded_row(text)?;
     binder.coerce_or_fail(text, target, CastContext::Assignment)
 }
 

@@ -32,8 +32,20 @@ impl Binder<'_, '_> {
                 (!columns.is_empty()).then_some(columns)
             }
             ExprKind::Relabel(inner) => self.record_fields(inner),
+            // A row that may be absent.
+            ExprKind::Case { otherwise: Some(row), .. } if matches!(row.kind, ExprKind::Row(_)) => {
+                self.whole_row_fields(expr, row)
+            }
             _ => None,
         }
+    }
+
+    /// The fields of a whole row that may be absent.
+    fn whole_row_fields(&self, whole: &BoundExpr, row: &BoundExpr) -> Option<Vec<(String, Type)>> {
+        let (_, names) = self.whole_rows.iter().find(|(known, _)| super::visit::same_expr(known, whole))?;
+        let ExprKind::Row(items) = &row.kind else { return None };
+        let ty = |item: &BoundExpr| if item.ty.oid == Oid::UNKNOWN { Type::TEXT } else { item.ty };
+        Some(names.iter().cloned().zip(items.iter().map(ty)).collect())
     }
 
     /// `(record).field`.

@@ -39,6 +39,8 @@ pub struct Relation {
     pub table: Option<archipel_sql::catalog::TableRef>,
     /// What was named, where the columns tell no table.
     pub named: Option<Oid>,
+    /// Whether an outer join may put NULLs in the place of its rows.
+    pub nullable: bool,
     /// A function in FROM of one scalar column: its name alone means that column.
     pub scalar_function: bool,
 }
@@ -66,6 +68,7 @@ impl Relation {
             unqualified: true,
             table: None,
             named: None,
+            nullable: false,
             scalar_function: false,
         }
     }

@@ -194,6 +194,12 @@ impl Catalog {
         self.heir_oids(parent).iter().filter_map(|&oid| self.table_by_oid(oid)).collect()
     }
 
+    /// Whether a table's columns come from another one, over however many tables.
+    pub fn inherits_from(&self, table: Oid, ancestor: Oid) -> bool {
+        let Some(table) = self.table_by_oid(table) else { return false };
+        table.inherits.iter().any(|&parent| parent == ancestor || self.inherits_from(parent, ancestor))
+    }
+
     /// Whether a table has heirs.
     pub fn has_heirs(&self, table: Oid) -> bool {
         !self.heir_oids(table).is_empty()

@@ -10,7 +10,6 @@ const PATTERNS: &[(&[&str], &str)] = &[
     (&["overriding"], "OVERRIDING"),
     (&["rows", "from", "("], "ROWS FROM"),
     (&["collation", "for"], "COLLATION FOR"),
-    (&[".", "*", "::"], "a cast of a whole row"),
     (&["xmlelement"], "XML"),
     (&["xmlparse"], "XML"),
     (&["xmlpi"], "XML"),

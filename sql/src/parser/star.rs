@@ -4,11 +4,38 @@
 use sqlparser::ast::{AccessExpr, Expr};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::tokens::is_word;
+
 /// What all fields of a row are called instead of a field.
 pub const EVERY_FIELD: &str = "\u{1}*";
 
+/// Takes away the star of a whole row that an operator follows (`t.* IS NULL`, `t.*::text`): it is the
+/// value of `t` then, and sqlparser expects none of a star in a list.
+fn without_operand_stars(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let follows = |at: usize| match tokens.get(at).map(|token| &token.token) {
+        Some(
+            Token::DoubleColon | Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq,
+        ) => true,
+        _ => is_word(tokens.get(at), "is"),
+    };
+    let is_operand = |at: usize| {
+        tokens[at].token == Token::Period
+            && tokens.get(at + 1).is_some_and(|token| token.token == Token::Mul)
+            && at > 0
+            && matches!(tokens[at - 1].token, Token::Word(_))
+            && follows(at + 2)
+    };
+    let stars: Vec<usize> = (0..tokens.len()).filter(|at| is_operand(*at)).collect();
+    if stars.is_empty() {
+        return tokens;
+    }
+    let is_left = |at: &usize| !stars.iter().any(|star| star == at || star + 1 == *at);
+    tokens.iter().enumerate().filter(|(at, _)| is_left(at)).map(|(_, token)| token.clone()).collect()
+}
+
 /// Renames the stars behind values.
-pub(super) fn rewrite_stars(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub(super) fn rewrite_stars(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut tokens = without_operand_stars(tokens);
     for at in 2..tokens.len() {
         if tokens[at].token == Token::Mul
             && tokens[at - 1].token == Token::Period
