@@ -229,9 +229,7 @@ impl Binder<'_, '_> {
         if !relation.nullable || items.is_empty() {
             return None;
         }
-        let is_null = |item: &BoundExpr| {
-            BoundExpr::new(ExprKind::IsNull(Box::new(item.clone())), Type::BOOL)
-        };
+        let is_null = |item: &BoundExpr| BoundExpr::new(ExprKind::IsNull(Box::new(item.clone())), Type::BOOL);
         let never_null = |column: &usize| {
             let (table, number) = relation.columns[*column].source?;
             let table = self.env.catalog.table_by_oid(table)?;

@@ -13,11 +13,11 @@ use archipel_sql::type_table::{element_of, format_type};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
-use super::Binder;
 use super::json_subscript::json_assigned;
 use super::name::{ident_name, object_name_parts, object_name_span};
 use super::record::{is_at_hand, record_field};
-use super::scope::ScopeColumn;
+use super::scope::{Level, LevelKind, ScopeColumn};
+use super::{BindEnv, Binder};
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// One step into a value.
@@ -25,6 +25,21 @@ enum Part {
     Field(String),
     /// Subscripts that stand together.
     Elements(Vec<WrittenSubscript>),
+    /// The same, bound.
+    Bound(Vec<Subscript>),
+}
+
+impl Part {
+    /// Whether it is an array that subscripts mean, and not an element.
+    fn is_slice(&self) -> bool {
+        match self {
+            Part::Field(_) => false,
+            Part::Elements(written) => {
+                written.iter().any(|part| matches!(part, WrittenSubscript::Slice { .. }))
+            }
+            Part::Bound(bound) => bound.iter().any(|part| matches!(part, Subscript::Slice { .. })),
+        }
+    }
 }
 
 /// What an assignment names.
@@ -81,7 +96,7 @@ impl Target {
     /// Refuses DEFAULT for a part of a column.
     pub fn no_default(&self) -> SqlError {
         let what = match self.path.last() {
-            Some(Part::Elements(_)) => "an array element",
+            Some(Part::Elements(_) | Part::Bound(_)) => "an array element",
             _ => "a subfield",
         };
         SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot set {what} to DEFAULT"))
@@ -89,13 +104,12 @@ impl Target {
 }
 
 /// What subscripts of a value of an array type mean.
-fn element_type(array: Type, subscripts: &[WrittenSubscript]) -> Option<Type> {
+fn element_type(array: Type, part: &Part) -> Option<Type> {
     if array.oid == Oid::JSONB {
         return Some(array);
     }
     let element = element_of(array.oid)?;
-    let slices = subscripts.iter().any(|part| matches!(part, WrittenSubscript::Slice { .. }));
-    Some(if slices { array } else { Type { oid: element, typmod: array.typmod } })
+    Some(if part.is_slice() { array } else { Type { oid: element, typmod: array.typmod } })
 }
 
 impl Binder<'_, '_> {
@@ -105,12 +119,12 @@ impl Binder<'_, '_> {
             .path
             .iter()
             .try_fold(column, |ty, part| match part {
-                Part::Elements(subscripts) => element_type(ty, subscripts),
                 Part::Field(name) => {
                     let relation = self.env.catalog.table_of_row_type(ty.oid)?;
                     let place = relation.column_index(name)?;
                     Some(relation.columns[usize::from(place)].ty)
                 }
+                part => element_type(ty, part),
             })
             .unwrap_or(Type::TEXT)
     }
@@ -142,8 +156,8 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         match path {
             [] => Ok(value),
-            [Part::Elements(subscripts)] if !is_changed(&base) => {
-                self.with_element(base, ty, subscripts, value, change)
+            [part @ Part::Elements(_)] if !is_changed(&base) => {
+                self.with_element(base, ty, part, value, change)
             }
             [Part::Field(field), rest @ ..]
                 if (is_at_hand(&base) || matches!(base.kind, ExprKind::Row(_)))
@@ -205,18 +219,17 @@ impl Binder<'_, '_> {
                     passes_domain |= !is_last && attribute.domain.is_some();
                     inner = attribute.ty;
                 }
-                Part::Elements(written) if inner.oid == Oid::JSONB => {
-                    let _ = write!(way, "j{};", written.len());
-                    for subscript in written {
-                        args.push(self.json_subscript(subscript)?);
-                    }
+                part if inner.oid == Oid::JSONB => {
+                    let keys = self.keys(part)?;
+                    let _ = write!(way, "j{};", keys.len());
+                    args.extend(keys);
                     if is_last {
                         value = self.assign_element(value, inner, &change)?;
                     }
                 }
-                Part::Elements(written) => {
-                    let (element, wanted) = subscripted(inner, written)?;
-                    let bounds = self.bounds(written, &mut args)?;
+                part => {
+                    let (element, wanted) = subscripted(inner, part)?;
+                    let bounds = self.bounds(part, &mut args)?;
                     let _ = write!(way, "e{},{bounds};", element.0);
                     if is_last {
                         value = self.assign_element(value, wanted, &change)?;
@@ -252,13 +265,48 @@ impl Binder<'_, '_> {
         if passes_domain { self.guarded_row(changed) } else { Ok(changed) }
     }
 
+    fn integer_bounds(&mut self, mut subscripts: Vec<Subscript>) -> Result<Vec<Subscript>> {
+        let mut bound = |bound: &mut BoundExpr| -> Result<()> {
+            let value = std::mem::replace(bound, BoundExpr::constant(Datum::Null, Type::INT4));
+            *bound = self.coerce_or_fail(value, Type::INT4, CastContext::Assignment)?;
+            Ok(())
+        };
+        for subscript in &mut subscripts {
+            match subscript {
+                Subscript::Index(index) => bound(index)?,
+                Subscript::Slice { lower, upper } => {
+                    for side in [lower, upper].into_iter().flatten() {
+                        bound(side)?;
+                    }
+                }
+            }
+        }
+        Ok(subscripts)
+    }
+
+    /// The keys that subscripts of jsonb are.
+    fn keys(&mut self, part: &Part) -> Result<Vec<BoundExpr>> {
+        match part {
+            Part::Elements(written) => written.iter().map(|key| self.json_subscript(key)).collect(),
+            Part::Bound(bound) => bound.iter().map(|key| self.bound_json_subscript(key)).collect(),
+            Part::Field(_) => Ok(Vec::new()),
+        }
+    }
+
     /// The bounds of subscripts as functions take them: a letter for each, and a lower and an upper
     /// bound among the arguments.
-    fn bounds(&mut self, written: &[WrittenSubscript], args: &mut Vec<BoundExpr>) -> Result<String> {
+    fn bounds(&mut self, part: &Part, args: &mut Vec<BoundExpr>) -> Result<String> {
+        let subscripts = match part {
+            Part::Elements(written) => {
+                written.iter().map(|subscript| self.subscript(subscript)).collect::<Result<Vec<_>>>()?
+            }
+            Part::Bound(bound) => self.integer_bounds(bound.clone())?,
+            Part::Field(_) => Vec::new(),
+        };
         let mut letters = String::new();
         let missing = || BoundExpr::constant(Datum::Null, Type::INT4);
-        for subscript in written {
-            let (letter, lower, upper) = match self.subscript(subscript)? {
+        for subscript in subscripts {
+            let (letter, lower, upper) = match subscript {
                 Subscript::Index(index) => ('i', None, Some(index)),
                 Subscript::Slice { lower, upper } => {
                     let given = match (&lower, &upper) {
@@ -324,19 +372,18 @@ impl Binder<'_, '_> {
         &mut self,
         base: BoundExpr,
         ty: Type,
-        written: &[WrittenSubscript],
+        part: &Part,
         value: BoundExpr,
         change: &Change<'_>,
     ) -> Result<BoundExpr> {
         if ty.oid == Oid::JSONB {
-            let steps: Vec<BoundExpr> =
-                written.iter().map(|subscript| self.json_subscript(subscript)).collect::<Result<_>>()?;
+            let steps = self.keys(part)?;
             let value = self.assign_element(value, ty, change)?;
             return json_assigned(base, steps, value);
         }
-        let (element, wanted) = subscripted(ty, written)?;
+        let (element, wanted) = subscripted(ty, part)?;
         let mut subscripts = Vec::new();
-        let bounds = self.bounds(written, &mut subscripts)?;
+        let bounds = self.bounds(part, &mut subscripts)?;
         let value = self.assign_element(value, wanted, change)?;
         let function = lookup_functions("archipel_array_assign")
             .first()
@@ -388,8 +435,8 @@ fn is_changed(base: &BoundExpr) -> bool {
 }
 
 /// The type of an array's elements, and that of what subscripts of it mean.
-fn subscripted(ty: Type, written: &[WrittenSubscript]) -> Result<(Oid, Type)> {
-    element_of(ty.oid).zip(element_type(ty, written)).ok_or_else(|| {
+fn subscripted(ty: Type, part: &Part) -> Result<(Oid, Type)> {
+    element_of(ty.oid).zip(element_type(ty, part)).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(
@@ -398,6 +445,58 @@ fn subscripted(ty: Type, written: &[WrittenSubscript]) -> Result<(Oid, Type)> {
             ),
         )
     })
+}
+
+/// The way to a part of a variable.
+#[derive(Default)]
+pub struct PartWay(Vec<Part>);
+
+impl PartWay {
+    pub fn field(&mut self, name: &str) {
+        self.0.push(Part::Field(name.to_owned()));
+    }
+
+    /// A subscript of any type that may be one, or a slice.
+    pub fn subscript(&mut self, subscript: Subscript) {
+        match self.0.last_mut() {
+            Some(Part::Bound(together)) => together.push(subscript),
+            _ => self.0.push(Part::Bound(vec![subscript])),
+        }
+    }
+}
+
+/// What is assigned to a part of a variable of this type becomes this: its type, or a domain over it.
+pub fn part_declared(ty: Type, way: &PartWay, name: &str, env: &mut BindEnv<'_>) -> Result<Type> {
+    let binder = Binder::new(env);
+    let mut change = Change { name, value_position: None };
+    let mut declared = ty;
+    for part in &way.0 {
+        let (plain, _) = binder.plain_type(declared);
+        declared = match part {
+            Part::Field(field) => {
+                let (relation, place) = binder.assigned_field(plain, field, &change)?;
+                change.name = field;
+                relation.columns[place].domain.map_or(relation.columns[place].ty, Type::of)
+            }
+            part if plain.oid == Oid::JSONB => element_type(plain, part).unwrap_or(plain),
+            part => subscripted(plain, part)?.1,
+        };
+    }
+    Ok(declared)
+}
+
+/// A variable's value with a part of it replaced by a value that [`part_declared`] lets through.
+pub fn assign_part(
+    base: BoundExpr,
+    way: PartWay,
+    value: BoundExpr,
+    name: &str,
+    env: &mut BindEnv<'_>,
+) -> Result<BoundExpr> {
+    let mut binder = Binder::new(env);
+    binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
+    let ty = base.ty;
+    binder.changed(base, ty, &way.0, value, &Change { name, value_position: None })
 }
 
 /// What a change is about, for its errors.

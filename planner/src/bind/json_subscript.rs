@@ -8,7 +8,7 @@ use sqlparser::ast::Subscript as WrittenSubscript;
 
 use super::scope::{Level, LevelKind};
 use super::{BindEnv, Binder};
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bound::{BoundExpr, ExprKind, Subscript};
 
 /// A value of jsonb with a part assigned, for assignments to variables: the steps are of any type
 /// that can be one.
@@ -62,6 +62,17 @@ impl Binder<'_, '_> {
         let position = self.start(index);
         let bound = self.expr(index)?;
         self.json_step(bound).map_err(|error| error.at(position))
+    }
+
+    /// As [`Self::json_subscript`], of what is bound.
+    pub(super) fn bound_json_subscript(&mut self, subscript: &Subscript) -> Result<BoundExpr> {
+        match subscript {
+            Subscript::Index(index) => self.json_step(index.clone()),
+            Subscript::Slice { .. } => {
+                let message = "jsonb subscript does not support slices";
+                Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+            }
+        }
     }
 
     /// A subscript as an integer or a text: it must be one of them by an implicit cast.

@@ -88,6 +88,7 @@ use sqlparser::tokenizer::Span;
 
 use crate::bound::{BoundExpr, BoundStatement};
 pub use call::answers_fields;
+pub use element::{PartWay, assign_part, part_declared};
 pub use json_subscript::assign_json_part;
 pub use kept::definition_path;
 pub use plpgsql::{bind_equality, coerce_plpgsql};

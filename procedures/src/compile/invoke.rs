@@ -55,6 +55,7 @@ impl Compiler<'_> {
         }
         let mut registers = Vec::new();
         let mut not_null = Vec::new();
+        let mut taken_apart = Vec::new();
         let outs = bound
             .routine
             .args
@@ -73,6 +74,28 @@ impl Compiler<'_> {
                 continue;
             };
             let target = self.out_target(&given.value.text, text, arg.name.as_deref(), position)?;
+            if let (Storage::Row { ty, fields, present }, []) =
+                (self.storage[target.variable as usize].clone(), &target.path[..])
+            {
+                if ty.oid != arg.ty.oid {
+                    return Err(SqlError::unsupported(format_args!(
+                        "an OUT argument of another type than its variable \"{}\"",
+                        target.text
+                    )));
+                }
+                // The row is taken apart when the procedure has ended.
+                let register = self.scratch();
+                registers.push(register);
+                let value = BoundExpr { kind: ExprKind::Variable(register), ty };
+                let value = self.plan_expression(&value)?;
+                for field in &fields {
+                    self.trace.forget(field.register, "the result of a procedure");
+                }
+                let own = fields.iter().map(|field| field.register).collect();
+                let targets = Targets { present, ..Targets::of(own) };
+                taken_apart.push(OperationKind::AssignRecord { targets, value });
+                continue;
+            }
             let (register, ty) = self.scalar_target(&target)?;
             if ty.oid != arg.ty.oid && ty.oid != arg.declared().oid {
                 return Err(SqlError::unsupported(format_args!(
@@ -89,7 +112,13 @@ impl Compiler<'_> {
             self.trace.forget(*register, "the result of a procedure");
         }
         let targets = (!registers.is_empty()).then_some(Targets { registers, not_null, present: None });
-        Ok(OperationKind::Call { routine, args, targets, text: text.text.as_str().into() })
+        let call = OperationKind::Call { routine, args, targets, text: text.text.as_str().into() };
+        if taken_apart.is_empty() {
+            return Ok(call);
+        }
+        let site = Compiler::site(text.line, "CALL");
+        let operation = |kind| Operation { site, rights: None, kind };
+        Ok(OperationKind::Sequence([call].into_iter().chain(taken_apart).map(operation).collect()))
     }
 
     /// The variable given for an OUT argument.

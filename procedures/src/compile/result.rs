@@ -190,6 +190,9 @@ impl Compiler<'_> {
                 }
                 let mut values = Vec::new();
                 for (index, item) in items.into_iter().enumerate() {
+                    if let Some(columns) = columns {
+                        self.check_returned(&item, columns[index].1, index)?;
+                    }
                     let item = match columns {
                         Some(columns) => self.cast_unless_one(item, columns[index].1)?,
                         None => item,
@@ -213,6 +216,27 @@ impl Compiler<'_> {
                 Ok(RowValue::Record(value, width))
             }
         }
+    }
+
+    /// RETURN converts no field of a row: each must be of the type that is declared.
+    fn check_returned(&self, item: &BoundExpr, declared: Type, index: usize) -> Result<()> {
+        let (wanted, _) = self.environment.catalog.plain_type(declared);
+        let given = item.ty;
+        if given.oid == wanted.oid && (wanted.typmod < 0 || given.typmod == wanted.typmod) {
+            return Ok(());
+        }
+        Err(mismatch_error(
+            match self.trigger {
+                Some(_) => "returned row structure does not match the structure of the triggering table",
+                None => "returned record type does not match expected record type",
+            },
+            format!(
+                "Returned type {} does not match expected type {} in column {}.",
+                format_type(given),
+                format_type(declared),
+                index + 1
+            ),
+        ))
     }
 
     pub(super) fn return_query(&mut self, query: &Fragment) -> Result<OperationKind> {

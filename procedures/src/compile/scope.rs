@@ -272,6 +272,15 @@ impl Compiler<'_> {
         bound
     }
 
+    /// Asks the binder for something over registers.
+    pub(super) fn with_environment<T>(&self, work: impl FnOnce(&mut BindEnv<'_>) -> Result<T>) -> Result<T> {
+        let context = no_session();
+        let mut env = bind_env(self.environment, &context, "");
+        let result = work(&mut env);
+        self.needed.borrow_mut().append(&mut env.required);
+        result
+    }
+
     /// A value of jsonb in a register with a part of it assigned.
     pub(super) fn json_with_part(
         &self,

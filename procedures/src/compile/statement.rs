@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::visit;
-use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
+use archipel_planner::bind::{self, visit};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, Subscript};
 use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::names::quote_identifier;
@@ -209,25 +209,23 @@ impl Compiler<'_> {
                 self.assign_json_part(*register, *declared, path, value)
             }
             (Storage::Scalar { register, declared, .. }, path) => {
-                self.assign_element(*register, *declared, path, value)
+                let name = self.body.variables[target.variable as usize].name.clone();
+                self.assign_part(*register, (*declared, &name), path, value, line)
             }
             (record, [Step::Field(name), path @ ..]) => {
                 let field = record.fields().and_then(|fields| fields.iter().find(|f| f.name == *name));
                 let Some(field) = field.cloned() else {
                     return Err(context::add_line(self.no_field(target.variable, name), line));
                 };
-                let whole;
-                let value = match path {
-                    [] => value,
-                    [Step::Field(_), ..] => {
-                        whole = self.with_field(target.variable, &field, path, value)?;
-                        &whole
-                    }
-                    _ if field.ty.oid == Oid::JSONB => {
+                match path {
+                    [] => {}
+                    [Step::Index(_) | Step::Slice(..), ..] if field.ty.oid == Oid::JSONB => {
                         return self.assign_json_part(field.register, field.declared, path, value);
                     }
-                    _ => return self.assign_element(field.register, field.declared, path, value),
-                };
+                    _ => {
+                        return self.assign_part(field.register, (field.declared, name), path, value, line);
+                    }
+                }
                 let bound = self.bind(value, Some(field.declared))?;
                 let symbol = self.trace.symbol(&bound);
                 let value = self.plan_typed(&bound, line.to_string())?;
@@ -237,51 +235,6 @@ impl Compiler<'_> {
             (_, []) => self.assign_record(target.variable, value),
             _ => Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "a record has no subscripts")),
         }
-    }
-
-    /// `r.a.b := value` as a value of `r.a`: a row of its fields, one of them another.
-    fn with_field(
-        &self,
-        variable: VariableId,
-        field: &super::storage::Field,
-        path: &[Step],
-        value: &Fragment,
-    ) -> Result<Fragment> {
-        let name = quote_identifier(&self.body.variables[variable as usize].name);
-        let base = format!("{name}.{}", quote_identifier(&field.name));
-        let text = self.row_with(&base, field.ty, path, &value.text)?;
-        Ok(Fragment { text, ..value.clone() })
-    }
-
-    fn row_with(&self, base: &str, ty: Type, path: &[Step], value: &str) -> Result<String> {
-        let (name, rest) = match path {
-            [] => return Ok(format!("({value})")),
-            [Step::Field(name), rest @ ..] => (name, rest),
-            _ => return Err(unsupported("assignment to an element of a field of a field")),
-        };
-        let Some(table) = self.environment.catalog.table_of_row_type(ty.oid) else {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!("cannot assign to field \"{name}\" of a value that is not composite"),
-            ));
-        };
-        if !table.columns.iter().any(|column| column.name == *name) {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "cannot assign to field \"{name}\" of column because there is no such column in its data type"
-                ),
-            ));
-        }
-        let mut items = Vec::new();
-        for column in &table.columns {
-            let here = format!("({base}).{}", quote_identifier(&column.name));
-            items.push(match column.name == *name {
-                true => self.row_with(&here, column.ty, rest, value)?,
-                false => here,
-            });
-        }
-        Ok(format!("ROW({})", items.join(", ")))
     }
 
     pub(super) fn no_field(&self, variable: VariableId, field: &str) -> SqlError {
@@ -304,26 +257,58 @@ impl Compiler<'_> {
         }
     }
 
+    /// An assignment to a part of what a register holds, which a variable or a field names.
+    fn assign_part(
+        &mut self,
+        register: u32,
+        (declared, name): (Type, &str),
+        path: &[Step],
+        value: &Fragment,
+        line: &str,
+    ) -> Result<OperationKind> {
+        if let Some(assigned) = self.assign_element(register, declared, path, value)? {
+            return Ok(assigned);
+        }
+        let (ty, _) = self.environment.catalog.plain_type(declared);
+        let mut way = bind::PartWay::default();
+        for step in path {
+            match step {
+                Step::Field(name) => way.field(name),
+                Step::Index(index) => way.subscript(Subscript::Index(self.bind(index, None)?)),
+                Step::Slice(lower, upper) => {
+                    let bound = |bound: &Option<Fragment>| {
+                        bound.as_ref().map(|bound| self.bind(bound, None)).transpose()
+                    };
+                    way.subscript(Subscript::Slice { lower: bound(lower)?, upper: bound(upper)? });
+                }
+            }
+        }
+        let wanted = self.with_environment(|env| bind::part_declared(ty, &way, name, env))?;
+        let part = self.bind(value, Some(wanted))?;
+        let base = BoundExpr::new(ExprKind::Variable(register), ty);
+        let mut bound = self.with_environment(|env| bind::assign_part(base, way, part, name, env))?;
+        if declared.oid != ty.oid {
+            bound = self.cast(bound, declared)?;
+        }
+        self.trace.forget(register, "a part of it assigned");
+        let value = self.plan_typed(&bound, line.to_string())?;
+        Ok(OperationKind::Assign { register, value })
+    }
+
+    /// An assignment to an element or a slice of an array, without anything behind it: that is done
+    /// in place. `None` for what it is not.
     fn assign_element(
         &mut self,
         register: u32,
         declared: Type,
         path: &[Step],
         value: &Fragment,
-    ) -> Result<OperationKind> {
+    ) -> Result<Option<OperationKind>> {
         let (ty, domain) = self.environment.catalog.plain_type(declared);
         let of_domain = domain.and_then(|domain| self.environment.catalog.user_type_of(domain));
-        let Some(element) = element_of(ty.oid) else {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "cannot subscript type {} because it does not support subscripting",
-                    archipel_sql::type_table::format_type(ty)
-                ),
-            ));
-        };
+        let Some(element) = element_of(ty.oid) else { return Ok(None) };
         if of_domain.as_ref().is_some_and(|domain| domain.oid == declared.oid) {
-            return Err(unsupported("assignment to an element of a domain over an array"));
+            return Ok(None);
         }
         if let [Step::Slice(lower, upper)] = path {
             let bound = |this: &mut Self, bound: &Option<Fragment>| {
@@ -332,14 +317,15 @@ impl Compiler<'_> {
             let bounds = (bound(self, lower)?, bound(self, upper)?);
             let value = self.expression(value, Some(declared))?;
             self.trace.forget(register, "an array built while it runs");
-            return Ok(OperationKind::AssignSlice { register, bounds, value });
+            return Ok(Some(OperationKind::AssignSlice { register, bounds, value }));
+        }
+        if !path.iter().all(|step| matches!(step, Step::Index(_))) {
+            return Ok(None);
         }
         let mut subscripts = Vec::new();
         for step in path {
-            match step {
-                Step::Index(index) => subscripts.push(self.typed(index, Some(Type::INT4))?),
-                Step::Slice(..) => return Err(unsupported("assignment to a slice of several dimensions")),
-                Step::Field(_) => return Err(unsupported("assignment to a field of an array's element")),
+            if let Step::Index(index) = step {
+                subscripts.push(self.typed(index, Some(Type::INT4))?);
             }
         }
         let element_type = match of_domain {
@@ -348,7 +334,7 @@ impl Compiler<'_> {
         };
         let value = self.typed(value, Some(element_type))?;
         self.trace.forget(register, "an array built while it runs");
-        Ok(OperationKind::AssignElement { register, element, subscripts, value })
+        Ok(Some(OperationKind::AssignElement { register, element, subscripts, value }))
     }
 
     /// `j['key'][0] := value`, where `j` is jsonb.
@@ -385,7 +371,15 @@ impl Compiler<'_> {
 
     /// `record := value`.
     fn assign_record(&mut self, variable: VariableId, value: &Fragment) -> Result<OperationKind> {
-        let bound = self.bind(value, None)?;
+        let mut bound = self.bind(value, None)?;
+        // What is no row becomes one of the variable's type, if it can.
+        if let Storage::Row { ty, .. } = self.storage[variable as usize]
+            && bound.ty != Type::RECORD
+            && !bound.ty.oid.is_composite()
+            && !matches!(&bound.kind, ExprKind::Const(value) if value.is_null())
+        {
+            bound = self.bind(value, Some(ty))?;
+        }
         let columns = match &bound.kind {
             ExprKind::Row(items) => items
                 .iter()
