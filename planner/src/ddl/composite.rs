@@ -1,19 +1,23 @@
 //! Composite types: CREATE TYPE … AS (…), and ALTER TYPE of their attributes.
 //!
 //! A stored value keeps its fields by place. A field that a type gets at its end reads as NULL in
-//! values of before; any other change of a type's fields would give stored values another meaning, so
-//! that it is refused while some column holds such values ([`check_not_stored`]). PostgreSQL refuses
-//! it for a change of a field's type only.
+//! values of before; where one goes, stored values are written anew without it
+//! ([`drop_stored_field`]). Another type for a field is refused while some column holds such values
+//! ([`check_not_stored`]), as PostgreSQL does.
 
+use archipel_engine::ColumnSource;
+use archipel_engine::txn::{DdlOp, OwnedCell};
 use archipel_sql::ast::{AttributeAction, ColumnDefinition};
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::{Catalog, Column, Object, Table, TableKind, UserType, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{array_of, element_of};
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 
+use super::computed::{Computed, ComputedValue, FieldWay};
 use super::work::Work;
-use super::{table, user_type};
+use super::{stored, table, user_type};
+use crate::row::table_def;
 
 /// The attributes of a new type.
 pub(super) fn attributes(definitions: &[ColumnDefinition], work: &Work<'_>) -> Result<Vec<Column>> {
@@ -63,7 +67,7 @@ pub(super) fn alter(known: &UserType, actions: &[AttributeAction], work: &mut Wo
                     }
                     return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
                 };
-                check_not_stored(known.oid, &known.name, "type", "it", work)?;
+                drop_stored_field(known.oid, place, work);
                 columns.remove(place);
             }
             AttributeAction::SetType(definition) => {
@@ -167,6 +171,47 @@ pub(super) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, wor
         }
     }
     Ok(())
+}
+
+/// Writes the stored values of a composite type, in whatever depth, without one of their fields.
+pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) {
+    let tables = work.catalog.tables().filter(|table| table.is_stored());
+    let mut found: Vec<(Table, Vec<(usize, FieldWay)>)> = Vec::new();
+    for table in tables {
+        let columns = table.columns.iter().enumerate();
+        let ways = columns.filter_map(|(at, column)| Some((at, way_to(&work.catalog, column.ty.oid, row, place)?)));
+        let ways: Vec<_> = ways.collect();
+        if !ways.is_empty() {
+            found.push((Table::clone(table), ways));
+        }
+    }
+    for (table, ways) in found {
+        let types: Vec<Type> = table.columns.iter().map(|column| column.ty).collect();
+        let table = work.put_table(table);
+        let mut visible = stored::all_kept(&table);
+        for (at, way) in ways {
+            visible[at] = ColumnSource::Constant(OwnedCell::Null);
+            let value = ComputedValue::WithoutField { types: types.clone(), column: at, way };
+            work.compute(Computed { column: at, ty: types[at], not_null: None, value });
+        }
+        let columns = stored::sources(&table, &table, visible);
+        work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
+    }
+}
+
+/// The way to a field of the rows of a type that values of another hold; `None` if they hold none.
+fn way_to(catalog: &Catalog, ty: Oid, row: Oid, place: usize) -> Option<FieldWay> {
+    if ty == row {
+        return Some(FieldWay::Here(place));
+    }
+    if let Some(element) = element_of(ty) {
+        return way_to(catalog, element, row, place).map(|way| FieldWay::Elements(Box::new(way)));
+    }
+    let relation = catalog.table_of_row_type(ty)?;
+    let fields = relation.columns.iter().enumerate();
+    let ways = fields.filter_map(|(at, column)| Some((at, way_to(catalog, column.ty.oid, row, place)?)));
+    let ways: Vec<_> = ways.collect();
+    (!ways.is_empty()).then_some(FieldWay::Fields(ways))
 }
 
 /// The attributes of other composite types that are of a type.

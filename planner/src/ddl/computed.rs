@@ -1,8 +1,11 @@
 //! Columns of an altered table whose values are computed for each row when the plan runs.
 
+use std::sync::Arc;
+
 use archipel_engine::table::SequenceDef;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{Catalog, Table};
+use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::SqlError;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
@@ -29,8 +32,47 @@ pub enum ComputedValue {
         /// Where its names are looked up, if not where the session looks.
         search_path: Option<[String; 2]>,
     },
+    /// The old value of a column, with a field of rows in it left out.
+    WithoutField { types: Vec<Type>, column: usize, way: FieldWay },
     /// The values of a sequence made by the same plan, which goes on after them.
     Sequence(SequenceDef),
+}
+
+/// The way to a field that the rows in a value lose.
+#[derive(Clone, Debug)]
+pub enum FieldWay {
+    /// The value is such a row, and this the field's place.
+    Here(usize),
+    Elements(Box<FieldWay>),
+    /// Such rows are in these fields.
+    Fields(Vec<(usize, FieldWay)>),
+}
+
+impl FieldWay {
+    /// A value without the field.
+    pub fn without(&self, value: &Datum) -> Datum {
+        match (self, value) {
+            (FieldWay::Elements(way), Datum::Array(array)) => {
+                let values = array.values.iter().map(|value| way.without(value)).collect();
+                let (element, dimensions) = (array.element, array.dimensions.clone());
+                Datum::Array(Arc::new(Array { element, dimensions, values }))
+            }
+            (FieldWay::Here(place), Datum::Record(fields)) => {
+                let fields = fields.iter().enumerate().filter(|(at, _)| at != place);
+                Datum::Record(fields.map(|(_, field)| field.clone()).collect())
+            }
+            (FieldWay::Fields(ways), Datum::Record(fields)) => {
+                let mut fields = fields.to_vec();
+                for (place, way) in ways {
+                    if let Some(field) = fields.get_mut(*place) {
+                        *field = way.without(field);
+                    }
+                }
+                Datum::Record(fields.into())
+            }
+            (_, other) => other.clone(),
+        }
+    }
 }
 
 impl ComputedValue {

@@ -30,7 +30,6 @@ pub(super) fn drop_column(
         }
         return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
     };
-    composite::check_not_stored(table.row_type(), &table.name, "table", "its row type", work)?;
     let rights = work.catalog.access(table.oid).filter(|access| !access.columns.is_empty());
     let rights = rights.map(|access| Access::clone(access));
     let in_key = table.storage_key().contains(&place);
@@ -104,6 +103,7 @@ pub(super) fn drop_column(
         rights.drop_column(place + 1);
         work.put_access(rights);
     }
+    composite::drop_stored_field(table.row_type(), usize::from(place), work);
     table.columns.remove(usize::from(place));
     let shift = |column: &mut u16| {
         if *column > place && *column != EXPRESSION {

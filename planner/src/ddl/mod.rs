@@ -74,7 +74,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
-pub use computed::{Computed, ComputedValue};
+pub use computed::{Computed, ComputedValue, FieldWay};
 pub use distribution::{DistributionCall, EvidentPlace, encoded_alike};
 pub use drop::{named_for_truncate, truncated_tables};
 use work::Work;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use archipel_engine::table::SequenceDef;
 use archipel_engine::txn::OwnedCell;
 use archipel_engine::{ColumnSource, DdlOp, Direction, KeyRange, TableMeta, Txn};
+use archipel_planner::ddl::FieldWay;
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecError, ExecResult};
 use archipel_planner::row::{Codec, datum_to_cell};
 use archipel_sql::datum::Datum;
@@ -30,6 +31,12 @@ pub enum ValueRun {
     Query {
         query: Box<CompiledStatement>,
         types: Vec<Type>,
+    },
+    /// The old value of a column without a field of the rows in it.
+    WithoutField {
+        types: Vec<Type>,
+        column: usize,
+        way: FieldWay,
     },
     Sequence(SequenceDef),
 }
@@ -97,6 +104,11 @@ impl DefinitionRun {
                         column.cell(sequence_value(column.ty, sequence.start + at * sequence.increment))
                     })
                     .collect::<ExecResult<_>>()?,
+                ValueRun::WithoutField { types, column: of, way } => {
+                    let codec = Codec::of(types[*of]);
+                    let value = |row: &Vec<u8>| way.without(&codec.decode(table.layout.get(row, *of)));
+                    rows.iter().map(|row| column.cell(value(row))).collect::<ExecResult<_>>()?
+                }
                 ValueRun::Query { query, types } => {
                     let mut cells = Vec::with_capacity(rows.len());
                     let host = self.host.clone().ok_or_else(|| {

@@ -283,6 +283,9 @@ impl Session {
     fn computed_run(&mut self, column: &Computed) -> Result<ComputedRun> {
         let value = match &column.value {
             ComputedValue::Sequence(sequence) => ValueRun::Sequence(*sequence),
+            ComputedValue::WithoutField { types, column, way } => {
+                ValueRun::WithoutField { types: types.clone(), column: *column, way: way.clone() }
+            }
             ComputedValue::Query { text, types, search_path } => {
                 let statement = archipel_sql::parser::parse_statement(text)?;
                 let declared: Vec<archipel_sql::types::Oid> = types.iter().map(|ty| ty.oid).collect();
