@@ -40,6 +40,7 @@ mod compile;
 mod conjunct;
 mod constraint;
 mod deferral;
+mod defined;
 mod equality;
 mod expression;
 mod family;

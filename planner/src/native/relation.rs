@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout, Pruned, passed_through};
 use super::conjunct::Conjunct;
 use super::context::{ExecContext, ExecResult};
+use super::defined::DefinedRow;
 use super::expression::{RowShape, Source, Values, eval_all};
 use super::lock::lock_one_by_one;
 use super::node::{Limit, Node, Out};
@@ -167,12 +168,13 @@ impl Compiler<'_> {
                     self.scoped(&[], |c| rows.iter().map(|row| c.exprs(row)).collect::<Result<Vec<_>>>())?;
                 self.filtered(Node::Values { rows, slots }, &pushed)
             }
-            Rel::Function { call, ordinality, .. } => {
+            Rel::Function { call, ordinality, types } => {
                 let slots = self.declare(rel);
+                let defined = DefinedRow::of(call, types);
                 let node = self.scoped(&[], |c| {
                     let (name, source) = c.set_call(call)?;
                     c.line(PlanNode::new("Function Scan").on(name));
-                    Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality }))
+                    Ok(Node::Set(SetSource { source, slots, ordinality: *ordinality, defined }))
                 })?;
                 self.filtered(node, &pushed)
             }
@@ -445,6 +447,8 @@ pub(crate) struct SetSource {
     source: SetCode,
     slots: Vec<u32>,
     ordinality: bool,
+    /// What its rows must be, where the query alone says so.
+    defined: Option<DefinedRow>,
 }
 
 impl SetSource {
@@ -457,6 +461,9 @@ impl SetSource {
                 Ok([value]) => vec![value],
                 Err(row) => row,
             };
+            if let Some(defined) = &self.defined {
+                defined.check(&row)?;
+            }
             let mut values = row.into_iter();
             for slot in &self.slots[..width] {
                 ctx.frame.slots[*slot as usize] = values.next().unwrap_or(Datum::Null);

@@ -4,12 +4,12 @@
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::element_of;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
 use super::control::{Path, assigned_in, walk};
 use super::spoken::{about_converted, expression_line};
-use super::storage::RecordState;
+use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -229,6 +229,13 @@ impl Compiler<'_> {
             let [target] = targets else {
                 return Err(SqlError::unsupported("FOREACH into several variables"));
             };
+            if slice == 0 && target.path.is_empty() && self.storage[target.variable as usize].is_record() {
+                let taken_apart = self.row_of_element(target.variable, element)?;
+                let symbol = Symbol::Unknown("rows in an array".into());
+                let array = self.plan_expression(&bound)?;
+                let (scratch, kind) = taken_apart;
+                return Ok((array, Targets::of(vec![scratch]), symbol, scratch, Some(kind)));
+            }
             let (register, ty) = self.scalar_target(target)?;
             let refused = match (slice, element_of(ty.oid)) {
                 (0, Some(_)) => Some("FOREACH loop variable must not be of an array type"),
@@ -261,10 +268,10 @@ impl Compiler<'_> {
                 targets,
                 Symbol::Unknown("converted elements of an array".into()),
                 register,
-                Some(value),
+                Some(OperationKind::Assign { register, value }),
             ))
         })();
-        let (array, places, symbol, register, cast) = match prepared {
+        let (array, places, symbol, register, first) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
@@ -272,12 +279,39 @@ impl Compiler<'_> {
             compiler.trace.set(register, symbol.clone());
             Ok(())
         })?;
-        if let Some(value) = cast {
-            operations
-                .insert(0, Operation { site, rights: None, kind: OperationKind::Assign { register, value } });
+        if let Some(kind) = first {
+            operations.insert(0, Operation { site, rights: None, kind });
         }
         self.trace.forget(register, "the last element of an array");
         let kind = LoopKind::Array { array, slice, targets: places };
         Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    /// An element that is a row on its way into a variable that takes rows: a register for it, and what
+    /// takes it apart.
+    fn row_of_element(&mut self, variable: VariableId, element: Oid) -> Result<(u32, OperationKind)> {
+        let Some(relation) = self.environment.catalog.table_of_row_type(element) else {
+            return Err(SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                "cannot assign non-composite value to a record variable",
+            ));
+        };
+        let columns = super::storage::declared_columns(&relation);
+        let fields = match &self.storage[variable as usize] {
+            Storage::Row { ty, .. } if ty.oid != element => {
+                return Err(SqlError::unsupported("FOREACH over rows of another type than its variable"));
+            }
+            Storage::Row { fields, .. } => fields.clone(),
+            _ => self.reshape(variable, &columns),
+        };
+        for field in &fields {
+            self.trace.forget(field.register, "rows in an array");
+        }
+        let scratch = self.scratch();
+        let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::of(element) };
+        let value = self.plan_expression(&value)?;
+        let registers = fields.iter().map(|field| field.register).collect();
+        let targets = Targets { present: self.presence(variable), ..Targets::of(registers) };
+        Ok((scratch, OperationKind::AssignRecord { targets, value }))
     }
 }

@@ -170,6 +170,7 @@ fn plpgsql(
 
 /// Compiles the body, all names being known.
 fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
+    let _naming = archipel_sql::type_table::Naming::of(&compiler.environment.catalog);
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let mut block = compiler.block(&body.block)?;
     block.rights = Rights::of(compiler.needed.take());

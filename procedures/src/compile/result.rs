@@ -211,7 +211,8 @@ impl Compiler<'_> {
                         "cannot return non-composite value from function returning composite type",
                     ));
                 }
-                let width = columns.map_or(1, <[_]>::len) as u32;
+                // A record answers as many columns as it has.
+                let width = columns.map_or(0, <[_]>::len) as u32;
                 let value = self.plan_expression(&BoundExpr { kind, ty: bound.ty })?;
                 Ok(RowValue::Record(value, width))
             }
@@ -220,9 +221,12 @@ impl Compiler<'_> {
 
     /// RETURN converts no field of a row: each must be of the type that is declared.
     fn check_returned(&self, item: &BoundExpr, declared: Type, index: usize) -> Result<()> {
-        let (wanted, _) = self.environment.catalog.plain_type(declared);
+        let (wanted, domain) = self.environment.catalog.plain_type(declared);
         let given = item.ty;
-        if given.oid == wanted.oid && (wanted.typmod < 0 || given.typmod == wanted.typmod) {
+        let is_plain = domain.is_none() && given.oid == wanted.oid;
+        if self.is_one_of(item, declared)
+            || (is_plain && (wanted.typmod < 0 || given.typmod == wanted.typmod))
+        {
             return Ok(());
         }
         Err(mismatch_error(

@@ -10,7 +10,7 @@ use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{Naming, format_type};
 use archipel_sql::types::{Oid, Type};
 
 use super::hoist::after_calls;
@@ -28,6 +28,7 @@ pub fn compile(
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
+    let _naming = Naming::of(&environment.catalog);
     let body = body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
     let source = statements_text(&routine.source);

@@ -548,7 +548,9 @@ impl Invocation<'_, '_> {
             _ if !self.program.routine.returns_set => return self.send(&[]),
             _ => Row::new(),
         };
-        row.resize(width as usize, Datum::Null);
+        if width > 0 {
+            row.resize(width as usize, Datum::Null);
+        }
         self.send(&row)
     }
 

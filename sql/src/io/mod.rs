@@ -391,6 +391,27 @@ pub fn to_text(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> String {
     out
 }
 
+/// Whether a value may be one of a type, by what it shows of its own: string types are not told apart,
+/// nor what an oid names.
+pub fn may_be(value: &Datum, ty: Oid) -> bool {
+    match value {
+        Datum::Null => true,
+        Datum::Text(_) => {
+            let shown = [Oid::BOOL, Oid::BYTEA, Oid::JSONB, Oid::UUID, Oid::RECORD];
+            let category = crate::type_table::type_info(ty).map(|info| info.category);
+            !shown.contains(&ty) && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
+        }
+        Datum::Oid(_) => ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4),
+        Datum::Array(array) => {
+            let element = element_of(ty);
+            element == Some(array.element)
+                || element.is_some_and(|element| array.values.iter().all(|value| may_be(value, element)))
+        }
+        Datum::Record(_) => ty == Oid::RECORD || ty.is_composite(),
+        other => natural_type(other).oid == ty,
+    }
+}
+
 /// The type a value shows by itself, where the plan's type is not at hand (`concat`, record
 /// fields): exact but for the string and oid families.
 pub fn natural_type(value: &Datum) -> Type {
