@@ -154,6 +154,17 @@ fn holds(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> bool) -> bool {
         .is_some_and(|relation| relation.columns.iter().any(|column| holds(catalog, column.ty.oid, wanted)))
 }
 
+/// Whether a type has a domain, or an array of one, in a field at any depth.
+pub(super) fn holds_domain(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> bool) -> bool {
+    let row = element_of(ty).unwrap_or(ty);
+    catalog.table_of_row_type(row).is_some_and(|relation| {
+        let mut columns = relation.columns.iter();
+        columns.any(|column| {
+            column.domain.is_some_and(wanted) || holds_domain(catalog, column.ty.oid, wanted)
+        })
+    })
+}
+
 /// 0A000 while a column holds values of a composite type, in whatever depth.
 pub(super) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, work: &Work<'_>) -> Result<()> {
     let array = array_of(row);

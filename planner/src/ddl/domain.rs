@@ -15,7 +15,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::user_type::{Written, check_free, check_unwritten};
 use super::work::Work;
-use super::{expression, kept, owner, schema, user_type};
+use super::{composite, expression, kept, owner, schema, user_type};
 use crate::bind::domain::check_domain_condition;
 use crate::bind::kept::About;
 use crate::bind::modify::check_domain_default;
@@ -226,6 +226,10 @@ fn forms(domain: &UserType, work: &Work<'_>) -> Vec<(Oid, bool)> {
         .collect()
 }
 
+fn is_one(forms: &[(Oid, bool)], oid: Oid) -> bool {
+    forms.iter().any(|(form, _)| *form == oid)
+}
+
 /// The rows that are there keep a new condition over VALUE.
 fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>) -> Result<()> {
     let forms = forms(domain, work);
@@ -233,10 +237,15 @@ fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>)
         work.catalog.tables().filter(|table| table.kind == TableKind::Table).cloned().collect();
     for table in tables {
         for column in &table.columns {
-            let Some((_, array)) = forms.iter().find(|(oid, _)| column.domain == Some(*oid)) else {
-                continue;
+            let own = forms.iter().find(|(oid, _)| column.domain == Some(*oid));
+            let within = || composite::holds_domain(&work.catalog, column.ty.oid, &|oid| is_one(&forms, oid));
+            let array = match own {
+                Some((_, array)) => *array,
+                None if within() => true,
+                None => continue,
             };
-            if *array {
+            // Values inside of others are not looked at, as in PostgreSQL.
+            if array {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     format!(
@@ -262,11 +271,14 @@ fn validate(domain: &UserType, condition: &str, what: &str, work: &mut Work<'_>)
 /// Gives everything whose plans hold the domain's conditions a new version.
 pub(super) fn compile_anew(domain: &UserType, work: &mut Work<'_>) {
     let forms = forms(domain, work);
-    let is_form = |oid: Option<Oid>| forms.iter().any(|(form, _)| oid == Some(*form));
+    let is_form = |oid: Option<Oid>| oid.is_some_and(|oid| is_one(&forms, oid));
     // Others that speak of it are compiled anew as after every change of the catalog.
     user_type::compile_users_anew(
         work,
-        |_, column| is_form(column.domain),
+        |catalog, column| {
+            is_form(column.domain)
+                || composite::holds_domain(catalog, column.ty.oid, &|oid| is_one(&forms, oid))
+        },
         |_, routine| is_form(routine.result_domain) || routine.args.iter().any(|arg| is_form(arg.domain)),
     );
 }

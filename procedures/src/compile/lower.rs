@@ -505,7 +505,8 @@ fn effects(kind: &OperationKind) -> Effects<'_> {
         },
         // A block inside of the loop that makes its variables NULL.
         OperationKind::AssignRow { targets, values } if values.is_empty() => {
-            Effects { reads: Some(Vec::new()), writes: Some(targets.registers.clone()) }
+            let writes = targets.registers.iter().copied().chain(targets.present).collect();
+            Effects { reads: Some(Vec::new()), writes: Some(writes) }
         }
         OperationKind::AssignRow { .. } | OperationKind::AssignRecord { .. } => {
             Effects { reads: None, writes: None }
