@@ -248,9 +248,9 @@ impl Binder<'_, '_> {
             let relation = self
                 .env
                 .catalog
-                .relation_by_text(text, self.env.search_path)
+                .regclass(text, self.env.search_path)
                 .map_err(|error| error.at(self.literal_position(text)))?;
-            return Ok(BoundExpr::constant(Datum::Oid(relation.oid()), ty));
+            return Ok(BoundExpr::constant(Datum::Oid(relation), ty));
         }
         if target.oid.is_enum() {
             let label = self.env.catalog.enum_value(target.oid, text);

@@ -7,7 +7,7 @@
 //! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
 //! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
 //! - [`lock`]      row locks
-//! - [`from`], `from_function` tables, subqueries, functions and joins: the row a query reads
+//! - [`from`], `from_function`, `join` tables, subqueries, functions and joins: the row a query reads
 //! - [`select`]    SELECT lists, grouping and ordering; assembles the operators of one SELECT
 //! - [`grouping`]  GROUP BY and the rule that everything else must be grouped
 //! - [`window`]    OVER and WINDOW
@@ -49,6 +49,7 @@ pub(crate) mod from_function;
 pub(crate) mod gather;
 pub mod grouping;
 pub(crate) mod insert;
+mod join;
 pub(crate) mod json;
 mod json_subscript;
 pub(crate) mod kept;

@@ -151,6 +151,16 @@ impl Catalog {
         self.require_relation(&parse_name_text(text)?, search_path)
     }
 
+    /// The number behind a `regclass` text: a relation's, or that of what stands for a composite type.
+    pub fn regclass(&self, text: &str, search_path: &[String]) -> Result<Oid> {
+        self.relation_by_text(text, search_path).map(|relation| relation.oid()).or_else(|error| {
+            let name = parse_name_text(text.trim()).ok();
+            let named = name.and_then(|name| self.user_type(name.schema.as_deref(), &name.name, search_path));
+            let relation = named.and_then(|ty| ty.oid.relation_of_row_type());
+            relation.ok_or(error)
+        })
+    }
+
     /// Whether a plain name finds this relation: pg_table_is_visible.
     pub fn is_visible(&self, relation: &Relation, search_path: &[String]) -> bool {
         self.relation(None, relation.name(), search_path).is_some_and(|found| found.oid() == relation.oid())

@@ -141,8 +141,13 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     if !(0..=6).contains(&count) {
         return Err(invalid(ty));
     }
-    if sent != element && !sent.is_enum() && crate::type_table::type_info(sent).is_none() {
-        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "wrong element type"));
+    if differ(sent, element) {
+        let message = format!(
+            "binary data has array element type {sent} ({}) instead of expected {element} ({})",
+            format_type(Type::of(sent)),
+            format_type(Type::of(element))
+        );
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
     let mut dimensions = Vec::new();
     let mut total = usize::from(count > 0);
@@ -181,9 +186,17 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     Ok(Datum::Array(Arc::new(Array { element, dimensions, values })))
 }
 
+/// Whether a type that is sent cannot be the one that is wanted: only the numbers of built-in types are
+/// the same everywhere.
+fn differ(sent: Oid, wanted: Oid) -> bool {
+    const FIRST_OF_USERS: u32 = 10_000;
+    sent != wanted && sent.0 < FIRST_OF_USERS && wanted.0 < FIRST_OF_USERS
+}
+
 /// As PostgreSQL's record_recv: the number of fields, then each one's type, length and bytes.
 fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
-    let types = super::record::field_types(ty.oid, ctx).ok_or_else(|| invalid(ty))?;
+    let relation = super::record::relation_of(ty.oid, ctx).ok_or_else(|| invalid(ty))?;
+    let columns = &relation.columns;
     let mut at = 0;
     let word = |at: &mut usize| -> Result<i32> {
         let chunk = bytes.get(*at..*at + 4).ok_or_else(|| invalid(ty))?;
@@ -191,14 +204,14 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
         Ok(i32::from_be_bytes(fixed(chunk, ty)?))
     };
     let sent = word(&mut at)?;
-    if usize::try_from(sent) != Ok(types.len()) {
-        let message = format!("wrong number of columns: {sent}, expected {}", types.len());
+    if usize::try_from(sent) != Ok(columns.len()) {
+        let message = format!("wrong number of columns: {sent}, expected {}", columns.len());
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
-    let mut values = Vec::with_capacity(types.len());
-    for (place, field) in types.iter().enumerate() {
-        let oid = Oid(word(&mut at)? as u32);
-        if oid != field.oid {
+    let mut values = Vec::with_capacity(columns.len());
+    for (place, column) in columns.iter().enumerate() {
+        let (oid, field) = (Oid(word(&mut at)? as u32), &column.ty);
+        if differ(oid, column.declared().oid) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
@@ -271,14 +284,16 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
         Datum::Array(array) => array_send(array, ty, ctx, out),
         Datum::Record(fields) => {
-            let types = super::record::field_types(ty.oid, ctx);
-            let width = types.as_ref().map_or(fields.len(), Vec::len);
+            let relation = super::record::relation_of(ty.oid, ctx);
+            let columns = relation.as_ref().map(|relation| &relation.columns);
+            let width = columns.map_or(fields.len(), Vec::len);
             out.extend_from_slice(&(width as i32).to_be_bytes());
             for place in 0..width {
                 let field = fields.get(place).unwrap_or(&Datum::Null);
-                let known = types.as_ref().and_then(|types| types.get(place).copied());
-                let ty = known.unwrap_or_else(|| super::natural_type(field));
-                out.extend_from_slice(&ty.oid.0.to_be_bytes());
+                let known = columns.and_then(|columns| columns.get(place));
+                let ty = known.map_or_else(|| super::natural_type(field), |column| column.ty);
+                let told = known.map_or(ty, |column| column.declared());
+                out.extend_from_slice(&told.oid.0.to_be_bytes());
                 with_length(field, ty, ctx, out);
             }
         }

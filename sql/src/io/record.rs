@@ -13,7 +13,7 @@ use crate::types::{Oid, Type};
 
 /// The relation whose columns are a composite type's fields; `None` for `record`, and where no catalog
 /// is at hand.
-fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<TableRef> {
+pub(super) fn relation_of(ty: Oid, ctx: &FunctionContext<'_>) -> Option<TableRef> {
     if ty.is_composite() { ctx.session.row_type(ty) } else { None }
 }
 

@@ -37,8 +37,8 @@ fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
 }
 
 pub(super) fn relation_oid(source: &dyn SystemSource, text: &str) -> Result<Oid> {
-    match source.catalog().relation_by_text(text, source.search_path()) {
-        Ok(relation) => Ok(relation.oid()),
+    match source.catalog().regclass(text, source.search_path()) {
+        Ok(relation) => Ok(relation),
         Err(error) => {
             check_schema(source, text)?;
             Err(error)
