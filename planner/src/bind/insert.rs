@@ -1,5 +1,6 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
+use super::coerce::cannot_cast;
 use super::element::Target;
 use super::from::combine;
 use super::kept::About;
@@ -396,6 +397,12 @@ impl Binder<'_, '_> {
         };
         let mut full: Vec<Option<BoundExpr>> = vec![None; table.columns.len()];
         for (value, target) in given.into_iter().zip(targets) {
+            // What a query answers is no row constructor any more, whose fields could be assigned.
+            let own = table.columns[target.place].ty;
+            let wanted = target.part.as_ref().map_or(own, |part| self.part_type(part, own));
+            if value.ty.oid == Oid::RECORD && wanted.oid.is_composite() {
+                return Err(cannot_cast(value.ty, wanted));
+            }
             self.fill(table, &mut full, target, value, overriding, position)?;
         }
         let exprs = full

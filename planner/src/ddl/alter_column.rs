@@ -42,7 +42,7 @@ pub(super) fn add_column(
     composite::check_column(&made.column, &before, work)?;
     // Rows in other tables' columns would lack the value.
     let default = made.column.default.as_deref().filter(|text| !text.eq_ignore_ascii_case("null"));
-    if default.is_some() || made.column.not_null || made.column.generated.is_some() {
+    if default.is_some() || made.column.generated.is_some() {
         composite::check_not_stored(before.row_type(), &before.name, "table", "its row type", work)?;
     }
     let place = before.columns.len() as u16;

@@ -242,6 +242,10 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
     let BoundStatement::Query(query) = bound else { return Ok(false) };
     let Rel::Project { exprs, .. } = &mut query.rel else { return Ok(false) };
     let ([expr], [column]) = (&mut exprs[..], &mut query.columns[..]) else { return Ok(false) };
+    if !matches!(expr.kind, ExprKind::Row(_)) {
+        let result = format_type(Type::of(result.oid));
+        return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
+    }
     *expr = super::scope::cast(expr.clone(), Type::of(result.oid), environment)?;
     column.ty = expr.ty;
     Ok(true)
