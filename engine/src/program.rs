@@ -63,6 +63,8 @@ pub enum Stop {
     ConcurrentUpdate,
     /// As before; the row is gone (40001).
     ConcurrentDelete,
+    /// The row that a statement has waited for is another partition's of its table now (40001).
+    MovedAway,
     /// What a SERIALIZABLE transaction read does not hold at its commit (40001).
     NotSerializable,
     /// This program waited for a row in a cycle of waiters (40P01).

@@ -242,7 +242,59 @@ const CASES: &[Case] = &[
         blocker: "INSERT INTO price VALUES (3, 300); UPDATE item SET value = 11 WHERE id = 1",
         waits: "UPDATE item SET grp = 3 WHERE id = 1",
     },
+    Case {
+        name: "a child of a parent that was deleted",
+        before: "DROP TABLE IF EXISTS child; CREATE TABLE child (p integer REFERENCES price)",
+        blocker: "DELETE FROM price WHERE id = 1",
+        waits: "INSERT INTO child VALUES (1)",
+    },
+    Case {
+        name: "a child of a parent that was deleted from a partition",
+        before: PARTS,
+        blocker: "DELETE FROM part WHERE id = 1",
+        waits: "INSERT INTO of_part VALUES (1)",
+    },
+    Case {
+        name: "a child of a parent that went to another partition",
+        before: PARTS,
+        blocker: "UPDATE part SET id = 11 WHERE id = 2",
+        waits: "INSERT INTO of_low VALUES (2)",
+    },
+    Case {
+        name: "an update of a row that went to another partition",
+        before: PARTS,
+        blocker: "UPDATE part SET id = 11 WHERE id = 2",
+        waits: "UPDATE part SET value = 0 WHERE id = 2",
+    },
+    Case {
+        name: "a deletion of a row that went to another partition",
+        before: PARTS,
+        blocker: "UPDATE part SET id = 11 WHERE id = 2",
+        waits: "DELETE FROM part WHERE value > 0 AND id > 1",
+    },
+    Case {
+        name: "a lock of a row that went to another partition",
+        before: PARTS,
+        blocker: "UPDATE part SET value = 1 WHERE id = 2; UPDATE part SET id = 11 WHERE id = 2",
+        waits: "SELECT * FROM part WHERE id > 1 FOR UPDATE",
+    },
+    Case {
+        name: "a row that moves within its partition is not elsewhere",
+        before: PARTS,
+        blocker: "UPDATE part SET id = 3 WHERE id = 2",
+        waits: "UPDATE part SET value = 0 WHERE value = 20 RETURNING id",
+    },
 ];
+
+/// Partitions, and tables that refer to all of them and to one of them.
+const PARTS: &str = "
+    DROP TABLE IF EXISTS part, of_part, of_low CASCADE;
+    CREATE TABLE part (id integer PRIMARY KEY, value integer) PARTITION BY RANGE (id);
+    CREATE TABLE low PARTITION OF part FOR VALUES FROM (0) TO (10);
+    CREATE TABLE high PARTITION OF part FOR VALUES FROM (10) TO (20);
+    CREATE TABLE of_part (p integer REFERENCES part);
+    CREATE TABLE of_low (p integer REFERENCES low);
+    INSERT INTO part VALUES (1, 10), (2, 20)";
 
 fn shown(messages: Vec<SimpleQueryMessage>) -> Vec<String> {
     messages

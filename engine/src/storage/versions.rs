@@ -54,6 +54,8 @@ pub enum Departure {
     Deleted,
     /// It has another key now.
     Moved,
+    /// It is another table's now: what moves between the partitions of a table.
+    MovedAway,
 }
 
 impl Departure {

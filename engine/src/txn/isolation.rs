@@ -205,16 +205,18 @@ impl Txn<'_> {
         }
     }
 
-    /// Whether a row left for another key since `snapshot`.
-    pub(super) fn has_moved(
+    /// What became of a row since `snapshot`.
+    pub(super) fn departure_since(
         &self,
         partition: PartitionRef,
         place: Place,
         key: &[u8],
         snapshot: Epoch,
-    ) -> Result<bool, Stop> {
-        Ok(!place.is_reference()
-            && self.root(partition, place)?.versions.departure_since(key, snapshot) == Departure::Moved)
+    ) -> Result<Departure, Stop> {
+        match place.is_reference() {
+            true => Ok(Departure::None),
+            false => Ok(self.root(partition, place)?.versions.departure_since(key, snapshot)),
+        }
     }
 
     #[cold]
@@ -245,7 +247,7 @@ impl Txn<'_> {
                     // What is there now, if anything is, is another row.
                     Departure::Deleted => false,
                     // Elsewhere, and not gone.
-                    Departure::Moved => true,
+                    Departure::Moved | Departure::MovedAway => true,
                 };
             (changed, is_there)
         };

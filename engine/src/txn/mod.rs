@@ -92,6 +92,7 @@ use crate::locks::{ObjectMode, ObjectWork};
 use crate::partition::{HeldList, PartitionRef};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
+use crate::storage::versions::Departure;
 use crate::sync;
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta};
 
@@ -204,8 +205,8 @@ pub struct Txn<'w> {
     outside_view: bool,
     /// It met rows that changed since its view.
     reevaluates: bool,
-    /// The row that is being taken out goes to another key.
-    moving: bool,
+    /// What becomes of a row that is being taken out.
+    leaving: Departure,
     /// Trees that this transaction made, and nobody else knows.
     own_trees: smallvec::SmallVec<[TreeId; 4]>,
     /// What was read, if the transaction must answer for it at its commit.
@@ -286,7 +287,7 @@ impl<'w> Txn<'w> {
             view: None,
             outside_view: false,
             reevaluates: false,
-            moving: false,
+            leaving: Departure::Deleted,
             own_trees,
             reads,
             past_references: smallvec::SmallVec::new(),

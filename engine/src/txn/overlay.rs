@@ -392,8 +392,7 @@ impl Txn<'_> {
             let known = before.as_ref().map(|(_, departure)| *departure).unwrap_or_default();
             let departure = match &image {
                 Some(_) => Departure::None,
-                None if self.moving => Departure::Moved,
-                None => Departure::Deleted,
+                None => self.leaving,
             };
             lock.image = Some(Image { writer: me, row: image, departure: known.max(departure) });
             self.note_overlay(partition, place, key, Some(mode), Some(before));

@@ -24,8 +24,9 @@
 //! volatile functions, procedures and triggers read what is committed when they run, as
 //! PostgreSQL's do, so they leave the view for that long. One-shots have no view: they are
 //! serializable, and run anew. A row that left for another key while the statement waited (its
-//! newest version is elsewhere), a table that was redefined, and a view whose old versions took too
-//! much memory end the view, and the statement runs anew at what is committed then.
+//! newest version is elsewhere in its table), a table that was redefined, and a view whose old versions took too
+//! much memory end the view, and the statement runs anew at what is committed then. A row that went
+//! to another partition is no version of the one that was waited for ([`Stop::MovedAway`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::locks::{LockTag, ObjectLock};
 use crate::partition::PartitionRef;
 use crate::program::Stop;
 use crate::snapshot::Registration;
+use crate::storage::versions::Departure;
 use crate::table::TableMeta;
 
 /// After so many rounds of looking again a statement is run anew: others change what it is about
@@ -183,8 +185,11 @@ impl Txn<'_> {
         }
         match self.check_unchanged_since(partition, place, key, epoch) {
             Err(stop @ (Stop::ConcurrentUpdate | Stop::ConcurrentDelete)) => {
-                let moved = stop == Stop::ConcurrentUpdate && self.has_moved(partition, place, key, epoch)?;
-                self.note_newer(place, key, moved, stop == Stop::ConcurrentDelete);
+                let departure = self.departure_since(partition, place, key, epoch)?;
+                if departure == Departure::MovedAway {
+                    return Err(Stop::MovedAway);
+                }
+                self.note_newer(place, key, departure == Departure::Moved, stop == Stop::ConcurrentDelete);
                 Err(Stop::Reevaluate)
             }
             checked => checked,

@@ -115,11 +115,11 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
-    /// As [`Txn::delete`], of a row that goes to another key.
-    pub fn take_away(&mut self, table: &TableMeta, key: &[u8]) -> Result<bool, Stop> {
-        self.moving = true;
+    /// As [`Txn::delete`], of a row that goes to another key, or to another table (`departure`).
+    pub fn take_away(&mut self, table: &TableMeta, key: &[u8], departure: Departure) -> Result<bool, Stop> {
+        self.leaving = departure;
         let deleted = self.delete(table, key);
-        self.moving = false;
+        self.leaving = Departure::Deleted;
         deleted
     }
 
@@ -357,8 +357,7 @@ impl Txn<'_> {
         let key = append(&mut scratch.arena, key);
         let image = append(&mut scratch.arena, image.unwrap_or(&[]));
         let departure = match kind {
-            UndoKind::Removed if self.moving => Departure::Moved,
-            UndoKind::Removed => Departure::Deleted,
+            UndoKind::Removed => self.leaving,
             _ => Departure::None,
         };
         scratch.undo.push(Undo { kind, partition, place, key, image, row, departure });

@@ -357,7 +357,14 @@ impl ReferenceCheck {
             Ok(self.node.run(ctx, &mut |_| Ok(ControlFlow::Break(())))?.is_break())
         };
         let found = match self.direction {
-            Direction::ChildNeedsParent => ctx.outside_view(look)?,
+            Direction::ChildNeedsParent => {
+                let found = ctx.outside_view(look)?;
+                if !found && ctx.txn.has_view() {
+                    // One that was waited for may have gone to another partition, which this tells.
+                    look(ctx)?;
+                }
+                found
+            }
             // A child that came after the transaction's snapshot counts, too.
             Direction::ParentLeaves => {
                 let before = ctx.txn.read_newest_from_now(true);

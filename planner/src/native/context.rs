@@ -43,7 +43,7 @@ impl From<Stop> for ExecError {
     fn from(stop: Stop) -> Self {
         match stop {
             // Conditions of the transaction rather than control flow: a handler may see them.
-            Stop::ConcurrentUpdate | Stop::ConcurrentDelete | Stop::NotSerializable => {
+            Stop::ConcurrentUpdate | Stop::ConcurrentDelete | Stop::MovedAway | Stop::NotSerializable => {
                 ExecError::Sql(super::program::stop_error(stop))
             }
             stop => ExecError::Stop(stop),

@@ -132,6 +132,10 @@ pub fn stop_error(stop: Stop) -> SqlError {
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to concurrent delete",
         ),
+        Stop::MovedAway => SqlError::new(
+            SqlState::SERIALIZATION_FAILURE,
+            "tuple to be locked was already moved to another partition due to concurrent update",
+        ),
         Stop::NotSerializable => SqlError::new(
             SqlState::SERIALIZATION_FAILURE,
             "could not serialize access due to read/write dependencies among transactions",

@@ -7,6 +7,7 @@ use archipel_engine::Inserted;
 use archipel_engine::cell::Cell;
 use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::versions::Departure;
 use archipel_sql::catalog::TableRef;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
@@ -296,7 +297,7 @@ impl Change {
             &mut row,
             &mut new_key,
         )?;
-        if !ctx.txn.take_away(&target.meta, key)? {
+        if !ctx.txn.take_away(&target.meta, key, Departure::Moved)? {
             return Ok(None);
         }
         Ok(Some((row, new_key)))

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use archipel_engine::storage::versions::Departure;
 use archipel_sql::catalog::TriggerEvent;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
@@ -95,7 +96,7 @@ impl Mover {
         {
             return Ok(false);
         }
-        if !ctx.txn.delete(&target.meta, key)? {
+        if !ctx.txn.take_away(&target.meta, key, Departure::MovedAway)? {
             return Ok(false);
         }
         if let Some(deletes) = &self.deletes {
