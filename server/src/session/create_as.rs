@@ -30,6 +30,7 @@ impl Session {
         create: &CreateTableAs,
         types: &[Oid],
         params: Vec<Datum>,
+        alone: bool,
     ) -> Result<String> {
         self.require_writable("CREATE TABLE AS")?;
         if is_temporary(create) {
@@ -50,7 +51,7 @@ impl Session {
             return Ok("CREATE TABLE AS".to_owned());
         }
         let definition = self.table_of_query(create, types)?;
-        if self.transaction.is_block() {
+        if self.joins_transaction(alone) {
             return Box::pin(self.create_and_fill(create, definition, (types, params))).await;
         }
         self.commit_implicit().await?;

@@ -25,12 +25,14 @@ use crate::statement::Prepared;
 use crate::wire::output::Severity;
 
 impl Session {
-    /// Runs a definition or a maintenance statement; answers the command tag.
+    /// Runs a definition or a maintenance statement; answers the command tag. `alone` says that
+    /// nothing of the same implicit transaction comes after it.
     pub(super) async fn define(
         &mut self,
         statement: &Arc<Statement>,
         prepared: &Arc<Prepared>,
         params: Vec<Datum>,
+        alone: bool,
     ) -> Result<String> {
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
@@ -49,10 +51,10 @@ impl Session {
             }
             Statement::Truncate(truncate) if self.fires_truncate(truncate)? => {
                 self.require_writable(prepared.tag)?;
-                return Box::pin(self.truncate_with_triggers(truncate)).await;
+                return Box::pin(self.truncate_with_triggers(truncate, alone)).await;
             }
             Statement::Truncate(truncate)
-                if self.transaction.is_block() && !truncate.cascade && !truncate.restart_identity =>
+                if !truncate.cascade && !truncate.restart_identity && self.joins_transaction(alone) =>
             {
                 self.require_writable(prepared.tag)?;
                 let truncated = self.truncated(truncate)?;
@@ -61,13 +63,13 @@ impl Session {
             }
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,
             Statement::CreateTableAs(create) => {
-                return self.create_table_as(create, &prepared.declared, params).await;
+                return self.create_table_as(create, &prepared.declared, params, alone).await;
             }
             other if makes_temporary(other) => self.use_temporary_schema()?,
             _ => {}
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
-        self.run_or_stage(source, prepared.tag).await
+        self.run_or_stage(source, prepared.tag, alone).await
     }
 
     /// ALTER ROLE … SET: the setting must exist, and take the value.
@@ -83,9 +85,9 @@ impl Session {
         }
     }
 
-    async fn run_or_stage(&mut self, source: Source, tag: &str) -> Result<String> {
+    async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {
         self.require_writable(tag)?;
-        if self.transaction.is_block() {
+        if self.joins_transaction(alone) {
             return Box::pin(self.stage_definition(&source)).await;
         }
         self.commit_implicit().await?;
@@ -101,7 +103,7 @@ impl Session {
     /// Runs the distribution functions a statement has called, after it.
     pub(super) async fn run_pending_definitions(&mut self, calls: Vec<DistributionCall>) -> Result<()> {
         for call in calls {
-            self.run_or_stage(Source::Distribution(call), "a distribution function").await?;
+            self.run_or_stage(Source::Distribution(call), "a distribution function", true).await?;
         }
         Ok(())
     }

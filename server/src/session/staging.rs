@@ -579,8 +579,14 @@ impl Session {
                 Code::Call(call) => (&[][..], call.program.accesses()),
                 Code::Trigger(trigger) => (&[][..], trigger.function.accesses()),
             };
+            // Another table may have the name by now, made in the same transaction.
+            let renewed = || {
+                let own = staged.own_trees();
+                let mut tables = staged.state.catalog.tables();
+                tables.any(|table| table.name == *name && own.contains(&TreeId(table.tree)))
+            };
             let touched = tables.iter().any(|(table, _)| table == tree)
-                || accesses.iter().any(|access| access.table == *name);
+                || accesses.iter().any(|access| access.table == *name) && !renewed();
             if touched {
                 return Err(rows_after_definition(name));
             }

@@ -101,7 +101,7 @@ impl Session {
                 let statement =
                     Arc::new(archipel_sql::parser::parse_statement(&format!("DROP TABLE {name}"))?);
                 let source = Source::System(statement);
-                if self.transaction.is_block() {
+                if self.transaction.is_open() {
                     Box::pin(self.stage_definition(&source)).await?;
                 } else {
                     Box::pin(self.run_definition(source, false)).await?;

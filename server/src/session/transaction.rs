@@ -94,6 +94,14 @@ impl Transaction {
         self.queried
     }
 
+    /// A statement that is not alone begins the implicit transaction of a script or pipeline.
+    fn begin_implicit(&mut self) {
+        if self.kind == Kind::None {
+            self.kind = Kind::Implicit;
+            self.start = crate::server::now();
+        }
+    }
+
     /// Lets the implicit transaction of a script count as a block, or no longer.
     pub(super) fn pretend_block(&mut self, block: bool) {
         if self.kind != Kind::None {
@@ -246,14 +254,22 @@ impl Session {
         self.transaction.queried = true;
     }
 
+    /// Whether a definition is part of a transaction: a block, or the implicit one of a script or
+    /// pipeline, which it may begin.
+    pub(super) fn joins_transaction(&mut self, alone: bool) -> bool {
+        if !alone {
+            self.transaction.begin_implicit();
+        }
+        self.transaction.is_open()
+    }
+
     /// The engine's transaction for a statement that is not alone; begins one if need be.
     pub(super) fn enter_transaction(&mut self, alone: bool) {
         if self.transaction.kind == Kind::None {
             if alone {
                 return;
             }
-            self.transaction.kind = Kind::Implicit;
-            self.transaction.start = crate::server::now();
+            self.transaction.begin_implicit();
         }
         if self.transaction.interactive.is_none() {
             self.transaction.interactive = Some(self.begin_interactive());

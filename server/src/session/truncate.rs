@@ -50,8 +50,12 @@ impl Session {
         Ok(self.truncated(truncate)?.tables.iter().any(|table| table.fires(TriggerEvent::Truncate, None)))
     }
 
-    pub(super) async fn truncate_with_triggers(&mut self, truncate: &Truncate) -> Result<String> {
-        if self.transaction.is_block() {
+    pub(super) async fn truncate_with_triggers(
+        &mut self,
+        truncate: &Truncate,
+        alone: bool,
+    ) -> Result<String> {
+        if self.joins_transaction(alone) {
             if truncate.restart_identity {
                 return Err(SqlError::unsupported("TRUNCATE … RESTART IDENTITY in a transaction block"));
             }

@@ -142,7 +142,7 @@ impl Session {
             }
             other if self.session_statement(other)? => self.output.command_complete(prepared.tag),
             _ => {
-                let tag = self.define(statement, prepared, params).await?;
+                let tag = self.define(statement, prepared, params, alone).await?;
                 self.output.command_complete(&tag);
             }
         }
