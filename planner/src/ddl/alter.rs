@@ -8,9 +8,7 @@ use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{AlterTable, AlterTableAction, AlteredObject, TableConstraint, TableConstraintKind};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
-use archipel_sql::catalog::{
-    Distribution, PartitionKeyPart, Persistence, Relation, Table, TableKind, TableRef,
-};
+use archipel_sql::catalog::{PartitionKeyPart, Persistence, Relation, Table, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -358,12 +356,7 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
 
 /// The rows move from under their hidden numbers to under the key.
 fn add_primary_key(before: &Table, mut table: Table, work: &mut Work<'_>) -> Result<()> {
-    let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-    let keeps = matches!(before.distribution, Distribution::Reference)
-        || matches!(before.distribution, Distribution::Column { column, .. } if key.contains(&column));
-    if !keeps {
-        distribution::choose_default(&mut table, work)?;
-    }
+    distribution::choose_for_primary_key(before, &mut table, work)?;
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
     let def = table_def(&table);
@@ -466,6 +459,7 @@ fn drop_constraint(
         if !cascade {
             return Err(still_depended_on(&described, &dependents));
         }
+        super::drop::cascade_notice(&dependents, work);
         super::drop::drop_foreign_keys(&dependents, &[], work);
         let oid = table.oid;
         table = work.catalog.table_by_oid(oid).map_or(table, |table| (*table).clone());

@@ -126,6 +126,15 @@ pub(super) fn choose_default(table: &mut Table, work: &mut Work<'_>) -> Result<(
     Ok(())
 }
 
+/// Chooses anew where the rows of a table are that has got its primary key, unless the key keeps the
+/// place they have.
+pub(super) fn choose_for_primary_key(before: &Table, table: &mut Table, work: &mut Work<'_>) -> Result<()> {
+    let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    let keeps = matches!(before.distribution, Distribution::Reference)
+        || matches!(before.distribution, Distribution::Column { column, .. } if key.contains(&column));
+    if keeps { Ok(()) } else { choose_default(table, work) }
+}
+
 /// Where the other partitions of the same table are, if a new one can be distributed like them: work
 /// on one key then meets one executor.
 fn as_siblings(table: &Table, work: &Work<'_>) -> Option<Distribution> {

@@ -1,13 +1,16 @@
 //! ALTER TABLE … DROP COLUMN: what goes with a column, and what speaks of those behind it.
 
 use archipel_engine::txn::DdlOp;
-use archipel_sql::catalog::{Access, Distribution, EXPRESSION, ObjectKind, PartitionKeyPart, Table};
+use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
+use archipel_sql::catalog::{
+    Access, Distribution, EXPRESSION, KeyConstraint, ObjectKind, PartitionKeyPart, Table, TableRef,
+};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::alter::finish;
 use super::work::Work;
-use super::{composite, expression, stored, trigger, view};
+use super::{composite, distribution, drop, expression, stored, trigger, view};
 use crate::row::table_def;
 
 /// Drops a column with whatever is over it, as a type's CASCADE does.
@@ -32,48 +35,11 @@ pub(super) fn drop_column(
     };
     let rights = work.catalog.access(table.oid).filter(|access| !access.columns.is_empty());
     let rights = rights.map(|access| Access::clone(access));
-    let in_key = table.storage_key().contains(&place);
-    if in_key {
-        return Err(SqlError::unsupported(format_args!("DROP COLUMN of the key column \"{column}\"")));
-    }
-    let pointed_at = work.catalog.tables().any(|other| {
-        other
-            .foreign_keys
-            .iter()
-            .any(|key| key.references == table.oid && key.referenced_columns.contains(&place))
-    });
-    if pointed_at {
-        return Err(if cascade {
-            SqlError::unsupported("DROP COLUMN CASCADE of a referenced column")
-        } else {
-            SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!(
-                    "cannot drop column {column} of table {} because other objects depend on it",
-                    table.name
-                ),
-            )
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-        });
+    if let Some(changed) = release_users(&table, place, cascade, work)? {
+        // Others have gone, and what is left of the table may have moved.
+        return drop_column(changed, column, if_exists, cascade, work);
     }
     trigger::release_column(&mut table, column, cascade, work)?;
-    if let Some(&user) = expression::generated_from(&table, place)?.first() {
-        if cascade {
-            return Err(SqlError::unsupported(
-                "DROP COLUMN CASCADE of a column that another is generated from",
-            ));
-        }
-        let user = &table.columns[usize::from(user)].name;
-        return Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop column {column} of table {} because other objects depend on it", table.name),
-        )
-        .with_detail(format!(
-            "column {user} of table {0} depends on column {column} of table {0}",
-            table.name
-        ))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
     view::release_column(&table, place, cascade, work)?;
     let before = table.clone();
     let mut checks = Vec::new();
@@ -84,6 +50,13 @@ pub(super) fn drop_column(
     }
     table.checks = checks;
     table.foreign_keys.retain(|key| !key.columns.contains(&place));
+    // A key goes with its columns.
+    let of_key = |key: &KeyConstraint| key.columns.contains(&place) || key.include.contains(&place);
+    let loses_key = table.primary_key.as_ref().is_some_and(of_key);
+    if loses_key {
+        table.primary_key = None;
+    }
+    let loses_place = matches!(table.distribution, Distribution::Column { column, .. } if column == place);
     let mut kept = Vec::with_capacity(table.indexes.len());
     for index in std::mem::take(&mut table.indexes) {
         let mut uses =
@@ -133,6 +106,12 @@ pub(super) fn drop_column(
             shift(column);
         }
     }
+    if loses_place {
+        distribution::choose_default(&mut table, work)?;
+    }
+    if loses_key || loses_place {
+        distribution::place_indexes(&mut table, work);
+    }
     let (oid, table) = (table.oid, work.put_table(table));
     shift_others(oid, place, work);
     let mut visible = stored::all_kept(&before);
@@ -140,6 +119,45 @@ pub(super) fn drop_column(
     let columns = stored::sources(&before, &table, visible);
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
     Ok(())
+}
+
+/// Lets what needs a column go with it, or refuses: foreign keys that point at it, columns that are
+/// generated from it. Answers the table as it is then, if there was something.
+fn release_users(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) -> Result<Option<Table>> {
+    let mut pointing: Vec<Dependent> = Vec::new();
+    for other in work.catalog.tables() {
+        for (at, key) in other.foreign_keys.iter().enumerate() {
+            if key.references == table.oid && key.referenced_columns.contains(&place) {
+                pointing.push(Dependent::ForeignKey(other.clone(), at));
+            }
+        }
+    }
+    let is_part = |dependent: &Dependent| matches!(dependent, Dependent::ForeignKey(of, at) if of.foreign_keys[*at].parent.is_some());
+    let known = TableRef::new(table.clone());
+    let generated = expression::generated_from(table, place)?;
+    let generated = generated.into_iter().map(|column| Dependent::Generated(known.clone(), column));
+    let generated: Vec<Dependent> = generated.collect();
+    if pointing.is_empty() && generated.is_empty() {
+        return Ok(None);
+    }
+    // Those of partitions go with that of the table they are part of.
+    let mut named: Vec<Dependent> = pointing.iter().filter(|key| !is_part(key)).cloned().collect();
+    named.extend(generated.iter().cloned());
+    if !cascade {
+        let column = &table.columns[usize::from(place)].name;
+        return Err(still_depended_on(&format!("column {column} of table {}", table.name), &named));
+    }
+    drop::cascade_notice(&named, work);
+    drop::drop_foreign_keys(&pointing, &[], work);
+    for dependent in &generated {
+        if let Dependent::Generated(of, column) = dependent
+            && let Some(table) = work.catalog.table_by_oid(of.oid)
+        {
+            let name = &of.columns[usize::from(*column)].name;
+            drop_column((*table).clone(), name, true, cascade, work)?;
+        }
+    }
+    Ok(work.catalog.table_by_oid(table.oid).map(|table| (*table).clone()))
 }
 
 /// Foreign keys of other tables and owned sequences speak of columns by place.

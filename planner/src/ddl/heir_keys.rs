@@ -5,8 +5,8 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::names::undefined_column;
 use archipel_sql::catalog::{
-    Distribution, EXPRESSION, ForeignKey, Index, IndexColumn, IndexExpression, KeyConstraint,
-    PartitionKeyPart, Table, TableRef, Trigger,
+    EXPRESSION, ForeignKey, Index, IndexColumn, IndexExpression, KeyConstraint, PartitionKeyPart, Table,
+    TableRef, Trigger,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -329,12 +329,7 @@ fn finish(before: &TableRef, mut table: Table, work: &mut Work<'_>) -> Result<()
     let new_primary = table.primary_key.is_some() && before.primary_key.is_none();
     let fresh: Vec<Oid> = table.indexes[before.indexes.len()..].iter().map(|index| index.oid).collect();
     if new_primary {
-        let key = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
-        let keeps = matches!(before.distribution, Distribution::Reference)
-            || matches!(before.distribution, Distribution::Column { column, .. } if key.contains(&column));
-        if !keeps {
-            distribution::choose_default(&mut table, work)?;
-        }
+        distribution::choose_for_primary_key(before, &mut table, work)?;
     }
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
