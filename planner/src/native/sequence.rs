@@ -15,6 +15,14 @@ use super::CompiledExpr;
 use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 
+/// A READ ONLY transaction may draw from the session's own sequences alone.
+fn require_writable(ctx: &ExecContext<'_, '_>, sequence: Oid, command: &str) -> ExecResult<()> {
+    if ctx.read_only && !ctx.functions.session.is_temporary(sequence) {
+        ctx.require_writable(command)?;
+    }
+    Ok(())
+}
+
 /// The code of a sequence function over its arguments, if it is one.
 pub(crate) fn call(
     function: &'static ScalarFunction,
@@ -24,7 +32,7 @@ pub(crate) fn call(
         "nextval" => Some(|args| {
             Box::new(move |ctx| {
                 let Some(oid) = sequence_of(&args[0].eval(ctx)?) else { return Ok(Datum::Null) };
-                ctx.require_writable("nextval()")?;
+                require_writable(ctx, oid, "nextval()")?;
                 let needed = Privileges::USAGE | Privileges::UPDATE;
                 ctx.functions.session.require_sequence(oid, needed)?;
                 let value = next_value(ctx, oid)?;
@@ -42,7 +50,7 @@ pub(crate) fn call(
                     Some(Datum::Bool(called)) => *called,
                     Some(_) => return Ok(Datum::Null),
                 };
-                ctx.require_writable("setval()")?;
+                require_writable(ctx, oid, "setval()")?;
                 ctx.functions.session.require_sequence(oid, Privileges::UPDATE)?;
                 let def = ctx.txn.sequence(SequenceId(oid.0))?.def;
                 if *value < def.min || *value > def.max {

@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::TableKind;
+use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 
@@ -22,7 +23,7 @@ use super::parts::{Parts, targets_of};
 use super::rows::RowBuffer;
 use super::target::Found;
 use super::{CompileEnv, CompiledRoutine, RowSink};
-use crate::bound::{BoundStatement, CteBody, LockStrength, OutputColumn, Rel};
+use crate::bound::{BoundStatement, Cte, CteBody, LockStrength, OutputColumn, Rel};
 use crate::explain::plan::PlanLine;
 use crate::route::Access;
 
@@ -229,18 +230,43 @@ fn stops_early(body: &Body) -> bool {
 fn refused_read_only(statement: &BoundStatement) -> Option<&'static str> {
     match statement {
         BoundStatement::Query(query) => refused_query(&query.rel),
+        BoundStatement::Insert(insert) => (!is_own(&insert.table)).then_some("INSERT"),
+        BoundStatement::Update(update) => (!is_own(&update.table)).then_some("UPDATE"),
+        BoundStatement::Delete(delete) => (!is_own(&delete.table)).then_some("DELETE"),
+        BoundStatement::Merge(merge) => (!is_own(&merge.table)).then_some("MERGE"),
+        BoundStatement::Call(_) => None,
+        BoundStatement::With { ctes, statement } => refused_read_only(statement)
+            .or_else(|| ctes.iter().any(changes_others).then(|| command_of(statement)).flatten()),
+    }
+}
+
+/// Whether rows of a table are the session's own affair: of a temporary one.
+fn is_own(table: &TableRef) -> bool {
+    is_temporary_schema(&table.schema)
+}
+
+/// Whether a query changes rows that are not the session's own affair.
+fn changes_others(cte: &Cte) -> bool {
+    matches!(&cte.body, CteBody::Modify(statement) if refused_read_only(statement).is_some())
+}
+
+fn command_of(statement: &BoundStatement) -> Option<&'static str> {
+    match statement {
+        BoundStatement::Query(_) => Some("SELECT"),
         BoundStatement::Insert(_) => Some("INSERT"),
         BoundStatement::Update(_) => Some("UPDATE"),
         BoundStatement::Delete(_) => Some("DELETE"),
         BoundStatement::Merge(_) => Some("MERGE"),
         BoundStatement::Call(_) => None,
-        BoundStatement::With { statement, .. } => refused_read_only(statement),
+        BoundStatement::With { statement, .. } => command_of(statement),
     }
 }
 
 fn refused_query(rel: &Rel) -> Option<&'static str> {
     let mut refused = None;
     super::visit_relations(rel, &mut |rel| match rel {
+        Rel::Scan { lock: Some(_), table } if is_own(table) => {}
+        Rel::Family { lock: Some(_), family } if is_own(&family.root) => {}
         Rel::Scan { lock: Some(lock), .. } | Rel::Family { lock: Some(lock), .. } => {
             refused = Some(match lock.strength {
                 LockStrength::KeyShare => "SELECT FOR KEY SHARE",
@@ -249,7 +275,7 @@ fn refused_query(rel: &Rel) -> Option<&'static str> {
                 LockStrength::Update => "SELECT FOR UPDATE",
             });
         }
-        Rel::With { ctes, .. } if ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))) => {
+        Rel::With { ctes, .. } if ctes.iter().any(changes_others) => {
             refused = Some("SELECT");
         }
         _ => {}

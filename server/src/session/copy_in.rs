@@ -19,6 +19,7 @@ use archipel_engine::{Stop, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::DeferredCheck;
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
+use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Table, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
@@ -81,13 +82,15 @@ impl Session {
                 if copy.filter.is_some() {
                     return Err(SqlError::unsupported("COPY FROM … WHERE"));
                 }
-                self.require_writable("COPY FROM")?;
                 if matches!(copy.direction, CopyDirection::FromFile(_)) {
                     self.require_file_reader()?;
                 }
                 let host = self.host();
                 let path = self.search_path();
                 let table = host.catalog.catalog.require_table(name, &path)?;
+                if !is_temporary_schema(&table.schema) {
+                    self.require_writable("COPY FROM")?;
+                }
                 self.require_settled_table(&table)?;
                 self.begin_copy_in(copy, table, columns, alone).await?;
                 match (&copy.direction, &self.copy_in) {

@@ -11,6 +11,7 @@ use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::SystemRows;
 use archipel_procedures::Environment;
+use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -233,6 +234,11 @@ impl SessionHost for Host {
 
     fn relation_name(&self, relation: Oid) -> Option<String> {
         self.catalog.catalog.relation_by_oid(relation).map(|relation| relation.name().to_owned())
+    }
+
+    fn is_temporary(&self, relation: Oid) -> bool {
+        let relation = self.catalog.catalog.sequence_by_oid(relation);
+        relation.is_some_and(|sequence| is_temporary_schema(&sequence.schema))
     }
 
     fn require_sequence(&self, sequence: Oid, one_of: Privileges) -> Result<()> {

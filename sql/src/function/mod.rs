@@ -84,7 +84,10 @@ const SET_TABLES: &[SetTable] =
     &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS, session::SETS];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
-pub use string::{chr as text_chr, left as text_left, right as text_right, substring as text_substring};
+pub use string::{
+    char_count as text_length, chr as text_chr, left as text_left, position as text_position,
+    right as text_right, substring as text_substring,
+};
 
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, aggregates, all_aggregates, all_casts, all_functions,
@@ -181,6 +184,10 @@ pub trait SessionHost: Sync {
     /// The relation whose columns are the fields of a composite type, where the session knows it.
     fn row_type(&self, _ty: Oid) -> Option<crate::catalog::TableRef> {
         None
+    }
+    /// Whether a relation is the session's own: a temporary one.
+    fn is_temporary(&self, _relation: Oid) -> bool {
+        false
     }
     /// A random number in [0, 1), deterministic under the simulator.
     fn random(&self) -> f64 {
