@@ -47,6 +47,7 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
+        self.tell_truncations(query);
         let prepared = self.prepare_text(&query.into(), types).await?;
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);

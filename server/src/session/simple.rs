@@ -14,6 +14,7 @@ use archipel_sql::error::SqlError;
 use super::Session;
 use crate::encode::Formats;
 use crate::statement::{Prepared, cache};
+use crate::wire::output::Severity;
 
 /// What is left of a text while a COPY of it takes data.
 pub(super) struct Script {
@@ -51,6 +52,7 @@ impl Session {
         if let Some(prepared) = self.cached(&key) {
             return self.run_simple(prepared, true).await;
         }
+        let whole = !self.tell_truncations(&text);
         let statements = archipel_sql::parser::parse(&text)?;
         match statements.len() {
             0 => {
@@ -59,11 +61,23 @@ impl Session {
             }
             1 => {
                 let prepared = self.prepare_settled(&text, statements, &[]).await?;
-                self.remember(key, &prepared);
+                // What is known is not read again, and would not be told again.
+                if whole {
+                    self.remember(key, &prepared);
+                }
                 self.run_simple(prepared, true).await
             }
             _ => self.run_script(Script { text, statements: statements.into() }).await,
         }
+    }
+
+    /// Tells which identifiers of a text are cut; whether there are any.
+    pub(super) fn tell_truncations(&mut self, text: &str) -> bool {
+        let notices = archipel_sql::parser::truncation_notices(text);
+        for notice in &notices {
+            self.notice(Severity::Notice, notice);
+        }
+        !notices.is_empty()
     }
 
     /// Runs statements until they end, one fails or one asks the client for COPY data.

@@ -3,6 +3,7 @@
 
 use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
+use crate::parser::truncate_identifier;
 use crate::types::{Oid, Type};
 
 use super::{Catalog, Relation, RoutineRef, SUPERUSER_NAME, SequenceRef, TableRef};
@@ -267,6 +268,8 @@ pub fn parse_name_text(text: &str) -> Result<QualifiedName> {
         if part.is_empty() {
             return Err(invalid());
         }
+        let mut part = part;
+        truncate_identifier(&mut part);
         parts.push(part);
         match rest.strip_prefix('.') {
             Some(after) => rest = after.trim_start(),

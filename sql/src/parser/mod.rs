@@ -15,6 +15,7 @@
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
+//! - [`truncation`]  identifiers that are too long
 //! - [`user_type`]   CREATE and ALTER TYPE
 //! - [`table_as`]    tables made from queries, views
 //! - [`index`]       CREATE INDEX, sequences
@@ -58,6 +59,7 @@ mod table_as;
 mod tokens;
 mod transaction;
 mod trigger;
+mod truncation;
 mod type_names;
 mod unicode;
 mod user_type;
@@ -80,6 +82,8 @@ pub use partition::unbounded;
 pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
+pub(crate) use truncation::truncate_identifier;
+pub use truncation::truncation_notices;
 pub use words::{MERGE_DEFAULTS, MERGE_NOTHING, Overriding};
 
 /// EXPLAIN, PREPARE and COPY nest statements so deep at most.

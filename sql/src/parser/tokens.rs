@@ -19,6 +19,7 @@ use super::keywords::is_foreign_keyword;
 use super::only::rewrite_only;
 use super::recursion::rewrite_recursion;
 use super::star::rewrite_stars;
+use super::truncation::truncate_identifier;
 use super::unicode::{decode_unicode, escape_error};
 use super::words::{
     rewrite_like_any, rewrite_sort_operators, rewrite_table, rewrite_typed_escapes, rewrite_words,
@@ -198,17 +199,6 @@ fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &
     };
     SqlError::new(SqlState::SYNTAX_ERROR, format!("{what} at or near \"{rest_trimmed}\""))
         .at(Some(positions.character_of_byte(at)))
-}
-
-/// Cuts an identifier at 63 bytes, at a character boundary.
-pub(super) fn truncate_identifier(value: &mut String) {
-    if value.len() > MAX_IDENTIFIER_BYTES {
-        let mut end = MAX_IDENTIFIER_BYTES;
-        while !value.is_char_boundary(end) {
-            end -= 1;
-        }
-        value.truncate(end);
-    }
 }
 
 /// Drops blanks and comments; joins string literals separated by a line break (chapter 4.1.2.1).
