@@ -22,6 +22,8 @@ pub(crate) struct VisibleCte {
     pub shown: usize,
     /// Whether it has rows: not so for INSERT, UPDATE, DELETE without RETURNING.
     pub returns: bool,
+    /// Whether who sees it is its own recursive term.
+    pub itself: bool,
 }
 
 /// Whether a query names a relation, however deep.
@@ -121,7 +123,7 @@ impl Binder<'_, '_> {
                 column.name = name;
             }
             let shown = columns.len();
-            self.ctes.push(VisibleCte { name: name.clone(), id, columns, shown, returns });
+            self.ctes.push(VisibleCte { name: name.clone(), id, columns, shown, returns, itself: false });
             bound.push(Cte { id, name, body });
         }
         Ok(bound)
@@ -195,6 +197,10 @@ impl Binder<'_, '_> {
         let place = self.position(name.span);
         let name = ident_name(name);
         let name = name.as_str();
+        if matches!(query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_)) {
+            let message = format!("recursive query \"{name}\" must not contain data-modifying statements");
+            return Err(SqlError::new(SqlState::INVALID_RECURSION, message).at(place));
+        }
         let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: quantifier, left, right } =
             query.body.as_ref()
         else {
@@ -203,7 +209,7 @@ impl Binder<'_, '_> {
             );
             return Err(SqlError::new(SqlState::INVALID_RECURSION, message).at(place));
         };
-        self.check_recursion(name, left, right)?;
+        self.check_recursion(name, query.with.as_ref(), left, right)?;
         let options = options(query)?;
         let decoration = [
             ("ORDER BY", options.order_by.first().map(|key| self.start(&key.expr))),
@@ -247,7 +253,14 @@ impl Binder<'_, '_> {
         }
         let shown = traversal.as_ref().map_or(columns.len(), |traversal| traversal.own);
         let columns_seen = columns.clone();
-        self.ctes.push(VisibleCte { name: name.to_owned(), id, columns: columns_seen, shown, returns: true });
+        self.ctes.push(VisibleCte {
+            name: name.to_owned(),
+            id,
+            columns: columns_seen,
+            shown,
+            returns: true,
+            itself: true,
+        });
         let recursive = self.set_operand(right);
         self.ctes.pop();
         let recursive = recursive?;

@@ -243,6 +243,7 @@ impl Binder<'_, '_> {
         {
             let (id, returns, shown) = (cte.id, cte.returns, cte.shown);
             let columns = cte.columns.clone();
+            self.reads_itself |= cte.itself;
             if !returns {
                 return Err(SqlError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,

@@ -334,6 +334,8 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) levels: Vec<Level>,
     /// CTEs in sight, innermost last.
     pub(crate) ctes: Vec<cte::VisibleCte>,
+    /// Whether the FROM clause at hand reads the recursive query whose term this is.
+    pub(crate) reads_itself: bool,
     pub(crate) cte_count: u32,
     /// Row locks the FROM clause being bound has to take.
     pub(crate) locks: Vec<RowLockClause>,
@@ -354,6 +356,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             env,
             levels: Vec::new(),
             ctes: Vec::new(),
+            reads_itself: false,
             cte_count: 0,
             locks: Vec::new(),
             literals: Vec::new(),

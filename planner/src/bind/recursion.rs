@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{
     JoinOperator, ObjectName, Query, Select, SetExpr, SetOperator, SetQuantifier, TableFactor,
-    TableWithJoins, Visit, Visitor,
+    TableWithJoins, Visit, Visitor, With,
 };
 use sqlparser::tokenizer::Span;
 
 use super::Binder;
 use super::name::{ident_name, schema_and_name};
+use super::scope::Level;
 
 /// What a part of a recursive query stands in.
 #[derive(Clone, Copy, PartialEq)]
@@ -46,9 +47,31 @@ struct References<'n, 'b, 'c, 'd> {
 }
 
 impl Binder<'_, '_> {
+    /// 42P19 for an aggregate of a query that reads its own recursive query in FROM: `own`.
+    pub(super) fn check_aggregates(&self, own: bool, level: &Level) -> Result<()> {
+        if !own || level.aggregates.is_empty() {
+            return Ok(());
+        }
+        let message = "aggregate functions are not allowed in a recursive query's recursive term";
+        Err(SqlError::new(SqlState::INVALID_RECURSION, message).at(level
+            .aggregate_positions
+            .first()
+            .copied()
+            .flatten()))
+    }
+
     /// Errors: 42P19 where the terms of the recursive query `name` refer to it as they may not.
-    pub(super) fn check_recursion(&self, name: &str, first: &SetExpr, second: &SetExpr) -> Result<()> {
+    pub(super) fn check_recursion(
+        &self,
+        name: &str,
+        with: Option<&With>,
+        first: &SetExpr,
+        second: &SetExpr,
+    ) -> Result<()> {
         let mut references = References { binder: self, name, count: 0 };
+        for cte in with.iter().flat_map(|with| &with.cte_tables) {
+            references.query(&cte.query, Within::Subquery)?;
+        }
         references.body(first, Within::NonRecursiveTerm)?;
         references.body(second, Within::RecursiveTerm)
     }

@@ -69,7 +69,9 @@ impl Binder<'_, '_> {
         let locks = self.row_locks(options.locks, inherited)?;
         let explicit = !options.locks.is_empty();
         let outer = std::mem::replace(&mut self.locks, locks);
+        let outer_reads = std::mem::take(&mut self.reads_itself);
         let source = self.bind_from_clause(&select.from);
+        let reads_itself = std::mem::replace(&mut self.reads_itself, outer_reads);
         let locks = std::mem::replace(&mut self.locks, outer);
         let (rel, relations) = source?;
         if explicit {
@@ -78,6 +80,7 @@ impl Binder<'_, '_> {
         let level = Level::new(LevelKind::Query, relations);
         let (parts, level) =
             self.with_level(level, |binder| binder.select_parts(select, options, resolve_unknowns))?;
+        self.check_aggregates(reads_itself, &level)?;
         if let Some(lock) = locks.last() {
             require_lockable(lock, &rel, &parts, &level)?;
         }
