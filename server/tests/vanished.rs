@@ -9,6 +9,17 @@ use common::Server;
 /// How long what must come may take, on however slow a machine; the statements take longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A server with one row, and a client of it.
+async fn with_one_row() -> (Server, tokio_postgres::Client) {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client
+        .batch_execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
+        .await
+        .unwrap();
+    (server, client)
+}
+
 async fn sleepers(client: &tokio_postgres::Client) -> i64 {
     let count = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%gone%' AND pid <> pg_backend_pid()";
     client.query_one(count, &[]).await.expect("it answers").get(0)
@@ -24,12 +35,7 @@ async fn until(client: &tokio_postgres::Client, count: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_ends_when_its_client_has_gone() {
-    let server = Server::start(&[]);
-    let client = server.client().await;
-    client
-        .batch_execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
-        .await
-        .unwrap();
+    let (server, client) = with_one_row().await;
     let lasting = [
         "SELECT pg_sleep(1000) /* gone */",
         "DO $$ BEGIN LOOP NULL; END LOOP; END $$ /* gone */",
@@ -54,12 +60,7 @@ async fn a_statement_ends_when_its_client_has_gone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_lock_and_goes_waits_no_more() {
-    let server = Server::start(&[]);
-    let client = server.client().await;
-    client
-        .batch_execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
-        .await
-        .unwrap();
+    let (server, client) = with_one_row().await;
     client.batch_execute("BEGIN; UPDATE t SET v = 2").await.unwrap();
     let watching = server.client().await;
     let mut raw = server.raw();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use archipel_planner::bind::visit;
-use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, Rel, SetCall, SetItem, Subscript};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, Rel, SetCall, SetItem};
 use archipel_planner::native::{
     self, CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
@@ -233,44 +233,7 @@ impl Walk<'_, '_> {
 
     fn expr(&mut self, expr: &mut BoundExpr) -> Result<()> {
         match &mut expr.kind {
-            ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Variable(_) | ExprKind::Column { .. } => {}
             ExprKind::Routine { routine, args } => self.routine(routine, args)?,
-            ExprKind::Call { function, args } => {
-                self.list(args)?;
-                self.blocked |= function.function.volatility == Volatility::Volatile;
-            }
-            ExprKind::Array { items, .. } | ExprKind::Row(items) | ExprKind::Extreme { args: items, .. } => {
-                self.list(items)?;
-            }
-            ExprKind::Not(inner)
-            | ExprKind::IsNull(inner)
-            | ExprKind::IsNotNull(inner)
-            | ExprKind::IsBool { expr: inner, .. }
-            | ExprKind::Field { record: inner, .. }
-            | ExprKind::Relabel(inner)
-            | ExprKind::ConvertIo(inner)
-            | ExprKind::ArrayConvert { array: inner, .. }
-            | ExprKind::RowConvert { record: inner, .. }
-            | ExprKind::Domain { expr: inner, .. } => self.expr(inner)?,
-            ExprKind::IsDistinctFrom { left, right, .. }
-            | ExprKind::NullIf { left, right, .. }
-            | ExprKind::ArrayOp { left, array: right, .. } => {
-                self.expr(left)?;
-                self.expr(right)?;
-            }
-            ExprKind::Subscript { array, subscripts } => {
-                self.expr(array)?;
-                for subscript in subscripts {
-                    match subscript {
-                        Subscript::Index(index) => self.expr(index)?,
-                        Subscript::Slice { lower, upper } => {
-                            for bound in [lower, upper].into_iter().flatten() {
-                                self.expr(bound)?;
-                            }
-                        }
-                    }
-                }
-            }
             // The first of them is evaluated in any case.
             ExprKind::And(items) | ExprKind::Or(items) | ExprKind::Coalesce(items) => {
                 let Some((first, rest)) = items.split_first_mut() else { return Ok(()) };
@@ -288,8 +251,24 @@ impl Walk<'_, '_> {
                 self.pass(list.iter());
             }
             ExprKind::Subquery(_) => self.blocked = true,
+            _ => self.parts(expr)?,
+        }
+        if let ExprKind::Call { function, .. } = &expr.kind {
+            self.blocked |= function.function.volatility == Volatility::Volatile;
         }
         Ok(())
+    }
+
+    /// The parts of an expression all of which are evaluated.
+    fn parts(&mut self, expr: &mut BoundExpr) -> Result<()> {
+        let mut result = Ok(());
+        visit::visit_children_mut(expr, 0, &mut |part, _| {
+            if result.is_ok() {
+                result = self.expr(part);
+            }
+            false
+        });
+        result
     }
 
     /// What may or may not be evaluated stays; if it has effects, so does what follows it.
