@@ -222,3 +222,30 @@ async fn cursors_are_fetched_from_in_blocks() {
     let gone = client.batch_execute("FETCH 1 FROM c").await.unwrap_err();
     assert_eq!(gone.code(), Some(&SqlState::INVALID_CURSOR_NAME));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_from_a_pipe_waits_for_its_writer_and_can_be_cancelled() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let copy = format!("COPY t FROM '{}'", path.display());
+    client.batch_execute("CREATE TABLE t (a int)").await.unwrap();
+    client.batch_execute("SET statement_timeout = 300").await.unwrap();
+    let error = client.batch_execute(&copy).await.expect_err("nobody writes");
+    assert_eq!(error.code().map(|code| code.code()), Some("57014"));
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
+    let writer = std::thread::spawn(move || {
+        // Opening waits for the reader.
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        for line in [&b"1\n2\n"[..], b"3\n"] {
+            std::io::Write::write_all(&mut pipe, line).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    });
+    client.batch_execute(&copy).await.unwrap();
+    writer.join().unwrap();
+    let sum: i64 = client.query_one("SELECT sum(a) FROM t", &[]).await.unwrap().get(0);
+    assert_eq!(sum, 6);
+}
