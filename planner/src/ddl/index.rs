@@ -9,12 +9,17 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::format_type;
+use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included};
 use super::expression::{check_index_condition, check_index_expression};
+use super::operator_class::Decides;
 use super::work::Work;
-use super::{Computed, ComputedValue, distribution, heir_keys, kept, stored, table::check_storage_options};
+use super::{
+    Computed, ComputedValue, distribution, heir_keys, kept, operator_class, stored,
+    table::check_storage_options,
+};
 use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -208,7 +213,13 @@ fn index_parts(
             expression.name.clone_from(&name);
         }
         names.push(name);
-        check_collation_and_class(element)?;
+        let ty = match expressions.last().filter(|_| column == EXPRESSION) {
+            Some(expression) => expression.ty,
+            None => table.columns[usize::from(column)].ty,
+        };
+        let method = create.method.as_deref().unwrap_or("btree");
+        let decides = if create.unique { Decides::Rows } else { Decides::Path };
+        check_collation_and_class(element, method, ty, decides, work)?;
         let nulls_first = element.nulls_first.unwrap_or(element.descending);
         columns.push(IndexColumn { column, descending: element.descending, nulls_first });
     }
@@ -255,7 +266,14 @@ fn check_hash(create: &CreateIndex) -> Result<()> {
     }
 }
 
-pub(super) fn check_collation_and_class(element: &IndexElement) -> Result<()> {
+/// How a part of a key of this type is compared: as here, or refused.
+pub(super) fn check_collation_and_class(
+    element: &IndexElement,
+    method: &str,
+    ty: Type,
+    decides: Decides,
+    work: &Work<'_>,
+) -> Result<()> {
     if let Some(collation) = &element.collation
         && !matches!(collation.name.as_str(), "default" | "C" | "POSIX" | "ucs_basic")
     {
@@ -264,17 +282,10 @@ pub(super) fn check_collation_and_class(element: &IndexElement) -> Result<()> {
             format!("collation \"{}\" for encoding \"UTF8\" does not exist", collation.name),
         ));
     }
-    // Text compares byte by byte here, so the pattern classes are the plain ones.
-    if let Some(class) = &element.operator_class {
-        let known = class.name.ends_with("_ops") && !class.name.starts_with("jsonb");
-        if !known {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("operator class \"{}\" does not exist for access method \"btree\"", class.name),
-            ));
-        }
+    match &element.operator_class {
+        Some(class) => operator_class::check(class, method, ty, decides, &work.catalog),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// One name of DROP INDEX.

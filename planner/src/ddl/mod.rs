@@ -16,7 +16,7 @@
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
 //! - [`kept`]         the names in texts that the catalog keeps; [`literal`] their dates and times
-//! - [`index`]        CREATE and DROP INDEX, local and global
+//! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
 //! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
@@ -50,6 +50,7 @@ mod index;
 mod inherit;
 mod kept;
 mod literal;
+mod operator_class;
 mod owner;
 mod partition;
 mod role;

@@ -18,6 +18,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
+use super::operator_class::Decides;
 use super::work::Work;
 use super::{expression, index, kept};
 use crate::bind::kept::{About, definition_path};
@@ -77,7 +78,8 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
             (IndexKey::Expression(expression), None) => key_expression(expression, number, &reference, work)?,
             (IndexKey::Column(_), None) => continue,
         };
-        index::check_collation_and_class(element)?;
+        let method = if strategy == PartitionStrategy::Hash { "hash" } else { "btree" };
+        index::check_collation_and_class(element, method, part.ty(table), Decides::Rows, work)?;
         check_key_type(part.ty(table), strategy)?;
         parts.push(part);
     }

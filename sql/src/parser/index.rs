@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     CreateIndex, CreateSequence, IndexElement, IndexKey, QualifiedName, SequenceOption, Statement,
 };
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
@@ -66,8 +66,10 @@ impl Cursor<'_> {
             } else {
                 Some(self.name()?)
             };
-        if operator_class.is_some() && *self.peek() == Token::LParen {
+        if let Some(class) = operator_class.as_ref().filter(|_| *self.peek() == Token::LParen) {
             self.storage_options()?;
+            let message = format!("operator class {} has no options", class.name);
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
         let descending = self.take("desc");
         if !descending {

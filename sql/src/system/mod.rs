@@ -36,6 +36,7 @@ use crate::error::Result;
 pub use definition::type_text as type_as_written;
 pub use definition::{constraint_definition, function_arguments, function_definition, function_result};
 pub use functions::call;
+pub use objects::operator_class_named;
 pub use shape::tables;
 
 /// What the views and functions see of the session that asks.

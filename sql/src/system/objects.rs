@@ -47,6 +47,40 @@ pub(super) fn operator_classes() -> impl Iterator<Item = OperatorClass> {
     })
 }
 
+/// Operator classes of both methods over types that are not known here, and of enums.
+const OTHER_CLASSES: [&str; 12] = [
+    "bit_ops",
+    "cidr_ops",
+    "enum_ops",
+    "inet_ops",
+    "macaddr8_ops",
+    "macaddr_ops",
+    "money_ops",
+    "multirange_ops",
+    "range_ops",
+    "tsquery_ops",
+    "tsvector_ops",
+    "varbit_ops",
+];
+const OTHER_HASH_CLASSES: [&str; 3] = ["aclitem_ops", "cid_ops", "xid_ops"];
+/// Ordered, and not hashed.
+const BTREE_ALONE: [&str; 6] =
+    ["bit_ops", "money_ops", "record_image_ops", "tsquery_ops", "tsvector_ops", "varbit_ops"];
+
+/// The input type of PostgreSQL's operator class of this name for `btree` or `hash`, zero for a type
+/// that is not known here; `None` if there is no such class.
+pub fn operator_class_named(method: &str, name: &str) -> Option<Oid> {
+    let hash = method == "hash";
+    if hash && BTREE_ALONE.contains(&name) {
+        return None;
+    }
+    if let Some(class) = operator_classes().find(|class| class.name == name) {
+        return Some(class.input);
+    }
+    let other = OTHER_CLASSES.contains(&name) || hash && OTHER_HASH_CLASSES.contains(&name);
+    other.then_some(if name == "enum_ops" { Oid::ANYENUM } else { Oid(0) })
+}
+
 /// Fills the relation if it is one of this file's.
 pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {

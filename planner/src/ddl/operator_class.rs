@@ -1,0 +1,86 @@
+//! Operator classes that keys name: whether there is one of that name for the access method, whether
+//! it takes the type, and whether it orders values as keys are ordered here (ResolveOpClass).
+
+use archipel_sql::ast::{QualifiedName, type_display_name};
+use archipel_sql::catalog::Catalog;
+use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::system::operator_class_named;
+use archipel_sql::type_table::element_of;
+use archipel_sql::types::{Oid, Type};
+
+/// Classes that order text as the type's own class does under the C collation.
+const PATTERN: [&str; 4] = ["text_ops", "varchar_ops", "text_pattern_ops", "varchar_pattern_ops"];
+/// As before, of blank-padded text.
+const PADDED_PATTERN: [&str; 2] = ["bpchar_ops", "bpchar_pattern_ops"];
+
+/// What a class says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decides {
+    /// By which way rows are found: any order will do.
+    Path,
+    /// Which values are equal, or where rows lie.
+    Rows,
+}
+
+/// Errors: 42704 for a class that is not there, 42804 for one of other types, 0A000 for one that decides
+/// by an order that no key has.
+pub(super) fn check(
+    class: &QualifiedName,
+    method: &str,
+    ty: Type,
+    decides: Decides,
+    catalog: &Catalog,
+) -> Result<()> {
+    let (schema, name) = (class.schema.as_deref(), class.name.as_str());
+    if let Some(schema) = schema.filter(|schema| !catalog.schema_exists(schema)) {
+        return Err(undefined_schema(schema));
+    }
+    let found = schema.is_none_or(|schema| schema == "pg_catalog");
+    let Some(input) = found.then(|| operator_class_named(method, name)).flatten() else {
+        let written = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("operator class \"{written}\" does not exist for access method \"{method}\""),
+        ));
+    };
+    let own = input == own_input(ty, catalog);
+    let coerces = ty.oid == input
+        || input == Oid::BPCHAR && matches!(ty.oid, Oid::TEXT | Oid::VARCHAR)
+        || input == Oid::ANYARRAY && element_of(ty.oid).is_some();
+    if !own && !coerces {
+        let ty = type_display_name(ty.oid);
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("operator class \"{name}\" does not accept data type {ty}"),
+        ));
+    }
+    let ordered_alike = own
+        && match input {
+            Oid::TEXT => PATTERN.contains(&name),
+            Oid::BPCHAR => PADDED_PATTERN.contains(&name),
+            _ => name != "record_image_ops",
+        };
+    if ordered_alike || decides == Decides::Path {
+        return Ok(());
+    }
+    let ty = type_display_name(ty.oid);
+    Err(SqlError::unsupported(format_args!("operator class \"{name}\" over values of type {ty}")))
+}
+
+/// The input type of a type's own operator class.
+fn own_input(ty: Type, catalog: &Catalog) -> Oid {
+    if element_of(ty.oid).is_some() {
+        return Oid::ANYARRAY;
+    }
+    if catalog.table_of_row_type(ty.oid).is_some() {
+        return Oid::RECORD;
+    }
+    if catalog.user_type_by_oid(ty.oid).is_some_and(|ty| !ty.labels.is_empty()) {
+        return Oid::ANYENUM;
+    }
+    match ty.oid {
+        Oid::VARCHAR => Oid::TEXT,
+        other => other,
+    }
+}
