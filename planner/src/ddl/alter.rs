@@ -14,6 +14,7 @@ use archipel_sql::types::Oid;
 
 use super::alter_heirs::{self, Reach};
 use super::constraint::{self, Deferred};
+use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
     alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, owner,
@@ -259,8 +260,14 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
             let before = TableRef::new(table.clone());
             table.name = name.clone();
             kept::follow_name(&before, &mut table, &work.catalog)?;
+            let known = work.catalog.clone();
+            let renaming = Renaming {
+                said: Said::Relation(before.oid),
+                from: (before.schema.clone(), before.name.clone()),
+                to: (table.schema.clone(), name.clone()),
+            };
             finish(table, work);
-            Ok(())
+            renaming.follow(&known, work)
         }
         AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),

@@ -4,10 +4,8 @@
 use std::mem::discriminant;
 
 use archipel_sql::catalog::dependency::Dependent;
-use archipel_sql::catalog::{
-    CatalogChange, Object, ObjectKind, RoutineRef, Table, TableKind, TableRef, UserType,
-};
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, Table, TableKind, TableRef, UserType};
+use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
 use super::work::Work;
@@ -28,16 +26,6 @@ pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependen
     let name = name.to_lowercase();
     // Who does not say its name does not mean it.
     changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work)
-}
-
-/// Refuses to give a routine another name or place while a definition is kept that says it.
-pub(super) fn check_unnamed(routine: &RoutineRef, work: &Work<'_>) -> Result<()> {
-    match &users(ObjectKind::Routine, routine.oid, work)[..] {
-        [] => Ok(()),
-        [user, ..] => {
-            Err(SqlError::unsupported(format_args!("renaming a function that {} names", user.describe())))
-        }
-    }
 }
 
 /// What would not be bound any more, or be bound to something else.

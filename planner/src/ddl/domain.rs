@@ -13,7 +13,8 @@ use archipel_sql::catalog::{Check, Object, Table, TableKind, UserType, UserTypeR
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
-use super::user_type::{Written, check_free, check_unwritten};
+use super::renamed::Renaming;
+use super::user_type::check_free;
 use super::work::Work;
 use super::{composite, expression, kept, owner, schema, user_type};
 use crate::bind::domain::check_domain_condition;
@@ -191,14 +192,12 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
         }
         DomainAction::RenameTo(name) => {
             check_free(&known.schema, name, work)?;
-            check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             changed.name.clone_from(name);
         }
         DomainAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
             if *schema != known.schema {
                 check_free(schema, &known.name, work)?;
-                check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             }
             kept::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);
@@ -207,9 +206,10 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
             return owner::change(known.oid, Some(&known.schema), role, work);
         }
     }
+    let (renaming, before) = (Renaming::of_type(&known, &changed), work.catalog.clone());
     work.put(Object::Type(UserTypeRef::new(changed)));
     compile_anew(&known, work);
-    Ok(())
+    renaming.follow(&before, work)
 }
 
 const VIOLATES: &str = "contains values that violate the new constraint";

@@ -184,7 +184,7 @@ impl<'w> Move<'w> {
 }
 
 /// The texts of a table or a view, `about` being how they see it.
-fn texts_of<'t>(table: &'t mut Table, about: &TableRef) -> Vec<(&'t mut String, About, Clause)> {
+pub(super) fn texts_of<'t>(table: &'t mut Table, about: &TableRef) -> Vec<(&'t mut String, About, Clause)> {
     let row = || About::Row(about.clone());
     let mut texts = Vec::new();
     for column in &mut table.columns {
@@ -207,14 +207,14 @@ fn texts_of<'t>(table: &'t mut Table, about: &TableRef) -> Vec<(&'t mut String, 
     texts
 }
 
-fn texts_of_domain(domain: &mut Domain) -> Vec<(&mut String, About, Clause)> {
+pub(super) fn texts_of_domain(domain: &mut Domain) -> Vec<(&mut String, About, Clause)> {
     let about = About::Value(domain.base);
     let default = domain.default.iter_mut().map(|text| (text, About::Nothing, Clause::Default));
     let checks = domain.checks.iter_mut();
     default.chain(checks.map(|check| (&mut check.condition, about.clone(), Clause::DomainCheck))).collect()
 }
 
-fn texts_of_routine(routine: &mut Routine) -> Vec<(&mut String, About, Clause)> {
+pub(super) fn texts_of_routine(routine: &mut Routine) -> Vec<(&mut String, About, Clause)> {
     let defaults = routine.args.iter_mut().filter_map(|arg| arg.default.as_mut());
     defaults.map(|text| (text, About::Nothing, Clause::Default)).collect()
 }

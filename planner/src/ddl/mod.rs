@@ -15,7 +15,8 @@
 //! - [`user_type`]    types; [`domain`] domains; [`composite`] types of several fields
 //! - [`constraint`]   keys, checks, foreign keys, and their names
 //! - [`expression`]   defaults and conditions as the catalog keeps them
-//! - [`kept`]         the names in texts that the catalog keeps; [`literal`] their dates and times
+//! - [`kept`]         the names in texts that the catalog keeps; [`renamed`] other names for what they
+//!   mean; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
 //! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
@@ -53,6 +54,7 @@ mod literal;
 mod operator_class;
 mod owner;
 mod partition;
+mod renamed;
 mod role;
 mod routine;
 mod schema;

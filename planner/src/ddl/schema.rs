@@ -7,7 +7,6 @@ use archipel_sql::ast::{
     RenamedObject,
 };
 use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
-use archipel_sql::catalog::dependency::sequence_default;
 use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
@@ -16,8 +15,9 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::renamed::{Renaming, Said};
 use super::work::{Work, is_system_schema};
-use super::{alter, definition, kept, owner, routine};
+use super::{alter, kept, owner, routine};
 
 pub(super) fn create_schema(create: &CreateSchema, work: &mut Work<'_>) -> Result<()> {
     let owner = match &create.authorization {
@@ -106,10 +106,15 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                     ),
                 ));
             }
-            definition::check_unnamed(&found, work)?;
             changed.version += 1;
+            let before = work.catalog.clone();
+            let renaming = Renaming {
+                said: Said::Call(found.oid),
+                from: (found.schema.clone(), found.name.clone()),
+                to: (changed.schema.clone(), changed.name.clone()),
+            };
             work.put(Object::Routine(Arc::new(changed)));
-            Ok(())
+            renaming.follow(&before, work)
         }
     }
 }
@@ -153,7 +158,7 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
     for sequence in sequences {
         let mut changed = (*sequence).clone();
         changed.schema = to.clone();
-        replace_sequence(&sequence, changed, work);
+        work.put_sequence(changed);
     }
     for found in routines {
         let mut changed = (*found).clone();
@@ -164,25 +169,20 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
     kept::follow_schema(name, to, work)
 }
 
-/// Puts a renamed sequence, and the new name into the defaults that call it.
-fn replace_sequence(old: &SequenceRef, new: archipel_sql::catalog::Sequence, work: &mut Work<'_>) {
-    let (before, after) = (sequence_default(old), sequence_default(&new));
-    let callers: Vec<_> = work
-        .catalog
-        .tables()
-        .filter(|table| table.columns.iter().any(|column| column.default.as_ref() == Some(&before)))
-        .cloned()
-        .collect();
+/// Puts a renamed sequence, and the new name into the texts that say the old one.
+fn replace_sequence(
+    old: &SequenceRef,
+    new: archipel_sql::catalog::Sequence,
+    work: &mut Work<'_>,
+) -> Result<()> {
+    let before = work.catalog.clone();
+    let renaming = Renaming {
+        said: Said::Relation(old.oid),
+        from: (old.schema.clone(), old.name.clone()),
+        to: (new.schema.clone(), new.name.clone()),
+    };
     work.put_sequence(new);
-    for table in callers {
-        let mut changed = (*table).clone();
-        for column in changed.columns.iter_mut().filter(|column| column.default.as_ref() == Some(&before)) {
-            column.default = Some(after.clone());
-        }
-        let oid = changed.oid;
-        work.put_table(changed);
-        alter::touch(oid, work);
-    }
+    renaming.follow(&before, work)
 }
 
 pub(super) fn check_target(schema: &str, work: &Work<'_>) -> Result<()> {
@@ -236,8 +236,7 @@ pub(super) fn alter_sequence_name(
             format!("relation \"{}\" already exists", changed.name),
         ));
     }
-    replace_sequence(sequence, changed, work);
-    Ok(())
+    replace_sequence(sequence, changed, work)
 }
 
 /// ALTER TABLE … SET SCHEMA: the table with its indexes and owned sequences.
@@ -264,7 +263,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
     for sequence in owned {
         let mut changed = (*sequence).clone();
         changed.schema = schema.to_string();
-        replace_sequence(&sequence, changed, work);
+        replace_sequence(&sequence, changed, work)?;
     }
     alter::touch(oid, work);
     Ok(())

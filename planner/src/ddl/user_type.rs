@@ -8,11 +8,11 @@ use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::user_type::{Domain, EnumLabel, LABEL_BYTES_MAX, UserType, enum_oid, label_oid};
 use archipel_sql::catalog::{Catalog, Column, Object, ObjectKind, Routine, TableKind, UserTypeRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
+use super::renamed::{Renaming, Said};
 use super::work::Work;
-use super::{alter, composite, definition, drop, kept, owner, routine, schema, view};
+use super::{alter, composite, definition, drop, owner, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -100,49 +100,10 @@ fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_
     found.map(Oid).ok_or_else(|| SqlError::unsupported("one more label between two of an enum"))
 }
 
-/// What a text may say.
-#[derive(Clone, Copy)]
-pub(super) enum Written<'w> {
-    Name(&'w str),
-    /// A string that is just this.
-    Literal(&'w str),
-}
-
-fn says(text: &str, wanted: Written<'_>) -> Result<bool> {
-    Ok(lexemes(text)?.iter().any(|lexeme| match (&lexeme.kind, wanted) {
-        (LexemeKind::Word { value, .. }, Written::Name(name)) => value == name,
-        // A type may be named in a literal, as of regtype.
-        (LexemeKind::String(value), Written::Name(name)) => {
-            value.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|part| part == name)
-        }
-        (LexemeKind::String(value), Written::Literal(literal)) => value == literal,
-        _ => false,
-    }))
-}
-
-/// Refuses to rename what a default, a condition or a view says: they are kept as text.
-pub(super) fn check_unwritten(written: Written<'_>, what: &str, work: &Work<'_>) -> Result<()> {
-    let refused =
-        |by: &Dependent| Err(SqlError::unsupported(format_args!("renaming {what} in {}", by.describe())));
-    for text in kept::all(&work.catalog) {
-        if says(&text.text, written)? {
-            return refused(&text.owner);
-        }
-    }
-    for table in work.catalog.tables() {
-        if let Some(view) = &table.view
-            && says(&view.query, written)?
-        {
-            return refused(&Dependent::View(table.clone()));
-        }
-    }
-    Ok(())
-}
-
 pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
     let known = work.catalog.require_user_type(&alter.name, work.search_path())?;
     work.require_owner(known.oid)?;
-    let mut changed = (*known).clone();
+    let (mut changed, mut renaming) = ((*known).clone(), None);
     if (known.domain.is_some() || known.attributes.is_some())
         && matches!(alter.action, TypeAction::AddValue { .. } | TypeAction::RenameValue { .. })
     {
@@ -192,18 +153,20 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
                 )
             })?;
             label.name = to.clone();
-            check_unwritten(Written::Literal(from), "a label that is written", work)?;
+            renaming = Some(Renaming {
+                said: Said::Label,
+                from: (String::new(), from.clone()),
+                to: (String::new(), to.clone()),
+            });
         }
         TypeAction::RenameTo(name) => {
             check_free(&known.schema, name, work)?;
-            check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             changed.name = name.clone();
         }
         TypeAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
             if *schema != known.schema {
                 check_free(schema, &known.name, work)?;
-                check_unwritten(Written::Name(&known.name), "a type that is named", work)?;
             }
             changed.schema = schema.clone();
         }
@@ -216,18 +179,22 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
             return Ok(());
         }
         TypeAction::RenameAttribute { from, to } => {
-            let changed = composite::rename(&known, from, to)?;
-            check_unwritten(Written::Name(from), "an attribute that is named", work)?;
-            composite::finish(changed, work);
-            return Ok(());
+            changed = composite::rename(&known, from, to)?;
+            renaming = Some(Renaming {
+                said: Said::Field,
+                from: (String::new(), from.clone()),
+                to: (String::new(), to.clone()),
+            });
         }
     }
+    let renaming = renaming.unwrap_or_else(|| Renaming::of_type(&known, &changed));
+    let before = work.catalog.clone();
     if changed.attributes.is_some() {
         composite::finish(changed, work);
-        return Ok(());
+    } else {
+        work.put(Object::Type(UserTypeRef::new(changed)));
     }
-    work.put(Object::Type(UserTypeRef::new(changed)));
-    Ok(())
+    renaming.follow(&before, work)
 }
 
 pub(super) fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
