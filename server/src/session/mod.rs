@@ -15,7 +15,7 @@
 //! - [`triggers`], [`truncate`] triggers that no statement fires; TRUNCATE with triggers
 //! - [`create_as`]   CREATE TABLE AS
 //! - [`temporary`]   what goes with the session
-//! - [`definition`], [`staging`] DDL, on its own and in blocks
+//! - [`definition`], [`staging`], [`rebase`] DDL, on its own and in blocks
 //! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
@@ -52,6 +52,7 @@ mod modes;
 pub mod moving;
 mod notification;
 mod portal;
+mod rebase;
 pub(crate) mod role;
 mod simple;
 mod staging;

@@ -31,6 +31,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use super::Session;
 use super::definition::Source;
 use super::lock::weaker_mode;
+use super::rebase::rebased;
 use crate::catalog::CatalogState;
 use crate::design::OpenBlock;
 use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
@@ -537,11 +538,17 @@ impl Session {
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
         let _one_at_a_time = server.definitions.lock().await;
-        if server.catalog.version() != staged.base_version {
-            return Err(other_definitions());
-        }
-        let after = staged.state.catalog.clone();
-        self.commit_all(staged.into_run(), open, after).await
+        let current = server.catalog.current();
+        let (base, own) = (staged.base.clone(), staged.state.catalog.clone());
+        let unchanged = current.version == staged.base_version;
+        let mut run = staged.into_run();
+        let after = match unchanged {
+            true => own,
+            false => {
+                rebased(&base, &own, &current.catalog, &mut run.changes).ok_or_else(other_definitions)?
+            }
+        };
+        self.commit_all(run, open, after).await
     }
 
     async fn commit_all(
