@@ -46,16 +46,17 @@ pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: C
 
 #[inline]
 fn encode_value(out: &mut KeyBuf, cell: Cell<'_>, kind: ColumnKind) {
+    // A few bytes one by one: a slice is copied by calls.
     match (cell, kind) {
         (Cell::Bool(value), ColumnKind::Bool) => out.push(u8::from(value)),
         (Cell::Int2(value), ColumnKind::Int2) => {
-            out.extend_from_slice(&((value as u16) ^ (1 << 15)).to_be_bytes());
+            out.extend(((value as u16) ^ (1 << 15)).to_be_bytes());
         }
         (Cell::Int4(value), ColumnKind::Int4) => {
-            out.extend_from_slice(&((value as u32) ^ (1 << 31)).to_be_bytes());
+            out.extend(((value as u32) ^ (1 << 31)).to_be_bytes());
         }
         (Cell::Int8(value), ColumnKind::Int8) => {
-            out.extend_from_slice(&((value as u64) ^ (1 << 63)).to_be_bytes());
+            out.extend(((value as u64) ^ (1 << 63)).to_be_bytes());
         }
         (Cell::Float4(value), ColumnKind::Float4) => {
             let value = if value.is_nan() { f32::NAN } else { value + 0.0 };
