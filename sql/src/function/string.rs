@@ -15,14 +15,13 @@ fn too_long() -> SqlError {
 
 /// Byte offset of the `n`th character (clamped to the end).
 fn offset(text: &str, n: usize) -> usize {
-    if text.is_ascii() {
-        n.min(text.len())
-    } else {
-        text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
-    }
+    // What comes after does not matter.
+    let head = text.as_bytes().get(..n).unwrap_or(text.as_bytes());
+    if head.is_ascii() { head.len() } else { text.char_indices().nth(n).map_or(text.len(), |(at, _)| at) }
 }
 
-fn char_count(text: &str) -> usize {
+/// How many characters a text has.
+pub fn char_count(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
@@ -48,7 +47,7 @@ pub fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
 }
 
 /// One-based character position of `needle`, zero if absent.
-fn position(haystack: &str, needle: &str) -> i32 {
+pub fn position(haystack: &str, needle: &str) -> i32 {
     haystack.find(needle).map_or(0, |at| char_count(&haystack[..at]) as i32 + 1)
 }
 
@@ -473,9 +472,10 @@ pub fn chr(code: i32) -> Result<char> {
         return Err(invalid_parameter("character number must be positive"));
     }
     u32::try_from(code).ok().and_then(char::from_u32).ok_or_else(|| {
+        let why = if code > char::MAX as i32 { "too large" } else { "not valid" };
         SqlError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("requested character too large for encoding: {code}"),
+            format!("requested character {why} for encoding: {code}"),
         )
     })
 }
@@ -584,6 +584,10 @@ mod tests {
         assert_eq!(substring("hello", -1, Some(3)), Ok("h"));
         assert_eq!(substring("hello", 0, None), Ok("hello"));
         assert_eq!(substring("hällo", 2, Some(2)), Ok("äl"));
+        assert_eq!(substring("hällo", 1, Some(1)), Ok("h"));
+        assert_eq!(substring("hällö", 3, Some(9)), Ok("llö"));
+        assert_eq!(substring("hä", 1, Some(3)), Ok("hä"));
+        assert_eq!(left("ä", 1), "ä");
         assert_eq!(substring("hello", 9, Some(2)), Ok(""));
         assert_eq!(left("abc", -1), "ab");
         assert_eq!(right("abc", -1), "bc");
