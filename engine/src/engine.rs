@@ -313,6 +313,11 @@ impl Engine {
             .collect()
     }
 
+    /// The longest run of a one-shot.
+    pub fn one_shot_budget(&self) -> std::time::Duration {
+        std::time::Duration::from_micros(self.shared.config.one_shot_budget_micros)
+    }
+
     /// How many executors there may ever be; their numbers are below.
     pub fn executors_max(&self) -> usize {
         self.shared.seats().len()

@@ -440,9 +440,15 @@ impl Session {
     }
 
     /// Hands a run to the engine and waits for it; one that takes long is run again apart from
-    /// the executors, a one-shot as an interactive transaction of its own.
+    /// the executors, and the next time at once if it claims nothing.
     async fn submit(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
         let read_only = run.plan.read_only;
+        if run.plan.computes_long() {
+            let (plan, begun) = (run.plan.clone(), Instant::now());
+            let done = self.submit_apart(run).await;
+            plan.note_long(begun.elapsed() > self.server.engine.one_shot_budget());
+            return done;
+        }
         let (run, outcome) = self.submit_in(run, read_only, None, false).await;
         if let Code::Call(call) = &run.plan.code
             && let Some(counts) = &call.counts
@@ -453,6 +459,13 @@ impl Session {
         if outcome.result != Err(Stop::Interactive) {
             return (run, outcome);
         }
+        run.plan.note_long(true);
+        self.submit_apart(run).await
+    }
+
+    /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.
+    async fn submit_apart(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+        let read_only = run.plan.read_only;
         if self.transaction.interactive().is_some() {
             return self.submit_in(run, read_only, None, true).await;
         }

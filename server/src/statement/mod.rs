@@ -9,6 +9,7 @@ pub mod pace;
 pub(crate) mod prepare;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::CompiledStatement;
@@ -71,6 +72,8 @@ pub struct RowPlan {
     pub read_only: bool,
     /// Reads tables whole: better over a snapshot than under claims.
     pub analytic: bool,
+    /// Whether its last run took longer than a one-shot may.
+    long: AtomicBool,
 }
 
 /// How a row statement runs.
@@ -81,6 +84,10 @@ pub enum Code {
 }
 
 impl RowPlan {
+    pub fn new(bound: BoundStatement, code: Code, read_only: bool, analytic: bool) -> RowPlan {
+        RowPlan { bound, code, read_only, analytic, long: AtomicBool::new(false) }
+    }
+
     /// Whether there is a form of it that stops for the session wherever it can.
     pub fn can_run_in_pieces(&self) -> bool {
         match &self.code {
@@ -88,6 +95,17 @@ impl RowPlan {
             Code::Call(_) => true,
             Code::Trigger(_) => false,
         }
+    }
+
+    /// Whether to run it apart from the executors at once: it claims nothing, and the last time it
+    /// computed for longer than a one-shot may, to no end.
+    pub fn computes_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed) && self.touches_nothing()
+    }
+
+    /// Notes whether a run took longer than a one-shot may.
+    pub fn note_long(&self, long: bool) {
+        self.long.store(long, Ordering::Relaxed);
     }
 
     /// Neither reads nor writes a table of the engine: `SELECT 1`, system views.

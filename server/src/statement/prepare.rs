@@ -179,7 +179,7 @@ impl Session {
         bound: BoundStatement,
         code: Code,
     ) -> Arc<Prepared> {
-        let plan = Arc::new(RowPlan { bound, code, read_only: false, analytic: false });
+        let plan = Arc::new(RowPlan::new(bound, code, false, false));
         Arc::new(Prepared {
             text: text.into(),
             tag: if matches!(origin, Origin::Block) { "DO" } else { "" },
@@ -232,8 +232,7 @@ impl Session {
             }
             _ => return Ok(renewed),
         };
-        let plan =
-            RowPlan { bound: plan.bound.clone(), code: Code::Call(call), read_only: false, analytic: false };
+        let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false);
         Ok(Arc::new(Prepared {
             text: renewed.text.clone(),
             origin: Origin::Text,
@@ -363,7 +362,7 @@ impl Session {
             Code::Native(compiled) if read_only => matches!(classify(&bound, compiled), Class::Analytic(_)),
             _ => false,
         };
-        Ok(RowPlan { bound, code, read_only, analytic })
+        Ok(RowPlan::new(bound, code, read_only, analytic))
     }
 }
 
