@@ -1,4 +1,4 @@
-//! The recorded suite of routines, without a server: expectations are PostgreSQL 15's.
+//! The recorded suites of routines, without a server: expectations are PostgreSQL 15's.
 
 mod common;
 
@@ -35,8 +35,17 @@ fn records(text: &str) -> Vec<Record> {
 }
 
 #[test]
-fn recorded_answers_of_postgresql() {
-    let text = include_str!("../../tests/slt/routines.slt");
+fn routines_answer_as_recorded() {
+    agrees(include_str!("../../tests/slt/routines.slt"));
+}
+
+#[test]
+fn texts_and_arrays_in_loops_answer_as_recorded() {
+    agrees(include_str!("../../tests/slt/routines_loops_values.slt"));
+}
+
+#[track_caller]
+fn agrees(text: &str) {
     let mut db = Database::new();
     let mut failures = Vec::new();
     for record in records(text) {

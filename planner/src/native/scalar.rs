@@ -7,6 +7,10 @@
 //!
 //! A number is an `i64`: an integer of any width, the bits of a double, zero or one for a boolean;
 //! NULL is `None`.
+//!
+//! Texts are no numbers, but are told alike ([`text`]): the machine makes them where they stay.
+
+pub mod text;
 
 use std::sync::Arc;
 
@@ -24,6 +28,7 @@ use super::operand::Operand;
 use super::operator::{self, comparison};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
+use text::{Extent, Measure, Text};
 
 /// The type of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +121,22 @@ impl Orders {
         Orders(self.0 & Orders::EQUAL | (self.0 & Orders::LESS) << 2 | (self.0 & Orders::GREATER) >> 2)
     }
 
+    /// Whether it takes an order as true.
+    #[inline(always)]
+    pub fn take(self, order: std::cmp::Ordering) -> bool {
+        let order = match order {
+            std::cmp::Ordering::Less => Orders::LESS,
+            std::cmp::Ordering::Equal => Orders::EQUAL,
+            std::cmp::Ordering::Greater => Orders::GREATER,
+        };
+        self.0 & order != 0
+    }
+
+    /// Whether it asks for nothing but whether two are alike.
+    pub fn is_equality(self) -> bool {
+        self.0 == Orders::EQUAL || self.0 == Orders::LESS | Orders::GREATER
+    }
+
     #[inline(always)]
     pub fn hold(self, left: i64, right: i64) -> bool {
         let order = if left < right {
@@ -179,6 +200,19 @@ pub enum Node {
         array: u32,
         index: Box<Scalar>,
     },
+    /// How long a text is, and the like.
+    Measure(Measure, Box<Text>),
+    /// Where in the first text the second begins.
+    Position(Box<[Text; 2]>),
+    CompareText(Orders, Box<[Text; 2]>),
+    /// Whether it is NULL, or is not.
+    TextIsNull(Box<Text>, bool),
+    /// How long an array in a register is along a dimension, and the like.
+    Extent {
+        extent: Extent,
+        array: u32,
+        dimension: Box<Scalar>,
+    },
 }
 
 /// The registers an expression reads, each once.
@@ -206,7 +240,10 @@ pub fn compile_scalar(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<Option<S
 fn scalar(expr: &BoundExpr, kind: Kind, env: &CompileEnv<'_>) -> Result<Scalar> {
     let node = match node(expr, kind, env)? {
         Some(node) => node,
-        None => leaf(expr, kind, env)?,
+        None => match text::measured(expr, env)? {
+            Some(node) => node,
+            None => leaf(expr, kind, env)?,
+        },
     };
     Ok(Scalar { kind, node })
 }

@@ -2,6 +2,7 @@
 //! record variable with another structure is compiled again without it.
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
+use archipel_planner::native::scalar::{self, SharedExpr};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
@@ -131,7 +132,7 @@ impl Compiler<'_> {
             Ok(())
         })?;
         let ahead = self.rows_of_counter(counter, register, &name);
-        let kind = LoopKind::Integer { register, lower, upper, step, reverse: *reverse, ahead };
+        let kind = LoopKind::Integer { register, lower, upper, step: step.map(Box::new), reverse: *reverse, ahead };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 
@@ -232,9 +233,10 @@ impl Compiler<'_> {
             if slice == 0 && target.path.is_empty() && self.storage[target.variable as usize].is_record() {
                 let taken_apart = self.row_of_element(target.variable, element)?;
                 let symbol = Symbol::Unknown("rows in an array".into());
-                let array = self.plan_expression(&bound)?;
+                let array: SharedExpr = self.plan_expression(&bound)?.into();
+                let over = (array, scalar::reads(&bound).into(), element);
                 let (scratch, kind) = taken_apart;
-                return Ok((array, Targets::of(vec![scratch]), symbol, scratch, Some(kind)));
+                return Ok((over, Targets::of(vec![scratch]), symbol, scratch, Some(kind)));
             }
             let (register, ty) = self.scalar_target(target)?;
             let refused = match (slice, element_of(ty.oid)) {
@@ -252,10 +254,11 @@ impl Compiler<'_> {
                 _ => Symbol::Unknown("the elements of an array".into()),
             };
             let not_null = self.not_null(target.variable).map(|name| (0, name)).into_iter().collect();
-            let array = self.plan_expression(&bound)?;
+            let array: SharedExpr = self.plan_expression(&bound)?.into();
+            let over = (array, scalar::reads(&bound).into(), wanted.oid);
             if wanted.oid == ty.oid {
                 let targets = Targets { registers: vec![register], not_null, present: None };
-                return Ok((array, targets, symbol, register, None));
+                return Ok((over, targets, symbol, register, None));
             }
             // The element is cast before the body runs.
             let scratch = self.scratch();
@@ -264,14 +267,14 @@ impl Compiler<'_> {
             let value = self.plan_part(&cast)?;
             let targets = Targets::of(vec![scratch]);
             Ok((
-                array,
+                over,
                 targets,
                 Symbol::Unknown("converted elements of an array".into()),
                 register,
                 Some(OperationKind::Assign { register, value }),
             ))
         })();
-        let (array, places, symbol, register, first) = match prepared {
+        let ((array, reads, element), places, symbol, register, first) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
@@ -283,7 +286,7 @@ impl Compiler<'_> {
             operations.insert(0, Operation { site, rights: None, kind });
         }
         self.trace.forget(register, "the last element of an array");
-        let kind = LoopKind::Array { array, slice, targets: places };
+        let kind = LoopKind::Array { array, reads, slice, targets: places, element };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 

@@ -5,18 +5,20 @@
 //! itself is run as the tree's, and a loop that finds a variable of another type than expected
 //! falls back to it.
 //!
-//! Which variables have cells, and which the loop assigns, is known only at its end; both matter
-//! from its first instruction on. So a loop is lowered until nothing new turns up: twice,
+//! Which variables have cells, which of them the loop assigns, and which arrays it changes, is known
+//! only at its end; all that matters from its first instruction on. So a loop is lowered until nothing new turns up: twice,
 //! mostly.
 
 mod number;
+mod text;
 
 use std::sync::Arc;
 
 use archipel_planner::native::scalar::Kind;
+use archipel_sql::types::Oid;
 
 use crate::run::Flow;
-use crate::run::instruction::{At, CELLS, Cell, Instruction, Machine, Variable};
+use crate::run::instruction::{At, Bound, CELLS, Cell, Instruction, Machine, Place, Variable};
 use crate::run::operation::*;
 
 /// Gives every loop a machine that can have one.
@@ -60,6 +62,7 @@ fn suits(looping: &Looping) -> bool {
             let counts = |bound: &Expression| bound.scalar.as_ref().is_some_and(|s| s.kind == Kind::Int4);
             ahead.is_empty() && counts(lower) && counts(upper) && step.as_ref().is_none_or(counts)
         }
+        LoopKind::Array { slice, targets, .. } => *slice == 0 && targets.not_null.is_empty(),
         _ => false,
     };
     kind && looping.body.iter().all(suits_in)
@@ -67,12 +70,9 @@ fn suits(looping: &Looping) -> bool {
 
 fn suits_in(operation: &Operation) -> bool {
     let bodies = |operations: &[Operation]| operations.iter().all(suits_in);
-    // What somebody may not be allowed to do stays the tree's, which asks.
-    let free = operation.rights.is_none();
     match &operation.kind {
         OperationKind::Shared(_) => true,
         kind if is_calm(kind) => true,
-        _ if !free => false,
         OperationKind::If { arms, otherwise } => {
             arms.iter().all(|(condition, body)| condition.scalar.is_some() && bodies(body))
                 && bodies(otherwise)
@@ -87,17 +87,23 @@ fn suits_in(operation: &Operation) -> bool {
 /// Assignments that the machine makes itself.
 fn is_native(kind: &OperationKind) -> bool {
     match kind {
-        OperationKind::Assign { value, .. } | OperationKind::AssignChecked { value, .. } => {
-            value.scalar.is_some()
-        }
+        OperationKind::Assign { value, .. } => value.scalar.is_some() || value.text.is_some(),
+        OperationKind::AssignChecked { value, .. } => value.scalar.is_some(),
         OperationKind::AssignElement { element, subscripts, value, .. } => {
-            let of = |expression: &Expression| expression.scalar.as_ref().map(|scalar| scalar.kind);
-            subscripts.len() == 1
-                && of(&subscripts[0]) == Some(Kind::Int4)
-                && of(value).is_some()
-                && of(value) == Kind::of(*element)
+            let kind = |index: &Expression| index.scalar.as_ref().map(|scalar| scalar.kind);
+            matches!(&subscripts[..], [index] if kind(index) == Some(Kind::Int4)) && is_of(value, *element)
         }
+        OperationKind::AppendText { parts, .. } => parts.iter().all(|part| part.text.is_some()),
+        OperationKind::AppendElement { element, value, .. } => is_of(value, *element),
         _ => false,
+    }
+}
+
+/// Whether the machine makes a value, of this type.
+fn is_of(value: &Expression, element: Oid) -> bool {
+    match &value.scalar {
+        Some(scalar) => Kind::of(element) == Some(scalar.kind),
+        None => value.text.is_some() && matches!(element, Oid::TEXT | Oid::VARCHAR),
     }
 }
 
@@ -138,7 +144,7 @@ fn share(operations: &mut [Operation]) {
             OperationKind::Sequence(body) | OperationKind::Block { body, .. } => share(body),
             OperationKind::Loop(looping) => share(&mut looping.body),
             OperationKind::Leave { .. } | OperationKind::Shared(_) => {}
-            kind if operation.rights.is_none() && is_native(kind) => {}
+            kind if is_native(kind) => {}
             kind => {
                 let kind = std::mem::replace(kind, OperationKind::Return);
                 let (site, rights) = (operation.site, operation.rights.take());
@@ -149,17 +155,19 @@ fn share(operations: &mut [Operation]) {
 }
 
 fn machine(looping: &Looping, site: Site, found: u32) -> Option<Machine> {
-    let mut variables = Vec::new();
+    let (mut variables, mut arrays) = (Vec::new(), Vec::new());
     loop {
-        let mut lowering = Lowering::new(variables.clone(), site, found);
+        let mut lowering = Lowering::new(variables.clone(), arrays.clone(), site, found);
         lowering.looping(looping)?;
         lowering.push(Instruction::End);
         if lowering.variables.len() == variables.len()
+            && lowering.machine.arrays.len() == arrays.len()
             && lowering.variables.iter().zip(&variables).all(|(now, before)| now.assigned == before.assigned)
         {
             return Some(lowering.finish());
         }
         variables = lowering.variables;
+        arrays = lowering.machine.arrays;
     }
 }
 
@@ -188,6 +196,8 @@ struct Lowering {
     variables: Vec<Variable>,
     /// The lowest cell that a value in between has.
     lowest: usize,
+    /// How many strips are in use.
+    strips: u8,
     site: Site,
     found: u32,
     labels: Vec<Option<At>>,
@@ -195,17 +205,30 @@ struct Lowering {
 }
 
 impl Lowering {
-    fn new(variables: Vec<Variable>, site: Site, found: u32) -> Lowering {
+    fn new(variables: Vec<Variable>, arrays: Vec<(u32, Oid)>, site: Site, found: u32) -> Lowering {
         let machine = Machine {
             instructions: Vec::new(),
             sites: Vec::new(),
             variables: Vec::new(),
             codes: Vec::new(),
             statements: Vec::new(),
-            arrays: Vec::new(),
+            rights: Vec::new(),
+            arrays,
+            texts: Vec::new(),
+            strips: 0,
+            eaches: 0,
             names: Vec::new(),
         };
-        Lowering { machine, variables, lowest: CELLS, site, found, labels: Vec::new(), opens: Vec::new() }
+        Lowering {
+            machine,
+            variables,
+            lowest: CELLS,
+            strips: 0,
+            site,
+            found,
+            labels: Vec::new(),
+            opens: Vec::new(),
+        }
     }
 
     fn finish(mut self) -> Machine {
@@ -217,6 +240,10 @@ impl Lowering {
                 | JumpUnless { to, .. }
                 | JumpUnlessCompared { to, .. }
                 | JumpUnlessComparedBy { to, .. }
+                | JumpUnlessText { to, .. }
+                | JumpUnlessTextIs { to, .. }
+                | NextElement { to, .. }
+                | NextDatum { to, .. }
                 | Junction { end: to, .. }
                 | Again { to }
                 | Enter { to, .. }
@@ -271,8 +298,33 @@ impl Lowering {
         Some(cell)
     }
 
+    /// The number of an array that the loop changes.
+    fn changed(&mut self, register: u32, element: Oid) -> Option<u8> {
+        let arrays = &mut self.machine.arrays;
+        let at = arrays.iter().position(|(known, _)| *known == register).unwrap_or_else(|| {
+            arrays.push((register, element));
+            arrays.len() - 1
+        });
+        u8::try_from(at).ok()
+    }
+
+    fn place_of(&self, register: u32) -> Place {
+        let held = self.machine.arrays.iter().position(|(known, _)| *known == register);
+        Place { register, held: held.and_then(|at| u8::try_from(at).ok()) }
+    }
+
+    /// Arrays that a statement of the tree's changes are in their registers then.
+    fn spill_arrays(&mut self, registers: &[u32]) {
+        for register in registers {
+            if let Some(array) = self.place_of(*register).held {
+                self.push(Instruction::GiveBack { array });
+            }
+        }
+    }
+
     /// Before code of the tree's: what it reads goes to its registers.
     fn spill(&mut self, registers: &[u32]) {
+        self.spill_arrays(registers);
         for register in registers {
             if let Some(at) = self.known(*register)
                 && self.variables[at].assigned
@@ -297,16 +349,25 @@ impl Lowering {
         let site = self.site;
         for operation in operations {
             self.site = operation.site;
-            let lowest = self.lowest;
+            let (lowest, strips) = (self.lowest, self.strips);
             self.operation(operation)?;
-            self.lowest = lowest;
+            (self.lowest, self.strips) = (lowest, strips);
         }
         self.site = site;
         Some(())
     }
 
     fn operation(&mut self, operation: &Operation) -> Option<()> {
+        if let Some(rights) = &operation.rights {
+            self.machine.rights.push(rights.clone());
+            let rights = u16::try_from(self.machine.rights.len() - 1).ok()?;
+            self.push(Instruction::Rights { rights });
+        }
         match &operation.kind {
+            OperationKind::Assign { register, value: Expression { text: Some(text), .. } } => {
+                self.set_text(*register, text)?;
+            }
+            OperationKind::AppendText { register, parts } => self.append_text(*register, parts)?,
             OperationKind::Assign { register, value } => {
                 let scalar = value.scalar.as_ref()?;
                 let cell = self.variable(*register, scalar.kind, true)?;
@@ -323,14 +384,12 @@ impl Lowering {
                 self.push(Instruction::Move { to: cell, from });
             }
             OperationKind::AssignElement { register, element, subscripts, value } => {
-                let value = value.scalar.as_ref()?;
-                let kind = value.kind;
-                let value = self.number(value)?;
-                let index = self.number(subscripts.first()?.scalar.as_ref()?)?;
-                let arrays = &mut self.machine.arrays;
-                arrays.push((*register, *element));
-                let array = u16::try_from(arrays.len() - 1).ok()?;
-                self.push(Instruction::SetElement { index, value, kind, array });
+                let array = self.changed(*register, *element)?;
+                self.set_element(array, subscripts.first()?.scalar.as_ref()?, value)?;
+            }
+            OperationKind::AppendElement { register, element, value } => {
+                let array = self.changed(*register, *element)?;
+                self.push_element(array, value)?;
             }
             OperationKind::If { arms, otherwise } => self.branches(arms, otherwise)?,
             OperationKind::Sequence(body) => self.operations(body)?,
@@ -396,7 +455,7 @@ impl Lowering {
 
     fn looping(&mut self, looping: &Looping) -> Option<()> {
         let (again, leave) = (self.label(), self.label());
-        let tells = matches!(looping.kind, LoopKind::Integer { .. });
+        let tells = matches!(looping.kind, LoopKind::Integer { .. } | LoopKind::Array { .. });
         let open = Open { number: looping.number, again: Some(again), leave, tells };
         match &looping.kind {
             LoopKind::Forever => {
@@ -415,11 +474,11 @@ impl Lowering {
                 self.place(leave);
             }
             LoopKind::Integer { register, lower, upper, step, reverse, .. } => {
-                let counter = self.bound(lower, "lower bound")?;
-                let last = self.bound(upper, "upper bound")?;
+                let counter = self.bound(lower, Bound::Lower)?;
+                let last = self.bound(upper, Bound::Upper)?;
                 let step = match step {
                     Some(step) => {
-                        let cell = self.bound(step, "BY value")?;
+                        let cell = self.bound(step, Bound::Step)?;
                         self.push(Instruction::Step { cell });
                         cell
                     }
@@ -447,6 +506,9 @@ impl Lowering {
                 self.tell_found(false);
                 self.place(end);
             }
+            LoopKind::Array { array, reads, targets, element, .. } => {
+                self.over_array(looping, (array, reads), targets, Kind::of(*element), open)?;
+            }
             _ => return None,
         }
         Some(())
@@ -460,20 +522,26 @@ impl Lowering {
     }
 
     /// A bound of a FOR loop, in a cell of its own.
-    fn bound(&mut self, bound: &Expression, name: &'static str) -> Option<Cell> {
+    fn bound(&mut self, value: &Expression, bound: Bound) -> Option<Cell> {
         let cell = self.cell()?;
         let lowest = self.lowest;
-        self.number_to(bound.scalar.as_ref()?, cell)?;
+        self.number_to(value.scalar.as_ref()?, cell)?;
         self.lowest = lowest;
-        self.push(Instruction::Bound { cell, name });
+        self.push(Instruction::Bound { cell, bound });
         Some(cell)
     }
 
     fn statement(&mut self, shared: &Arc<Operation>) -> Option<()> {
         let effects = effects(&shared.kind);
+        let has_reads = effects.reads.is_some();
         match effects.reads {
             Some(reads) => reads.into_iter().for_each(|registers| self.spill(registers)),
             None => self.push(Instruction::SpillAll),
+        }
+        match (&effects.writes, self.machine.arrays.is_empty()) {
+            (_, true) => {}
+            (Some(writes), _) if has_reads => self.spill_arrays(writes),
+            _ => self.push(Instruction::GiveBackAll),
         }
         let statements = &mut self.machine.statements;
         statements.push(shared.clone());

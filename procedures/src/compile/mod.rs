@@ -173,7 +173,7 @@ fn finish(mut compiler: Compiler<'_>) -> Result<Program> {
     let _naming = archipel_sql::type_table::Naming::of(&compiler.environment.catalog);
     let (routine, body, linker) = (compiler.routine, compiler.body, compiler.linker);
     let mut block = compiler.block(&body.block)?;
-    block.rights = Rights::of(compiler.needed.take());
+    block.rights = Rights::of(compiler.needed.take()).map(Arc::new);
     let columns = compiler.out_columns();
     let width = compiler.columns.width();
     let at_end = if compiler.trigger.is_some() {

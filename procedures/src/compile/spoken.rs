@@ -33,7 +33,7 @@ impl Compiler<'_> {
         };
         if !converted && is_named(bound) {
             let run = self.plan_spoken(bound, line)?;
-            return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None });
+            return Ok(Expression { run, reads: scalar::reads(bound).into(), scalar: None, text: None });
         }
         self.plan_part(bound)
     }
@@ -44,7 +44,8 @@ impl Compiler<'_> {
         let bound = hoisted.as_ref().unwrap_or(bound);
         let run = self.plan_expression(bound)?;
         let scalar = self.native(|env| scalar::compile_scalar(bound, env))?;
-        Ok(Expression { run, reads: scalar::reads(bound).into(), scalar })
+        let text = self.native(|env| scalar::text::compile_text(bound, env))?;
+        Ok(Expression { run, reads: scalar::reads(bound).into(), scalar, text })
     }
 
     /// The line of an assignment: the statement as written.

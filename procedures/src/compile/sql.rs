@@ -91,7 +91,7 @@ pub fn compile(
         };
         let rights = Rights::of(compiler.needed.take());
         let mut operation = after_calls(calls, Operation { site, rights: None, kind });
-        operation.rights = rights;
+        operation.rights = rights.map(Arc::new);
         operations.push(operation);
         compiler.flow.get_mut().end(&[]);
     }

@@ -64,7 +64,7 @@ impl Compiler<'_> {
         compiled = compiled.map(|(operation, through)| (after_calls(calls, operation), through));
         let needed = self.needed.replace(outer);
         if let Ok((operation, _)) = &mut compiled {
-            operation.rights = Rights::of(needed);
+            operation.rights = Rights::of(needed).map(Arc::new);
         }
         let mut assigned = Vec::new();
         if !flow::is_compound(kind) {

@@ -14,11 +14,16 @@ use super::element::{ELEMENTS_MAX, array_of};
 use super::operation::Expression;
 
 /// The longest text (PostgreSQL's MaxAllocSize).
-const TEXT_LEN_MAX: usize = 0x3fff_ffff;
+pub(super) const TEXT_LEN_MAX: usize = 0x3fff_ffff;
 
 #[cold]
 fn too_large(message: String) -> ExecError {
     ExecError::Sql(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
+}
+
+#[cold]
+pub(super) fn too_long() -> ExecError {
+    too_large("requested length too large".into())
 }
 
 /// Every part is evaluated before the text changes: it may read the text, and it may fail.
@@ -31,7 +36,7 @@ pub(super) fn text(ctx: &mut ExecContext<'_, '_>, register: u32, parts: &[Expres
     for value in &values {
         match (&mut *variable, value) {
             (Datum::Text(text), Datum::Text(part)) if text.len() + part.len() > TEXT_LEN_MAX => {
-                return Err(too_large("requested length too large".into()));
+                return Err(too_long());
             }
             (Datum::Text(text), Datum::Text(part)) => text.push_str(part),
             _ => variable.set(Datum::Null),
@@ -82,7 +87,11 @@ pub(super) fn element(
     value: &Expression,
 ) -> ExecResult<()> {
     let value = (value.run)(ctx)?;
-    let array = array_of(&mut ctx.variables[register as usize], element);
+    push(array_of(&mut ctx.variables[register as usize], element), value)
+}
+
+/// Adds an element to an array of one dimension, or to an empty one.
+pub(super) fn push(array: &mut Array, value: Datum) -> ExecResult<()> {
     if array.values.len() >= ELEMENTS_MAX {
         return Err(too_large(format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})")));
     }

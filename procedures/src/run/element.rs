@@ -75,7 +75,12 @@ pub(super) fn store_element(
     at: &[i32],
     value: Datum,
 ) -> Result<(), SqlError> {
-    let array = array_of(variable, element);
+    store_in(array_of(variable, element), at, value)
+}
+
+/// Assigns to an element of an array.
+#[inline]
+pub(super) fn store_in(array: &mut Array, at: &[i32], value: Datum) -> Result<(), SqlError> {
     if let ([dimension], [index]) = (&array.dimensions[..], at)
         && let Ok(offset) = usize::try_from(i64::from(*index) - i64::from(dimension.lower_bound))
         && let Some(place) = array.values.get_mut(offset)

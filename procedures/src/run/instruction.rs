@@ -2,21 +2,58 @@
 
 use std::sync::Arc;
 
+use archipel_planner::native::scalar::text::{Case, Extent, Measure, Part};
 use archipel_planner::native::scalar::{Kind, Orders, SharedExpr};
+use archipel_planner::rights::Rights;
 use archipel_sql::function::FloatOperation;
 use archipel_sql::types::Oid;
+use compact_str::CompactString;
 
 use super::Flow;
 use super::operation::{Operation, Site};
 
-/// How many cells there are.
-pub(crate) const CELLS: usize = 128;
+/// How many cells there are: one for each number of a cell, which so needs no check.
+pub(crate) const CELLS: usize = 1 << Cell::BITS;
 
 /// The number of a cell.
 pub(crate) type Cell = u8;
 
+/// The number of a strip: where a text is on its way through an expression.
+pub(crate) type Strip = u8;
+
+/// One of [`Machine::texts`].
+pub(crate) type Constant = u16;
+
 /// Where an instruction stands.
 pub(crate) type At = u32;
+
+/// Where an array is: in a register, and out of it while the loop changes it (one of
+/// [`Machine::arrays`]).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub register: u32,
+    pub held: Option<u8>,
+}
+
+/// What of a FOR loop is not NULL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    Lower,
+    Upper,
+    Step,
+}
+
+impl Bound {
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::Lower => "lower bound",
+            Bound::Upper => "upper bound",
+            Bound::Step => "BY value",
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Instruction>() <= 16, "instructions are read one by one: keep them small");
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction {
@@ -183,7 +220,7 @@ pub(crate) enum Instruction {
     /// A bound of a FOR loop: not NULL.
     Bound {
         cell: Cell,
-        name: &'static str,
+        bound: Bound,
     },
     /// BY: greater than zero.
     Step {
@@ -220,19 +257,173 @@ pub(crate) enum Instruction {
         code: u16,
         kind: Kind,
     },
-    /// An element of the array in a register.
+    /// An element of an array: an `integer` and a constant are its index.
     Element {
         to: Cell,
         index: Cell,
+        offset: i32,
         kind: Kind,
-        array: u32,
+        array: Place,
     },
     /// Assigns to one: of [`Machine::arrays`].
     SetElement {
         index: Cell,
+        offset: i32,
         value: Cell,
         kind: Kind,
-        array: u16,
+        array: u8,
+    },
+    SetTextElement {
+        index: Cell,
+        value: Strip,
+        array: u8,
+    },
+    /// Adds one at the end.
+    Push {
+        value: Cell,
+        kind: Kind,
+        array: u8,
+    },
+    PushText {
+        value: Strip,
+        array: u8,
+    },
+    Extent {
+        to: Cell,
+        dimension: Cell,
+        extent: Extent,
+        array: Place,
+    },
+    /// An array goes back to its register.
+    GiveBack {
+        array: u8,
+    },
+    GiveBackAll,
+    /// FOREACH: begins, with the array of a closure.
+    Each {
+        each: u8,
+        code: u16,
+    },
+    /// The next element, or to the end.
+    NextElement {
+        each: u8,
+        variable: Cell,
+        kind: Kind,
+        to: At,
+    },
+    NextDatum {
+        each: u8,
+        register: u32,
+        to: At,
+    },
+    /// FOUND, after it.
+    EachFound {
+        each: u8,
+    },
+    /// A text comes to a strip: from [`Machine::texts`], a register, an array, a closure, a code.
+    Text {
+        to: Strip,
+        text: Constant,
+    },
+    TextVariable {
+        to: Strip,
+        register: u32,
+    },
+    TextElement {
+        to: Strip,
+        index: Cell,
+        array: Place,
+    },
+    TextCode {
+        to: Strip,
+        code: u16,
+    },
+    Character {
+        to: Strip,
+        code: Cell,
+    },
+    Concatenate {
+        to: Strip,
+        other: Strip,
+    },
+    /// The same with the character of a code.
+    AddCharacter {
+        to: Strip,
+        code: Cell,
+    },
+    /// A part of what is on a strip stays there.
+    Part {
+        of: Strip,
+        part: Part,
+        first: Cell,
+        second: Option<Cell>,
+    },
+    /// The same, told by numbers that are known.
+    PartBy {
+        of: Strip,
+        part: Part,
+        first: i32,
+        second: Option<i32>,
+    },
+    PartTo {
+        of: Strip,
+        part: Part,
+        first: Cell,
+        second: i32,
+    },
+    Case {
+        of: Strip,
+        case: Case,
+    },
+    Measure {
+        to: Cell,
+        of: Strip,
+        measure: Measure,
+    },
+    /// Of a text in a register.
+    MeasureVariable {
+        to: Cell,
+        register: u32,
+        measure: Measure,
+    },
+    Position {
+        to: Cell,
+        within: Strip,
+        of: Strip,
+    },
+    CompareText {
+        to: Cell,
+        left: Strip,
+        right: Strip,
+        orders: Orders,
+    },
+    JumpUnlessText {
+        left: Strip,
+        right: Strip,
+        orders: Orders,
+        to: At,
+    },
+    /// The same with one of [`Machine::texts`].
+    JumpUnlessTextIs {
+        left: Strip,
+        orders: Orders,
+        right: Constant,
+        to: At,
+    },
+    TextIsNull {
+        to: Cell,
+        from: Strip,
+        wanted: bool,
+    },
+    /// To a variable.
+    SetText {
+        register: u32,
+        from: Strip,
+    },
+    /// To the end of one.
+    AppendText {
+        register: u32,
+        from: Strip,
     },
     /// A variable refuses NULL: one of [`Machine::names`].
     NotNull {
@@ -249,6 +440,10 @@ pub(crate) enum Instruction {
     },
     SpillAll,
     ReloadAll,
+    /// What whoever runs the statement that follows must be allowed: one of [`Machine::rights`].
+    Rights {
+        rights: u16,
+    },
     /// One of [`Machine::statements`].
     Statement {
         statement: u16,
@@ -277,7 +472,13 @@ pub struct Machine {
     pub(crate) variables: Vec<Variable>,
     pub(crate) codes: Vec<SharedExpr>,
     pub(crate) statements: Vec<Arc<Operation>>,
-    /// Registers of arrays that are assigned to, and the types of their elements.
+    pub(crate) rights: Vec<Arc<Rights>>,
+    /// Registers of arrays that the loop changes, and the types of their elements.
     pub(crate) arrays: Vec<(u32, Oid)>,
+    /// Constants.
+    pub(crate) texts: Vec<Option<CompactString>>,
+    /// How many strips and loops over arrays there are.
+    pub(crate) strips: usize,
+    pub(crate) eaches: usize,
     pub(crate) names: Vec<Box<str>>,
 }

@@ -41,6 +41,12 @@ pub(super) fn look_around(ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
     Ok(())
 }
 
+#[cold]
+pub(super) fn null_array() -> ExecError {
+    let message = "FOREACH expression must not be null";
+    SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into()
+}
+
 /// What a loop does after one round.
 enum After {
     Again,
@@ -165,19 +171,13 @@ impl Invocation<'_, '_> {
                     None => Ok(Flow::Next),
                 }
             }
-            LoopKind::Array { array, slice, targets } => {
+            LoopKind::Array { array, slice, targets, .. } => {
                 if let Some((array, round)) = self.resumed_array() {
                     return self.over_array(ctx, looping, (&array, round), *slice, targets, site);
                 }
                 let value = array(ctx).map_err(|e| self.at(e, site))?;
                 self.settled(ctx, site);
-                let Datum::Array(array) = value else {
-                    let error = SqlError::new(
-                        SqlState::NULL_VALUE_NOT_ALLOWED,
-                        "FOREACH expression must not be null",
-                    );
-                    return Err(self.at(error.into(), site));
-                };
+                let Datum::Array(array) = value else { return Err(self.at(null_array(), site)) };
                 self.over_array(ctx, looping, (&array, 0), *slice, targets, site)
             }
         }

@@ -6,41 +6,86 @@
 //! the loop computes with are in cells while it runs and go back to their registers when it
 //! ends, whether well, by an error (a handler sees them) or by RETURN.
 //!
-//! What is no number stays in its register: texts and arrays are changed there in place. A
-//! statement that the machine does not know is run as the tree's ([`Instruction::Statement`]):
-//! the variables it reads are written to their registers first.
+//! What is no number stays in its register. Texts are made on strips ([`super::strips`]); an array
+//! that the loop changes is out of its register meanwhile ([`super::held`]). A statement that the
+//! machine does not know is run as the tree's ([`Instruction::Statement`]): the variables it reads
+//! are written to their registers first.
 //!
 //! Invariant: a loop that may end the transaction, or that runs SQL, is never a machine: there
 //! is no place in one to come back to.
 
 use archipel_planner::native::scalar::Kind;
 use archipel_planner::native::{ExecContext, ExecError, ExecResult};
-use archipel_sql::datum::{Array, Datum};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::float_arithmetic;
+use archipel_sql::function::{float_arithmetic, text_position};
 
-use super::element::{null_subscript, store_element};
+use super::append;
+use super::element::{null_subscript, store_in};
+use super::held::{Each as Looped, Held, array_at, element_at, extent};
 use super::instruction::{CELLS, Cell, Instruction, Machine, Variable};
+use super::strips::{self, Strips};
 use super::{Flow, Invocation, context, loops, null_refused};
 
 /// How many rounds, or so much work, pass between two looks at whether to go on.
 const FUEL: u32 = 1024;
 
+/// The same for the first time: variables that were NULL before the loop mostly are so no more.
+const FUEL_AT_FIRST: u32 = 8;
+
 /// What a closure or a statement of the tree costs of that.
 const FUEL_OF_STATEMENT: u32 = 16;
 
-/// The cells of a run. Numbers of cells are below [`CELLS`]: masking them says so.
-struct Cells([Option<i64>; CELLS]);
+/// What it costs to move a text.
+#[inline(always)]
+fn fuel_of_bytes(bytes: usize) -> u32 {
+    (bytes >> 6) as u32
+}
+
+/// The cells of a run: as many as numbers of cells. Mostly none of them is NULL; that is asked first.
+struct Cells {
+    values: [i64; CELLS],
+    nulls: [bool; CELLS],
+    some_null: bool,
+}
 
 impl Cells {
+    fn new() -> Cells {
+        Cells { values: [0; CELLS], nulls: [false; CELLS], some_null: false }
+    }
+
     #[inline(always)]
     fn get(&self, cell: Cell) -> Option<i64> {
-        self.0[usize::from(cell) % CELLS]
+        let at = usize::from(cell);
+        if self.some_null && self.nulls[at] { None } else { Some(self.values[at]) }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, cell: Cell, value: i64) {
+        let at = usize::from(cell);
+        self.values[at] = value;
+        if self.some_null {
+            self.nulls[at] = false;
+        }
     }
 
     #[inline(always)]
     fn set(&mut self, cell: Cell, value: Option<i64>) {
-        self.0[usize::from(cell) % CELLS] = value;
+        match value {
+            Some(value) => self.put(cell, value),
+            None => self.set_null(cell),
+        }
+    }
+
+    #[inline(always)]
+    fn set_null(&mut self, cell: Cell) {
+        self.nulls[usize::from(cell)] = true;
+        self.some_null = true;
+    }
+
+    /// Finds out whether any is NULL still.
+    fn look(&mut self) {
+        self.some_null = self.nulls.contains(&true);
     }
 }
 
@@ -95,10 +140,25 @@ fn fit(value: i64, kind: Kind) -> ExecResult<i64> {
     if fits { Ok(value) } else { Err(out_of_range(kind)) }
 }
 
-/// An element of a one-dimensional array; NULL beyond its bounds.
-#[inline]
-fn element(array: &Array, index: i64) -> &Datum {
-    archipel_planner::native::element(array, &[index])
+/// What a machine changes while it runs, beside the registers.
+struct State<'m> {
+    cells: Cells,
+    held: Vec<Held>,
+    strips: Strips<'m>,
+    eaches: Vec<Looped>,
+}
+
+impl<'m> State<'m> {
+    fn of(machine: &'m Machine) -> State<'m> {
+        let mut eaches = Vec::new();
+        eaches.resize_with(machine.eaches, Looped::default);
+        State {
+            cells: Cells::new(),
+            held: Held::all(&machine.arrays),
+            strips: Strips::new(machine.strips, &machine.texts),
+            eaches,
+        }
+    }
 }
 
 impl Machine {
@@ -144,13 +204,14 @@ impl Invocation<'_, '_> {
         ctx: &mut ExecContext<'_, '_>,
         machine: &Machine,
     ) -> ExecResult<Option<Flow>> {
-        let mut cells = Cells([None; CELLS]);
-        if !machine.load(ctx, &mut cells) {
+        let mut state = State::of(machine);
+        if !machine.load(ctx, &mut state.cells) {
             return Ok(None);
         }
         let mut at = 0;
-        let result = self.instructions(ctx, machine, &mut cells, &mut at);
-        machine.store(ctx, &cells);
+        let result = self.instructions(ctx, machine, &mut state, &mut at);
+        machine.store(ctx, &state.cells);
+        state.held.iter_mut().for_each(|held| held.give_back(&mut ctx.variables));
         match result {
             Ok(flow) => Ok(Some(flow)),
             // A statement has added its line itself.
@@ -164,29 +225,34 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         machine: &Machine,
-        cells: &mut Cells,
+        state: &mut State<'_>,
         at: &mut usize,
     ) -> ExecResult<Flow> {
         use Instruction::*;
-        let mut fuel = FUEL;
+        let State { cells, held, strips: texts, eaches } = state;
+        let mut fuel = FUEL_AT_FIRST;
         let mut next = 0usize;
         /// A number of two others; NULL if one of them is.
         macro_rules! two {
             ($to:expr, $left:expr, $right:expr, |$x:ident, $y:ident| $result:expr) => {{
-                let value = match (cells.get($left), cells.get($right)) {
-                    (Some($x), Some($y)) => Some($result),
-                    _ => None,
-                };
-                cells.set($to, value);
+                match (cells.get($left), cells.get($right)) {
+                    (Some($x), Some($y)) => {
+                        let value = $result;
+                        cells.put($to, value);
+                    }
+                    _ => cells.set_null($to),
+                }
             }};
         }
         macro_rules! one {
             ($to:expr, $from:expr, |$x:ident| $result:expr) => {{
-                let value = match cells.get($from) {
-                    Some($x) => Some($result),
-                    None => None,
-                };
-                cells.set($to, value);
+                match cells.get($from) {
+                    Some($x) => {
+                        let value = $result;
+                        cells.put($to, value);
+                    }
+                    None => cells.set_null($to),
+                }
             }};
         }
         macro_rules! burn {
@@ -195,6 +261,7 @@ impl Invocation<'_, '_> {
                     Some(left) => fuel = left,
                     None => {
                         fuel = FUEL;
+                        cells.look();
                         loops::look_around(ctx)?;
                     }
                 }
@@ -204,8 +271,8 @@ impl Invocation<'_, '_> {
             *at = next;
             next += 1;
             match machine.instructions[*at] {
-                Const { to, value } => cells.set(to, Some(value)),
-                Null { to } => cells.set(to, None),
+                Const { to, value } => cells.put(to, value),
+                Null { to } => cells.set_null(to),
                 Move { to, from } => cells.set(to, cells.get(from)),
                 AddSmall { to, left, right } => two!(to, left, right, |x, y| small(x + y)?),
                 AddSmallBy { to, left, right } => one!(to, left, |x| small(x + i64::from(right))?),
@@ -256,15 +323,15 @@ impl Invocation<'_, '_> {
                 }),
                 Not { to, from } => one!(to, from, |x| x ^ 1),
                 IsNull { to, from, wanted } => {
-                    cells.set(to, Some(i64::from(cells.get(from).is_none() == wanted)));
+                    cells.put(to, i64::from(cells.get(from).is_none() == wanted));
                 }
                 Junction { to, from, decides, end } => match cells.get(from) {
                     Some(value) if (value != 0) == decides => {
-                        cells.set(to, Some(value));
+                        cells.put(to, value);
                         next = end as usize;
                     }
                     Some(_) => {}
-                    None => cells.set(to, None),
+                    None => cells.set_null(to),
                 },
                 Jump { to } => next = to as usize,
                 JumpUnless { condition, to } => {
@@ -284,11 +351,11 @@ impl Invocation<'_, '_> {
                     burn!(1);
                     next = to as usize;
                 }
-                Bound { cell, name } => {
+                Bound { cell, bound } => {
                     if cells.get(cell).is_none() {
                         return Err(SqlError::new(
                             SqlState::NULL_VALUE_NOT_ALLOWED,
-                            format!("{name} of FOR loop cannot be null"),
+                            format!("{} of FOR loop cannot be null", bound.name()),
                         )
                         .into());
                     }
@@ -315,8 +382,8 @@ impl Invocation<'_, '_> {
                         (cells.get(counter), cells.get(last), cells.get(step))
                         && now + step <= last
                     {
-                        cells.set(counter, Some(now + step));
-                        cells.set(variable, Some(now + step));
+                        cells.put(counter, now + step);
+                        cells.put(variable, now + step);
                         next = to as usize;
                     }
                 }
@@ -326,8 +393,8 @@ impl Invocation<'_, '_> {
                         (cells.get(counter), cells.get(last), cells.get(step))
                         && now - step >= last
                     {
-                        cells.set(counter, Some(now - step));
-                        cells.set(variable, Some(now - step));
+                        cells.put(counter, now - step);
+                        cells.put(variable, now - step);
                         next = to as usize;
                     }
                 }
@@ -338,20 +405,146 @@ impl Invocation<'_, '_> {
                     cells.set(to, kind.read(&value).ok_or_else(other_type)?);
                     self.settled(ctx, machine.sites[*at]);
                 }
-                Element { to, index, kind, array } => {
-                    let value = match (&ctx.variables[array as usize], cells.get(index)) {
-                        (Datum::Array(array), Some(index)) => {
-                            kind.read(element(array, index)).ok_or_else(other_type)?
-                        }
-                        _ => None,
+                Element { to, index, offset, kind, array } => {
+                    let index = match cells.get(index) {
+                        Some(index) => Some(small(index + i64::from(offset))?),
+                        None => None,
                     };
-                    cells.set(to, value);
+                    let value = element_at(&ctx.variables, held, array, index);
+                    cells.set(to, kind.read(value).ok_or_else(other_type)?);
                 }
-                SetElement { index, value, kind, array } => {
+                SetElement { index, offset, value, kind, array } => {
                     let Some(index) = cells.get(index) else { return Err(null_subscript().into()) };
-                    let (register, of) = machine.arrays[usize::from(array)];
+                    let index = small(index + i64::from(offset))?;
                     let value = kind.datum(cells.get(value));
-                    store_element(&mut ctx.variables[register as usize], of, &[index as i32], value)?;
+                    store_in(held[usize::from(array)].array(&mut ctx.variables), &[index as i32], value)?;
+                }
+                SetTextElement { index, value, array } => {
+                    let Some(index) = cells.get(index) else { return Err(null_subscript().into()) };
+                    let value = texts.datum(&ctx.variables, value);
+                    store_in(held[usize::from(array)].array(&mut ctx.variables), &[index as i32], value)?;
+                }
+                Push { value, kind, array } => {
+                    let value = kind.datum(cells.get(value));
+                    append::push(held[usize::from(array)].array(&mut ctx.variables), value)?;
+                }
+                PushText { value, array } => {
+                    let value = texts.datum(&ctx.variables, value);
+                    append::push(held[usize::from(array)].array(&mut ctx.variables), value)?;
+                }
+                Extent { to, dimension, extent: what, array } => {
+                    let array = array_at(&ctx.variables, held, array);
+                    let value = array.zip(cells.get(dimension));
+                    cells.set(to, value.and_then(|(array, dimension)| extent(array, what, dimension)));
+                }
+                GiveBack { array } => held[usize::from(array)].give_back(&mut ctx.variables),
+                GiveBackAll => held.iter_mut().for_each(|held| held.give_back(&mut ctx.variables)),
+                Each { each, code } => {
+                    burn!(FUEL_OF_STATEMENT);
+                    let value = machine.codes[usize::from(code)](ctx)?;
+                    self.settled(ctx, machine.sites[*at]);
+                    let Datum::Array(array) = value else { return Err(loops::null_array()) };
+                    eaches[usize::from(each)] = Looped::over(array);
+                }
+                NextElement { each, variable, kind, to } => {
+                    burn!(1);
+                    match eaches[usize::from(each)].next() {
+                        Some(value) => cells.set(variable, kind.read(value).ok_or_else(other_type)?),
+                        None => next = to as usize,
+                    }
+                }
+                NextDatum { each, register, to } => {
+                    burn!(1);
+                    match eaches[usize::from(each)].next() {
+                        Some(value) => ctx.variables[register as usize].set(value.clone()),
+                        None => next = to as usize,
+                    }
+                }
+                EachFound { each } => {
+                    let found = eaches[usize::from(each)].end();
+                    self.loop_found(ctx, u64::from(found));
+                }
+                Text { to, text } => texts.lay_constant(to, text),
+                TextVariable { to, register } => {
+                    if !texts.lay_variable(&ctx.variables, to, register) {
+                        return Err(other_type());
+                    }
+                }
+                TextElement { to, index, array } => {
+                    let value = element_at(&ctx.variables, held, array, cells.get(index));
+                    if !texts.lay_copy(to, value) {
+                        return Err(other_type());
+                    }
+                }
+                TextCode { to, code } => {
+                    burn!(FUEL_OF_STATEMENT);
+                    let value = machine.codes[usize::from(code)](ctx)?;
+                    if !texts.lay_value(to, value) {
+                        return Err(other_type());
+                    }
+                    self.settled(ctx, machine.sites[*at]);
+                }
+                Character { to, code } => texts.lay_character(to, cells.get(code))?,
+                Concatenate { to, other } => {
+                    let moved = texts.concatenate(&ctx.variables, to, other)?;
+                    burn!(fuel_of_bytes(moved));
+                }
+                AddCharacter { to, code } => {
+                    let moved = texts.add_character(&ctx.variables, to, cells.get(code))?;
+                    burn!(fuel_of_bytes(moved));
+                }
+                Part { of, part, first, second } => {
+                    let numbers = (cells.get(first), second.map(|second| cells.get(second)));
+                    texts.part(&ctx.variables, of, part, numbers)?;
+                }
+                PartBy { of, part, first, second } => {
+                    let second = second.map(|second| Some(i64::from(second)));
+                    texts.part(&ctx.variables, of, part, (Some(i64::from(first)), second))?;
+                }
+                PartTo { of, part, first, second } => {
+                    let numbers = (cells.get(first), Some(Some(i64::from(second))));
+                    texts.part(&ctx.variables, of, part, numbers)?;
+                }
+                Case { of, case } => texts.case(&ctx.variables, of, case),
+                Measure { to, of, measure } => cells.set(to, texts.measure(&ctx.variables, of, measure)),
+                MeasureVariable { to, register, measure } => match &ctx.variables[register as usize] {
+                    Datum::Text(text) => cells.put(to, strips::measure(text, measure)),
+                    Datum::Null => cells.set_null(to),
+                    _ => return Err(other_type()),
+                },
+                Position { to, within, of } => {
+                    let both = texts.text(&ctx.variables, within).zip(texts.text(&ctx.variables, of));
+                    let searched = both.map_or(0, |(text, _)| text.len());
+                    cells.set(to, both.map(|(text, part)| i64::from(text_position(text, part))));
+                    burn!(fuel_of_bytes(searched));
+                }
+                CompareText { to, left, right, orders } => {
+                    let holds = texts.compare(&ctx.variables, left, right, orders);
+                    cells.set(to, holds.map(i64::from));
+                }
+                JumpUnlessText { left, right, orders, to } => {
+                    if texts.compare(&ctx.variables, left, right, orders) != Some(true) {
+                        next = to as usize;
+                    }
+                }
+                JumpUnlessTextIs { left, orders, right, to } => {
+                    let left = texts.text(&ctx.variables, left);
+                    let holds = left.zip(machine.texts[usize::from(right)].as_deref());
+                    if !holds.is_some_and(|(left, right)| strips::in_order(left, right, orders)) {
+                        next = to as usize;
+                    }
+                }
+                TextIsNull { to, from, wanted } => {
+                    let null = texts.text(&ctx.variables, from).is_none();
+                    cells.put(to, i64::from(null == wanted));
+                }
+                SetText { register, from } => {
+                    let moved = texts.assign(&mut ctx.variables, register, from);
+                    burn!(fuel_of_bytes(moved));
+                }
+                AppendText { register, from } => {
+                    let moved = texts.append(&mut ctx.variables, register, from)?;
+                    burn!(fuel_of_bytes(moved));
                 }
                 NotNull { cell, name } => {
                     if cells.get(cell).is_none() {
@@ -362,6 +555,7 @@ impl Invocation<'_, '_> {
                 Reload { variable } => {
                     machine.reload(ctx, cells, &machine.variables[usize::from(variable)])?;
                 }
+                Rights { rights } => machine.rights[usize::from(rights)].check(ctx.functions.session)?,
                 SpillAll => machine.store(ctx, cells),
                 ReloadAll => {
                     for variable in &machine.variables {
@@ -384,5 +578,27 @@ impl Invocation<'_, '_> {
                 End => return Ok(Flow::Next),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_know_which_of_them_is_null() {
+        let mut cells = Cells::new();
+        cells.put(4, 7);
+        cells.set_null(3);
+        assert_eq!((cells.get(3), cells.get(4)), (None, Some(7)));
+        cells.look();
+        assert_eq!((cells.get(3), cells.some_null), (None, true));
+        cells.put(3, 1);
+        assert_eq!(cells.get(3), Some(1));
+        cells.look();
+        assert!(!cells.some_null);
+        cells.put(255, 2);
+        cells.set(0, None);
+        assert_eq!((cells.get(3), cells.get(255), cells.get(0)), (Some(1), Some(2), None));
     }
 }

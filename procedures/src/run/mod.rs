@@ -7,7 +7,8 @@
 //! - [`rows`]      what SQL statements answer, and where it goes
 //! - [`cursor`]    OPEN, FETCH, CLOSE, loops over cursors
 //! - [`element`]   assignment to elements and slices of arrays; [`append`] to the end of a value
-//! - [`machine`]   loops over numbers, without a walk; its [`instruction`]s
+//! - [`machine`]   loops over numbers, texts and arrays, without a walk; its [`instruction`]s,
+//!   the [`strips`] of its texts, the arrays it has [`held`]
 //! - [`raise`]     RAISE, ASSERT, diagnostics
 //! - [`context`]   CONTEXT lines
 //! - [`guard`]     blocks with an EXCEPTION clause
@@ -26,6 +27,7 @@ pub(crate) mod context;
 mod cursor;
 mod element;
 mod guard;
+mod held;
 mod hoisted;
 pub(crate) mod instruction;
 mod loops;
@@ -35,6 +37,7 @@ pub mod pause;
 mod raise;
 pub mod renewed;
 mod rows;
+mod strips;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

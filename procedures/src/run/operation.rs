@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::ahead::RowAhead;
 use archipel_planner::native::notify::Notification;
-use archipel_planner::native::scalar::Scalar;
+use archipel_planner::native::scalar::text::Text;
+use archipel_planner::native::scalar::{Scalar, SharedExpr};
 use archipel_planner::native::{CompiledExpr, CompiledRoutine, CompiledStatement};
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
@@ -33,8 +34,9 @@ pub struct Expression {
     pub run: Compiled,
     /// The registers it reads.
     pub reads: Box<[u32]>,
-    /// What the machine makes of it, where it is a number.
+    /// What the machine makes of it, where it is a number, or a text.
     pub scalar: Option<Scalar>,
+    pub text: Option<Text>,
 }
 
 /// A routine ready to run.
@@ -213,7 +215,7 @@ pub struct Operation {
     pub site: Site,
     pub kind: OperationKind,
     /// What whoever runs it must be allowed, asked for when it is reached.
-    pub rights: Option<Rights>,
+    pub rights: Option<Arc<Rights>>,
 }
 
 impl Operation {
@@ -479,9 +481,13 @@ pub enum LoopKind {
         targets: Targets,
     },
     Array {
-        array: Compiled,
+        array: SharedExpr,
+        /// The registers it reads.
+        reads: Box<[u32]>,
         slice: u32,
         targets: Targets,
+        /// The type of the target.
+        element: Oid,
     },
 }
 

@@ -1,5 +1,6 @@
 //! Expressions to instructions.
 
+use archipel_planner::native::scalar::text::Text;
 use archipel_planner::native::scalar::{Arithmetic, Kind, Node, Orders, Scalar};
 
 use super::{Label, Lowering};
@@ -23,9 +24,9 @@ impl Lowering {
 
     /// Computes a number into a cell, which changes last of all: the expression may read it.
     pub(super) fn number_to(&mut self, scalar: &Scalar, to: Cell) -> Option<()> {
-        let lowest = self.lowest;
+        let (lowest, strips) = (self.lowest, self.strips);
         self.compute(scalar, to)?;
-        self.lowest = lowest;
+        (self.lowest, self.strips) = (lowest, strips);
         Some(())
     }
 
@@ -38,9 +39,7 @@ impl Lowering {
                 self.push(Instruction::Move { to, from });
             }
             Node::Code { run, reads } => {
-                self.spill(reads);
-                self.machine.codes.push(run.clone());
-                let code = u16::try_from(self.machine.codes.len() - 1).ok()?;
+                let code = self.code(run, reads)?;
                 self.push(Instruction::Code { to, code, kind: scalar.kind });
             }
             Node::Negate(inner) if scalar.kind == Kind::Float8 => {
@@ -92,11 +91,56 @@ impl Lowering {
                 self.push(Instruction::IsNull { to, from, wanted: *wanted });
             }
             Node::Element { array, index } => {
-                let index = self.number(index)?;
-                self.push(Instruction::Element { to, index, kind: scalar.kind, array: *array });
+                let (index, offset) = self.index(index)?;
+                let array = self.place_of(*array);
+                self.push(Instruction::Element { to, index, offset, kind: scalar.kind, array });
+            }
+            Node::Extent { extent, array, dimension } => {
+                let dimension = self.number(dimension)?;
+                let array = self.place_of(*array);
+                self.push(Instruction::Extent { to, dimension, extent: *extent, array });
+            }
+            Node::Measure(measure, text) => {
+                let measure = *measure;
+                let instruction = match **text {
+                    Text::Variable(register) => Instruction::MeasureVariable { to, register, measure },
+                    _ => Instruction::Measure { to, of: self.text(text)?, measure },
+                };
+                self.push(instruction);
+            }
+            Node::Position(texts) => {
+                let [within, of] = &**texts;
+                let (within, of) = (self.text(within)?, self.text(of)?);
+                self.push(Instruction::Position { to, within, of });
+            }
+            Node::CompareText(orders, texts) => {
+                let [left, right] = &**texts;
+                let (left, right) = (self.text(left)?, self.text(right)?);
+                self.push(Instruction::CompareText { to, left, right, orders: *orders });
+            }
+            Node::TextIsNull(text, wanted) => {
+                let from = self.text(text)?;
+                self.push(Instruction::TextIsNull { to, from, wanted: *wanted });
             }
         }
         Some(())
+    }
+
+    /// The index of an element: `i`, `i + 1`, `1 + i % 100`.
+    pub(super) fn index(&mut self, index: &Scalar) -> Option<(Cell, i32)> {
+        if let (Kind::Int4, Node::Arithmetic(operation, operands)) = (index.kind, &index.node) {
+            let [left, right] = &**operands;
+            let parts = match (operation, number_of(left), number_of(right)) {
+                (Arithmetic::Add, _, Some(by)) => Some((left, by)),
+                (Arithmetic::Add, Some(by), None) => Some((right, by)),
+                (Arithmetic::Subtract, _, Some(by)) if by != i32::MIN => Some((left, -by)),
+                _ => None,
+            };
+            if let Some((varying, by)) = parts {
+                return Some((self.number(varying)?, by));
+            }
+        }
+        Some((self.number(index)?, 0))
     }
 
     /// AND (`decides` false) and OR (true).
@@ -192,6 +236,21 @@ impl Lowering {
             self.push(instruction);
             return Some(());
         }
+        if let Node::CompareText(orders, texts) = &condition.node {
+            let [left, right] = &**texts;
+            let strips = self.strips;
+            let left = self.text(left)?;
+            let (orders, to) = (*orders, past.0);
+            let instruction = match right {
+                Text::Const(value) => {
+                    Instruction::JumpUnlessTextIs { left, orders, right: self.constant(value)?, to }
+                }
+                right => Instruction::JumpUnlessText { left, right: self.text(right)?, orders, to },
+            };
+            self.push(instruction);
+            self.strips = strips;
+            return Some(());
+        }
         let condition = self.number(condition)?;
         self.push(Instruction::JumpUnless { condition, to: past.0 });
         Some(())
@@ -210,7 +269,7 @@ fn widens(from: Kind, to: Kind) -> bool {
 }
 
 /// A constant that an instruction can hold.
-fn number_of(scalar: &Scalar) -> Option<i32> {
+pub(super) fn number_of(scalar: &Scalar) -> Option<i32> {
     match &scalar.node {
         Node::Const(Some(value)) if scalar.kind != Kind::Float8 => i32::try_from(*value).ok(),
         Node::Convert(inner) if widens(inner.kind, scalar.kind) => number_of(inner),
