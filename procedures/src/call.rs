@@ -51,6 +51,12 @@ impl RowSink for Rows {
         self.count += 1;
         Ok(ControlFlow::Continue(()))
     }
+
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        self.values.extend(row.iter_mut().map(Datum::take));
+        self.count += 1;
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// A call with its arguments and, afterwards, its results.

@@ -7,7 +7,7 @@
 //! by number whatever its nesting. Frames are taken from and given back to a small pool, so
 //! that running a statement allocates nothing once warm.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
@@ -127,10 +127,9 @@ pub struct ExecContext<'a, 'e> {
     pub deferred: Vec<DeferredCheck>,
     /// While a statement writes rows: what waits until it has written all of them.
     pub(crate) waiting: Option<Box<super::action::Queue>>,
-    frames: Vec<Frame>,
+    spares: Option<Box<Spares>>,
     /// How many statements are running, one inside the other.
     nested: usize,
-    batches: Vec<Batch>,
     /// Rows since the session was last asked whether to go on.
     ticks: u32,
     /// Whether `archipel.one_shot_budget` bounds the run. What claims no partition keeps nobody
@@ -158,30 +157,37 @@ pub struct ExecContext<'a, 'e> {
     pub guards: u32,
 }
 
-thread_local! {
-    /// Frames and batches of finished contexts, for the next one on this thread.
-    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
-    static BATCHES: RefCell<Vec<Batch>> = const { RefCell::new(Vec::new()) };
+/// Storage that is used again and again.
+#[derive(Default)]
+struct Spares {
+    /// Those of running statements first.
+    frames: Vec<Frame>,
+    batches: Vec<Batch>,
+    /// Registers and rows: without values, but with the room they had.
+    values: Vec<Vec<Datum>>,
 }
 
-/// How many frames and batches a thread keeps between contexts.
+thread_local! {
+    /// What finished contexts leave, for the next one on this thread.
+    static SPARES: Cell<Option<Box<Spares>>> = const { Cell::new(None) };
+}
+
+/// How many of each a thread keeps between contexts.
 const KEPT_MAX: usize = 64;
+
+/// A list of values with more room than this is not kept.
+const KEPT_VALUES_MAX: usize = 1024;
 
 /// How many rows pass between two looks at whether to go on.
 const TICKS_MAX: u32 = 1024;
 
 impl Drop for ExecContext<'_, '_> {
     fn drop(&mut self) {
-        // At the end of the thread the pools may be gone, and so may what is in them.
-        fn give<T>(pool: &RefCell<Vec<T>>, mut spare: Vec<T>) {
-            let mut pool = pool.borrow_mut();
-            if pool.is_empty() {
-                spare.truncate(KEPT_MAX);
-                *pool = spare;
-            }
-        }
-        let _ = FRAMES.try_with(|pool| give(pool, std::mem::take(&mut self.frames)));
-        let _ = BATCHES.try_with(|pool| give(pool, std::mem::take(&mut self.batches)));
+        let Some(mut spares) = self.spares.take() else { return };
+        spares.frames.truncate(KEPT_MAX);
+        spares.batches.truncate(KEPT_MAX);
+        // At the end of the thread the place for them may be gone.
+        let _ = SPARES.try_with(|kept| kept.set(Some(spares)));
     }
 }
 
@@ -207,9 +213,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             unfinished: false,
             deferred: Vec::new(),
             waiting: None,
-            frames: FRAMES.with(|frames| std::mem::take(&mut *frames.borrow_mut())),
+            spares: SPARES.with(Cell::take),
             nested: 0,
-            batches: BATCHES.with(|batches| std::mem::take(&mut *batches.borrow_mut())),
             ticks: 0,
             budgeted: true,
             read_only: false,
@@ -231,11 +236,33 @@ impl<'a, 'e> ExecContext<'a, 'e> {
 
     /// An empty batch; [`ExecContext::give_batch`] takes it back.
     pub(crate) fn take_batch(&mut self) -> Batch {
-        self.batches.pop().unwrap_or_default()
+        self.spares().batches.pop().unwrap_or_default()
     }
 
     pub(crate) fn give_batch(&mut self, batch: Batch) {
-        self.batches.push(batch);
+        self.spares().batches.push(batch);
+    }
+
+    #[inline]
+    fn spares(&mut self) -> &mut Spares {
+        self.spares.get_or_insert_default()
+    }
+
+    /// An empty list of values; [`ExecContext::give_values`] takes it back.
+    #[inline]
+    pub fn take_values(&mut self) -> Vec<Datum> {
+        self.spares().values.pop().unwrap_or_default()
+    }
+
+    #[inline]
+    pub fn give_values(&mut self, mut values: Vec<Datum>) {
+        // One by one: most own nothing.
+        values.iter_mut().for_each(|value| value.set(Datum::Null));
+        values.truncate(0);
+        let spares = self.spares();
+        if spares.values.len() < KEPT_MAX && values.capacity() <= KEPT_VALUES_MAX {
+            spares.values.push(values);
+        }
     }
 
     /// Counts a row; now and then asks whether to go on.
@@ -284,10 +311,11 @@ impl<'a, 'e> ExecContext<'a, 'e> {
     ) -> ExecResult<T> {
         // The frames of the statements around this one lie below `nested`, the spare ones above.
         let outer = self.nested;
-        if self.frames.len() == outer {
-            self.frames.push(Frame::default());
+        let frames = &mut self.spares.get_or_insert_default().frames;
+        if frames.len() == outer {
+            frames.push(Frame::default());
         }
-        std::mem::swap(&mut self.frame, &mut self.frames[outer]);
+        std::mem::swap(&mut self.frame, &mut frames[outer]);
         self.nested += 1;
         self.frame.take_shape(shape);
         // What waits in the statement around this one is about its frame.
@@ -296,7 +324,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         self.waiting = waiting;
         self.frame.clear(shape);
         self.nested = outer;
-        std::mem::swap(&mut self.frame, &mut self.frames[outer]);
+        std::mem::swap(&mut self.frame, &mut self.spares.get_or_insert_default().frames[outer]);
         result
     }
 }

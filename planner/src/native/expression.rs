@@ -456,6 +456,14 @@ impl RowSink for FirstRow {
         self.value = self.shape.value(row);
         Ok(ControlFlow::Break(()))
     }
+
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        self.value = match row {
+            [value] if !self.record || matches!(value, Datum::Record(_)) => value.take(),
+            row => Datum::Record(row.iter_mut().map(Datum::take).collect()),
+        };
+        Ok(ControlFlow::Break(()))
+    }
 }
 
 /// Argument and element lists, mostly short.

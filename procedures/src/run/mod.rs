@@ -146,7 +146,7 @@ impl Program {
             row_count: 0,
             errors: Vec::new(),
             sent: 0,
-            buffer: Vec::new(),
+            buffer: ctx.take_values(),
             places: Vec::new(),
             resuming: false,
             ended_at: self.body.site,
@@ -158,7 +158,8 @@ impl Program {
         let frame = match paused {
             Some(paused) => invocation.go_on(paused),
             None => {
-                let mut frame = Vec::with_capacity(self.registers as usize);
+                let mut frame = ctx.take_values();
+                frame.reserve(self.registers as usize);
                 self.store_arguments(args, &mut frame);
                 frame.resize(self.registers as usize, Datum::Null);
                 frame[self.found as usize] = Datum::Bool(false);
@@ -197,7 +198,14 @@ impl Program {
         ctx.functions = functions;
         (ctx.may_end, ctx.may_command) = (may_end, may_command);
         let frame = std::mem::replace(&mut ctx.variables, outer);
-        Ok(result?.map(|commit| invocation.stop(commit, frame)))
+        match result? {
+            Some(commit) => Ok(Some(invocation.stop(commit, frame))),
+            None => {
+                ctx.give_values(frame);
+                ctx.give_values(invocation.buffer);
+                Ok(None)
+            }
+        }
     }
 
     fn store_arguments(&self, args: &[Datum], frame: &mut Vec<Datum>) {
@@ -236,16 +244,18 @@ impl Invocation<'_, '_> {
         }
         if let Some(cast) = self.returned.take() {
             let value = cast(ctx).map_err(|error| self.while_casting(error))?;
-            self.send(std::slice::from_ref(&value))?;
+            self.send(&mut [value])?;
         }
         if flow != Flow::Return {
             match program.at_end {
                 AtEnd::Nothing => {}
                 // Its text form is empty; it is not NULL.
                 // In the language sql it is.
-                AtEnd::Void if program.language != ContextLanguage::PlPgSql => self.send(&[Datum::Null])?,
-                AtEnd::Void => self.send(&[Datum::text("")])?,
-                AtEnd::Columns => self.send_columns(ctx)?,
+                AtEnd::Void if program.language != ContextLanguage::PlPgSql => {
+                    self.send(&mut [Datum::Null])?
+                }
+                AtEnd::Void => self.send(&mut [Datum::text("")])?,
+                AtEnd::Columns => self.give_columns(ctx)?,
                 AtEnd::Missing | AtEnd::MissingOfTrigger => {
                     let what =
                         if program.at_end == AtEnd::Missing { "function" } else { "trigger procedure" };
@@ -272,44 +282,56 @@ impl Invocation<'_, '_> {
         }
     }
 
-    pub(crate) fn send(&mut self, row: &[Datum]) -> ExecResult<()> {
+    pub(crate) fn send(&mut self, row: &mut [Datum]) -> ExecResult<()> {
         self.sent += 1;
         // A routine runs to its end, whether or not somebody still wants its rows.
-        let _: ControlFlow<()> = self.sink.row(row)?;
+        let _: ControlFlow<()> = self.sink.given(row)?;
         Ok(())
     }
 
     /// Sends the OUT, INOUT or TABLE columns as they stand.
     fn send_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
-        let read = |register: &u32| ctx.variables[*register as usize].clone();
-        let record = |registers: &[u32], present: &Option<u32>| {
-            let is_there = present.is_none_or(|present| !ctx.variables[present as usize].is_null())
-                || registers.iter().any(|register| !ctx.variables[*register as usize].is_null());
-            is_there.then(|| registers.iter().map(read).collect::<Row>())
+        let mut row = self.columns(&mut ctx.variables[..], |register| register.clone());
+        self.send(&mut row)
+    }
+
+    /// The same as the routine's last act: nobody reads them afterwards.
+    fn give_columns(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        let mut row = self.columns(&mut ctx.variables[..], Datum::take);
+        self.send(&mut row)
+    }
+
+    /// The OUT, INOUT or TABLE columns as a row; `read` copies a register, or empties it.
+    fn columns(&self, variables: &mut [Datum], read: fn(&mut Datum) -> Datum) -> Row {
+        let record = |variables: &mut [Datum], registers: &[u32], present: &Option<u32>| {
+            let is_there = present.is_none_or(|present| !variables[present as usize].is_null())
+                || registers.iter().any(|register| !variables[*register as usize].is_null());
+            let fields: Row =
+                registers.iter().map(|register| read(&mut variables[*register as usize])).collect();
+            (is_there, fields)
         };
-        let row: Row = match &self.program.columns[..] {
+        match &self.program.columns[..] {
             [OutColumn::Row { registers, present, spread: true }] => {
-                let row = record(registers, present);
+                let (is_there, fields) = record(variables, registers, present);
                 // One row of a set is there in any case.
-                let null = || {
-                    if self.program.routine.returns_set {
-                        registers.iter().map(read).collect()
-                    } else {
-                        Row::new()
-                    }
-                };
-                row.unwrap_or_else(null)
+                if is_there || self.program.routine.returns_set { fields } else { Row::new() }
             }
             columns => {
-                let column = |column: &OutColumn| match column {
-                    OutColumn::Register(register) => read(register),
-                    OutColumn::Row { registers, present, .. } => record(registers, present)
-                        .map_or(Datum::Null, |row| Datum::Record(row.into_vec().into())),
-                };
-                columns.iter().map(column).collect()
+                let mut row = Row::new();
+                for column in columns {
+                    row.push(match column {
+                        OutColumn::Register(register) => read(&mut variables[*register as usize]),
+                        OutColumn::Row { registers, present, .. } => {
+                            match record(variables, registers, present) {
+                                (true, fields) => Datum::Record(fields.into_vec().into()),
+                                (false, _) => Datum::Null,
+                            }
+                        }
+                    });
+                }
+                row
             }
-        };
-        self.send(&row)
+        }
     }
 
     pub(crate) fn operations(
@@ -424,7 +446,7 @@ impl Invocation<'_, '_> {
             }
             OperationKind::Return => return Ok(Flow::Return),
             OperationKind::ReturnColumns => {
-                self.send_columns(ctx)?;
+                self.give_columns(ctx)?;
                 return Ok(Flow::Return);
             }
             OperationKind::ReturnRow { values } => {
@@ -450,15 +472,18 @@ impl Invocation<'_, '_> {
             OperationKind::FirstRow { statement, spread } => {
                 let mut first = rows::FirstRow::new(1, std::mem::take(&mut self.buffer));
                 self.run_statement(ctx, statement, &mut first, site)?;
-                match &first.row[..] {
-                    [Datum::Record(fields)] if *spread => self.send(fields)?,
+                match &mut first.row[..] {
+                    [Datum::Record(fields)] if *spread => {
+                        let mut row: Row = fields.iter().cloned().collect();
+                        self.send(&mut row)?;
+                    }
                     // NULL of a composite type.
-                    _ if *spread || (first.count == 0 && self.program.width > 1) => self.send(&[])?,
+                    _ if *spread || (first.count == 0 && self.program.width > 1) => self.send(&mut [])?,
                     _ => {
                         if first.count == 0 {
                             first.row.resize(self.program.width.max(1) as usize, Datum::Null);
                         }
-                        self.send(&first.row)?;
+                        self.send(&mut first.row)?;
                     }
                 }
                 return Ok(Flow::Return);
@@ -527,13 +552,13 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<()> {
         if let [value] = values {
             let value = value(ctx).map_err(|e| self.at(e, site))?;
-            return self.send(std::slice::from_ref(&value));
+            return self.send(&mut [value]);
         }
         let mut row = Row::new();
         for value in values {
             row.push(value(ctx).map_err(|e| self.at(e, site))?);
         }
-        self.send(&row)
+        self.send(&mut row)
     }
 
     fn send_record(
@@ -548,13 +573,13 @@ impl Invocation<'_, '_> {
             // NULL is no row: the trigger's own row is dropped.
             _ if self.program.at_end == AtEnd::MissingOfTrigger => return Ok(()),
             // NULL of a composite type, and not a row of NULLs.
-            _ if !self.program.routine.returns_set => return self.send(&[]),
+            _ if !self.program.routine.returns_set => return self.send(&mut []),
             _ => Row::new(),
         };
         if width > 0 {
             row.resize(width as usize, Datum::Null);
         }
-        self.send(&row)
+        self.send(&mut row)
     }
 
     fn block(

@@ -84,6 +84,12 @@ impl RowSink for Gathered {
         self.rows += 1;
         Ok(ControlFlow::Continue(()))
     }
+
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        self.values.extend(row.iter_mut().map(Datum::take));
+        self.rows += 1;
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// Passes rows on, never asking to stop.
@@ -103,6 +109,12 @@ impl RowSink for Through<'_> {
             row => row,
         };
         let _: ControlFlow<()> = self.sink.row(row)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        self.rows += 1;
+        let _: ControlFlow<()> = self.sink.given(row)?;
         Ok(ControlFlow::Continue(()))
     }
 }
@@ -357,7 +369,7 @@ impl Invocation<'_, '_> {
             (None, true) => {
                 let mut rows = Gathered::default();
                 let width = self.run_dynamic(ctx, plan, &mut rows, site)?.1;
-                for row in rows.values.chunks(width.max(1)) {
+                for row in rows.values.chunks_mut(width.max(1)) {
                     self.send(row)?;
                 }
                 self.set_found(ctx, rows.rows as u64);
