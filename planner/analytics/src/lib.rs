@@ -38,6 +38,9 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{DataFrame, SessionConfig};
 use futures::StreamExt;
 
@@ -80,6 +83,7 @@ impl Analytics {
             .with_runtime_env(runtime)
             .with_default_features()
             .with_optimizer_rules(optimizer_rules())
+            .with_physical_optimizer_rules(physical_rules())
             .with_physical_optimizer_rule(Arc::new(OrderTests))
             .build();
         Ok(Analytics { state })
@@ -133,6 +137,15 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             *rule = Arc::new(PushDown::default());
         }
     }
+    rules
+}
+
+/// DataFusion's, after one of them that usually comes late: aggregates are not computed in parts
+/// where their input comes in several, as that of UNION ALL and of the members of a family does, for
+/// their states do not merge.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(CombinePartialFinalAggregate::new()));
     rules
 }
 
