@@ -122,10 +122,11 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     let family: Vec<Oid> = with_heirs(tables, true, work).iter().map(|table| table.oid).collect();
     let mut dependents: Vec<Dependent> = Vec::new();
     for table in &all {
-        let others: Vec<Dependent> = work
-            .catalog
-            .dependents_of_table(table)
+        let is_named = named.iter().any(|named| named.oid == table.oid);
+        let over = if is_named { work.catalog.keys_over_partition(table, &dropped) } else { Vec::new() };
+        let others: Vec<Dependent> = over
             .into_iter()
+            .chain(work.catalog.dependents_of_table(table))
             .filter(|dependent| {
                 !matches!(
                     dependent,
@@ -137,7 +138,7 @@ pub(super) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
                 Dependent::Heir(heir) => !named.iter().any(|table| table.oid == heir.oid),
                 _ => true,
             })
-            .filter(|dependent| !dependents.iter().any(|known| same_view(known, dependent)))
+            .filter(|dependent| !dependents.iter().any(|known| is_same(known, dependent)))
             .chain(users_of_sequences(table, &family, work))
             .collect();
         if !others.is_empty() && !cascade {
@@ -207,12 +208,17 @@ fn word_of(table: &Table) -> &'static str {
     if table.kind == TableKind::View { "view" } else { "table" }
 }
 
-fn same_view(one: &Dependent, other: &Dependent) -> bool {
-    matches!(
-        (one, other),
-        (Dependent::View(one), Dependent::View(other)) | (Dependent::Heir(one), Dependent::Heir(other))
-            if one.oid == other.oid
-    )
+/// Whether two of what several tables may have in common are one.
+fn is_same(one: &Dependent, other: &Dependent) -> bool {
+    match (one, other) {
+        (Dependent::View(one), Dependent::View(other)) | (Dependent::Heir(one), Dependent::Heir(other)) => {
+            one.oid == other.oid
+        }
+        (Dependent::ForeignKey(one, place), Dependent::ForeignKey(other, other_place)) => {
+            one.oid == other.oid && place == other_place
+        }
+        _ => false,
+    }
 }
 
 /// "… depends on …", a line each: a view over a view depends on that one.
@@ -287,14 +293,23 @@ pub(super) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work:
             continue;
         }
         let oid = table.foreign_keys[*place].oid;
-        if let Some(current) = work.catalog.table_by_oid(table.oid) {
-            let mut changed: Table = (*current).clone();
-            changed.foreign_keys.retain(|key| key.oid != oid);
-            let name_kept = changed.oid;
-            work.put_table(changed);
-            alter::touch(name_kept, work);
+        drop_foreign_key(table.oid, oid, work);
+        alter::touch(table.oid, work);
+    }
+}
+
+/// Drops a foreign key of a table, and what its partitions have of it.
+fn drop_foreign_key(table: Oid, oid: Oid, work: &mut Work<'_>) {
+    let Some(current) = work.catalog.table_by_oid(table) else { return };
+    for heir in work.catalog.heirs(table) {
+        let of_it = heir.foreign_keys.iter().filter(|key| key.parent == Some(oid));
+        for own in of_it.map(|key| key.oid).collect::<Vec<_>>() {
+            drop_foreign_key(heir.oid, own, work);
         }
     }
+    let mut changed: Table = (*current).clone();
+    changed.foreign_keys.retain(|key| key.oid != oid);
+    alter::finish(changed, work);
 }
 
 /// "drop cascades to …", one line or many.

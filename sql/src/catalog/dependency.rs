@@ -151,6 +151,22 @@ impl Catalog {
         dependents
     }
 
+    /// Foreign keys that reference a partition's rows as those of what it is part of, if that stays.
+    pub fn keys_over_partition(&self, partition: &TableRef, dropped: &[Oid]) -> Vec<Dependent> {
+        let above = self.partition_ancestors(partition.oid).into_iter();
+        let above: Vec<Oid> = above.map(|table| table.oid).filter(|oid| !dropped.contains(oid)).collect();
+        if above.is_empty() {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for other in self.tables() {
+            let keys = other.foreign_keys.iter().enumerate();
+            let over = keys.filter(|(_, key)| above.contains(&key.references) && key.parent.is_none());
+            found.extend(over.map(|(place, _)| Dependent::ForeignKey(other.clone(), place)));
+        }
+        found
+    }
+
     /// Defaults that call a sequence.
     pub fn dependents_of_sequence(&self, sequence: &SequenceRef) -> Vec<Dependent> {
         let call = sequence_default(sequence);
