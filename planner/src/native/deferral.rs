@@ -90,11 +90,16 @@ impl DeferredCheck {
             });
             joins.push(format!("p.{} = c.{name}", quote_identifier(&other.name)));
         }
+        // Heirs neither have the key nor are referenced by it.
+        let rows = |table: &Table| {
+            let only = if table.is_partitioned() { "" } else { "ONLY " };
+            format!("{only}{}", quote_qualified(&table.schema, &table.name))
+        };
         let query = format!(
             "SELECT 1 FROM {} c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} p WHERE {}) LIMIT 1",
-            quote_qualified(&child.schema, &child.name),
+            rows(child),
             conditions.join(" AND "),
-            quote_qualified(&parent.schema, &parent.name),
+            rows(parent),
             joins.join(" AND ")
         );
         DeferredCheck { constraint: key.oid, work: DeferredWork::Key { query: query.into(), error } }
