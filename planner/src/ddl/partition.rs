@@ -360,18 +360,20 @@ pub(super) fn check_new_bound(
             let Some(greatest) = siblings.iter().filter_map(of).map(|(modulus, _)| modulus).max() else {
                 return Ok(());
             };
-            let mut next = u64::from(remainder % greatest);
-            while next < u64::from(greatest) {
-                let taken = siblings.iter().find(|sibling| {
-                    of(sibling)
-                        .is_some_and(|(modulus, remainder)| next % u64::from(modulus) == u64::from(remainder))
-                });
-                if let Some(sibling) = taken {
-                    return Err(overlap(sibling, spec.position));
+            // One modulus is a factor of the other: the first remainder to the greatest one that both
+            // take, if there is any.
+            let met = |sibling: &&TableRef| {
+                let (known, taken) = of(sibling)?;
+                match known <= *modulus {
+                    true => (remainder % known == taken).then_some(remainder % greatest),
+                    false => (taken % modulus == *remainder).then_some(taken),
                 }
-                next += u64::from(*modulus);
+            };
+            let first = siblings.iter().filter_map(|sibling| Some((met(&sibling)?, sibling)));
+            match first.min_by_key(|(slot, _)| *slot) {
+                Some((_, sibling)) => Err(overlap(sibling, spec.position)),
+                None => Ok(()),
             }
-            Ok(())
         }
     }
 }

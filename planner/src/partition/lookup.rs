@@ -9,6 +9,7 @@ use archipel_sql::compare::compare;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::partition_hash::partition_hash;
+use rustc_hash::FxHashMap;
 
 /// The bounds of a table's partitions, which are counted in their order.
 #[derive(Debug)]
@@ -24,8 +25,8 @@ pub enum Lookup {
         ranges: Vec<Range>,
         default: Option<usize>,
     },
-    /// By the remainder to the greatest modulus, of which all others are factors.
-    Hash { slots: Vec<Option<usize>> },
+    /// Each modulus with the partitions of its remainders.
+    Hash { moduli: Vec<(u64, FxHashMap<u64, usize>)> },
 }
 
 /// FROM (…) TO (…).
@@ -86,19 +87,16 @@ impl Lookup {
                 Ok(Lookup::Range { ranges, default })
             }
             PartitionStrategy::Hash => {
-                let parts = bounds.filter_map(|(child, bound)| match bound {
-                    Some(PartitionBound::Hash { modulus, remainder }) => {
-                        Some((*modulus as usize, *remainder as usize, child))
+                let mut moduli: Vec<(u64, FxHashMap<u64, usize>)> = Vec::new();
+                for (child, bound) in bounds {
+                    let Some(PartitionBound::Hash { modulus, remainder }) = bound else { continue };
+                    let (modulus, remainder) = (u64::from(*modulus).max(1), u64::from(*remainder));
+                    match moduli.iter_mut().find(|(known, _)| *known == modulus) {
+                        Some((_, children)) => drop(children.insert(remainder, child)),
+                        None => moduli.push((modulus, std::iter::once((remainder, child)).collect())),
                     }
-                    _ => None,
-                });
-                let parts: Vec<_> = parts.collect();
-                let greatest = parts.iter().map(|(modulus, ..)| *modulus).max().unwrap_or(1);
-                let mut slots = vec![None; greatest];
-                for (modulus, remainder, child) in parts {
-                    (remainder..greatest).step_by(modulus.max(1)).for_each(|slot| slots[slot] = Some(child));
                 }
-                Ok(Lookup::Hash { slots })
+                Ok(Lookup::Hash { moduli })
             }
         }
     }
@@ -128,9 +126,9 @@ impl Lookup {
                 let found = range.filter(|range| against(key, &range.to) == Ordering::Less);
                 found.map(|range| range.child).or(*default)
             }
-            Lookup::Hash { slots } => {
-                let slot = partition_hash(key)? % slots.len().max(1) as u64;
-                slots.get(slot as usize).copied().flatten()
+            Lookup::Hash { moduli } => {
+                let hash = partition_hash(key)?;
+                moduli.iter().find_map(|(modulus, children)| children.get(&(hash % modulus)).copied())
             }
         })
     }
@@ -188,7 +186,9 @@ impl Lookup {
                 }
                 default.iter().for_each(|child| take(*child));
             }
-            Lookup::Hash { slots } => slots.iter().flatten().for_each(|child| take(*child)),
+            Lookup::Hash { moduli } => {
+                moduli.iter().flat_map(|(_, children)| children.values()).for_each(|child| take(*child));
+            }
         }
     }
 }
