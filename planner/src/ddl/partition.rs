@@ -262,6 +262,41 @@ fn bound_value(
     }
 }
 
+/// Has the bounds that speak of an enum's label speak of it by its new name.
+pub(super) fn rename_label(of: Oid, from: &str, to: &str, work: &mut Work<'_>) {
+    let partitions: Vec<TableRef> =
+        work.catalog.tables().filter(|table| table.bound.is_some()).cloned().collect();
+    for partition in partitions {
+        let parent = partition.partition_of().and_then(|oid| work.catalog.table_by_oid(oid));
+        let types = parent.and_then(|parent| Some(parent.partitioned_by.as_ref()?.types(&parent)));
+        let Some(types) = types.filter(|types| types.iter().any(|ty| ty.oid == of)) else { continue };
+        let rename = |(value, ty): (&mut String, &Type)| {
+            if ty.oid == of && value == from {
+                to.clone_into(value);
+            }
+        };
+        let mut changed = (*partition).clone();
+        match &mut changed.bound {
+            Some(PartitionBound::List(values)) => {
+                values.iter_mut().flatten().zip(std::iter::repeat(&types[0])).for_each(rename);
+            }
+            Some(PartitionBound::Range { from, to }) => {
+                for ends in [from, to] {
+                    let values = ends.iter_mut().zip(&types).filter_map(|(end, ty)| match end {
+                        RangeEnd::Value(value) => Some((value, ty)),
+                        RangeEnd::MinValue | RangeEnd::MaxValue => None,
+                    });
+                    values.for_each(rename);
+                }
+            }
+            Some(PartitionBound::Default | PartitionBound::Hash { .. }) | None => {}
+        }
+        if changed != *partition {
+            super::alter::finish(changed, work);
+        }
+    }
+}
+
 /// Refuses a bound that meets another one of the parent's partitions.
 pub(super) fn check_new_bound(
     name: &str,

@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::Work;
-use super::{alter, composite, definition, drop, owner, routine, schema, view};
+use super::{alter, composite, definition, drop, owner, partition, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -193,6 +193,9 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
         composite::finish(changed, work);
     } else {
         work.put(Object::Type(UserTypeRef::new(changed)));
+    }
+    if let TypeAction::RenameValue { from, to } = &alter.action {
+        partition::rename_label(known.oid, from, to, work);
     }
     renaming.follow(&before, work)
 }
