@@ -580,6 +580,8 @@ pub struct BoundDelete {
     pub filter: Option<BoundExpr>,
     /// Over old target row ++ using row.
     pub returning: Option<Returning>,
+    /// Whether all rows that reference one of its go along, as with TRUNCATE: none is looked for.
+    pub alone: bool,
 }
 
 /// MERGE: each action with the rows it takes.

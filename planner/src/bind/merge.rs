@@ -129,6 +129,7 @@ impl Binder<'_, '_> {
                     using: Some(sides.rows.clone()),
                     filter: Some(filter),
                     returning: None,
+                    alone: false,
                 })))
             }
             (false, MergeAction::Insert(insert)) => {

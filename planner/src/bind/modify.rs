@@ -647,7 +647,7 @@ impl Binder<'_, '_> {
         let filter = target.filter(filter);
         let returning = self.returning(returning.as_deref(), relations)?;
         let (using, filter) = self.with_view_rows(&table, using, filter)?;
-        Ok(BoundDelete { table, family: target.family, using, filter, returning })
+        Ok(BoundDelete { table, family: target.family, using, filter, returning, alone: false })
     }
 
     pub(crate) fn call_statement(&mut self, call: &own::Call) -> Result<BoundCall> {

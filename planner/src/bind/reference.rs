@@ -30,7 +30,8 @@ pub(crate) fn bind_reference_change(
 ) -> Result<ReferenceChange> {
     if deletes && action == ReferentialAction::Cascade {
         let (table, family) = (child.clone(), Family::of(catalog, child)?.filter(|_| child.is_partitioned()));
-        let delete = BoundDelete { table, family, using: None, filter: Some(filter), returning: None };
+        let filter = Some(filter);
+        let delete = BoundDelete { table, family, using: None, filter, returning: None, alone: false };
         return Ok(ReferenceChange::Delete(delete));
     }
     let context = FunctionContext::detached();

@@ -177,7 +177,7 @@ impl Compiler<'_> {
                 self.note_index(table, &meta, *first, group, key);
             }
         }
-        let children = self.child_checks(table, &old, None)?;
+        let children = if delete.alone { Vec::new() } else { self.child_checks(table, &old, None)? };
         let mut kept: Vec<u32> = Vec::new();
         for check in &children {
             self.mark_all(check.sources());

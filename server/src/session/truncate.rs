@@ -98,8 +98,8 @@ impl Session {
     /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes. DELETE
     /// triggers do not answer to it.
     pub(super) async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
-        // Rows that reference others go first, whichever way the tables were named.
-        for table in by_references(tables).into_iter().filter(|table| table.is_stored()) {
+        // What references one of them is one of them.
+        for table in tables.iter().filter(|table| table.is_stored()) {
             let prepared = self.prepare_emptying(table)?;
             self.enter_transaction(false);
             self.run_whole(&prepared).await?;
@@ -118,6 +118,7 @@ impl Session {
                 using: None,
                 filter: None,
                 returning: None,
+                alone: true,
             })
         };
         let plan = self.compile_rows(delete())?;
@@ -136,21 +137,4 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// The tables in an order in which those that reference others come before them.
-fn by_references(tables: &[TableRef]) -> Vec<&TableRef> {
-    let mut left: Vec<&TableRef> = tables.iter().collect();
-    let mut ordered = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let referenced = |table: &TableRef| {
-            left.iter().any(|other| {
-                other.oid != table.oid && other.foreign_keys.iter().any(|key| key.references == table.oid)
-            })
-        };
-        // Of tables that reference each other, any.
-        let next = left.iter().position(|table| !referenced(table)).unwrap_or(0);
-        ordered.push(left.remove(next));
-    }
-    ordered
 }

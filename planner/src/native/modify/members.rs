@@ -320,6 +320,7 @@ impl Compiler<'_> {
                 using: delete.using.clone(),
                 filter: delete.filter.as_ref().map(|filter| member.over(filter, &places)),
                 returning: member.returning(delete.returning.as_ref(), &places),
+                alone: delete.alone,
             });
             self.keep(own.clone());
             let (accesses, rows) = (self.accesses.len(), self.known_rows.len());
