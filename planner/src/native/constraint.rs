@@ -189,6 +189,11 @@ impl RowChecks {
         Ok(())
     }
 
+    /// Whether the new row in its slots is one of the partition's; any table's is.
+    pub fn keeps_partition(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<bool> {
+        self.partition.as_ref().map_or(Ok(true), |partition| partition.holds(ctx))
+    }
+
     /// Columns whose values the statement says elsewhere.
     pub fn also_given(&mut self, columns: &[u16]) {
         self.given.extend(columns);
@@ -311,6 +316,11 @@ impl ReferenceCheck {
     /// Whether rows of the child change.
     pub fn acts(&self) -> bool {
         self.action.is_some()
+    }
+
+    /// Whether it is about a key that references the very table, rather than one it is part of.
+    pub fn is_direct(&self) -> bool {
+        self.leaving.is_none()
     }
 
     /// The slots it reads.
@@ -550,12 +560,29 @@ impl Compiler<'_> {
         row: &[u32],
         changed: Option<(&[u16], &[u32])>,
     ) -> Result<Vec<Arc<ReferenceCheck>>> {
-        let mut found = Vec::new();
-        let event = if changed.is_some() { Event::Update } else { Event::Delete };
-        let (changed, new) = changed.unzip();
         // A partition's rows are referenced as those of what it is part of, too.
         let mut parents = vec![table.clone()];
         parents.extend(self.env.catalog.partition_ancestors(table.oid));
+        self.checks_over(table, row, changed, &parents)
+    }
+
+    /// The foreign keys that point at a partition itself, over the slots of a row that leaves it for
+    /// another: those that point at what both are part of still find it there.
+    pub fn moving_checks(&mut self, table: &TableRef, row: &[u32]) -> Result<Vec<Arc<ReferenceCheck>>> {
+        self.checks_over(table, row, None, std::slice::from_ref(table))
+    }
+
+    /// The foreign keys that point at one of `parents`, which are a table or what it is part of.
+    fn checks_over(
+        &mut self,
+        table: &TableRef,
+        row: &[u32],
+        changed: Option<(&[u16], &[u32])>,
+        parents: &[TableRef],
+    ) -> Result<Vec<Arc<ReferenceCheck>>> {
+        let mut found = Vec::new();
+        let event = if changed.is_some() { Event::Update } else { Event::Delete };
+        let (changed, new) = changed.unzip();
         let referenced = |key: &ForeignKey| {
             // The keys of partitions say once more what those of their tables say.
             parents.iter().find(|parent| key.references == parent.oid && key.parent.is_none())

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use archipel_engine::schema::IndexDef;
 use archipel_engine::storage::KeyBuf;
-use archipel_sql::catalog::{Distribution, Table, TableRef, TriggerEvent};
+use archipel_sql::catalog::{Distribution, Table, TableRef, Trigger, TriggerEvent};
 use archipel_sql::error::{Result, SqlError};
 use rustc_hash::FxHashSet;
 
@@ -76,6 +76,8 @@ pub(crate) struct RowInsert {
     parents: Vec<Arc<ReferenceCheck>>,
     conflict: Option<Conflict>,
     triggers: Option<Box<Triggers>>,
+    /// A BEFORE trigger that a partition has from what it is part of: it may not move rows.
+    stays: Option<String>,
     returning: Option<Vec<Source>>,
     /// What RETURNING reads where a row may have been updated instead.
     shown: Option<Vec<u32>>,
@@ -196,6 +198,11 @@ impl Compiler<'_> {
             }
         }
         let checks = self.row_checks(table, &slots, &insert.checks, None, insert.given.clone())?;
+        let of_parent = |trigger: &&Trigger| {
+            let fires = trigger.before && trigger.row && trigger.parent.is_some();
+            fires && trigger.answers(TriggerEvent::Insert, table, None)
+        };
+        let stays = table.triggers.iter().rfind(of_parent).map(|trigger| trigger.name.clone());
         let parents = self.parent_checks(table, &slots, None)?;
         let target = Target::new(table, meta);
         let mut shown = None;
@@ -270,6 +277,7 @@ impl Compiler<'_> {
             parents,
             conflict,
             triggers,
+            stays,
             returning,
             shown,
             kept,

@@ -142,7 +142,9 @@ impl Compiler<'_> {
             Some((moving, place)) => {
                 kept.extend(&old);
                 kept.push(moving.number);
-                Some(Box::new(Mover::new(self, moving, place, &old, &change.row)?))
+                let mover = Mover::new(self, moving, place, &old, &change.row)?;
+                kept.extend(mover.sources());
+                Some(Box::new(mover))
             }
         };
         let columns = self.updated_columns(table, &update.set)?;
@@ -272,10 +274,13 @@ impl Update {
     ) -> ExecResult<u64> {
         let kept = &self.targets.kept;
         let mut written = Vec::with_capacity(found.keys.len());
+        let mut gone = Vec::new();
         if let Some(mover) = &self.mover {
             for (index, key) in found.keys.iter().enumerate() {
                 found.values.restore(index, &mut ctx.frame, kept);
-                written.push(match mover.destination(ctx)? {
+                let to = mover.destination(ctx)?;
+                gone.push(to.is_some());
+                written.push(match to {
                     Some(to) => mover.run(ctx, &self.target, key, to)?,
                     None => self.change.replace(ctx, &self.target, key)?,
                 });
@@ -306,10 +311,15 @@ impl Update {
                 let _ = emit(Answer::Lent(found.returning.row(index)))?;
             }
         }
-        if !self.change.parents.is_empty() || !self.change.children.is_empty() {
-            for index in 0..found.keys.len() {
+        let references = !self.change.parents.is_empty() || !self.change.children.is_empty();
+        if references || self.mover.is_some() {
+            for (index, _) in written.iter().enumerate().filter(|(_, written)| **written) {
                 found.values.restore(index, &mut ctx.frame, kept);
-                self.change.check_references(ctx)?;
+                let moved = gone.get(index).copied().unwrap_or(false);
+                self.change.check_references(ctx, moved)?;
+                if let Some(mover) = self.mover.as_ref().filter(|_| moved) {
+                    mover.check_references(ctx)?;
+                }
             }
         }
         Ok(count)

@@ -14,6 +14,7 @@ use rustc_hash::FxHashSet;
 use super::{Arbiter, Conflict, ConflictUpdate, RowInsert};
 use crate::native::context::{ExecContext, ExecResult};
 use crate::native::expression::eval_all;
+use crate::native::hash::same;
 use crate::native::scan::decode;
 use crate::native::statement::{Answer, Emit};
 use crate::native::trigger::Triggers;
@@ -73,9 +74,36 @@ impl RowInsert {
         {
             return Ok(false);
         }
+        if let Some(trigger) = &self.stays {
+            self.require_unmoved(trigger, ctx)?;
+        }
         self.generate(ctx)?;
         self.checks.check_constraints(ctx, &|ctx| Ok(self.values(ctx)))?;
         Ok(true)
+    }
+
+    /// A BEFORE trigger that a partition has from what it is part of has not made the row another
+    /// partition's (ExecBRInsertTriggers).
+    fn require_unmoved(&self, trigger: &str, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        if self.checks.keeps_partition(ctx)? {
+            return Ok(());
+        }
+        let at = |slot: &u32| &ctx.frame.slots[*slot as usize];
+        let same = self.source_slots.iter().zip(&self.slots).all(|(from, to)| same(at(from), at(to)));
+        if same {
+            // The row was never one of the partition's.
+            return Ok(());
+        }
+        let table = &self.target.table;
+        Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "moving row to another partition during a BEFORE FOR EACH ROW trigger is not supported",
+        )
+        .with_detail(format!(
+            "Before executing trigger \"{trigger}\", the row was to be in partition \"{}.{}\".",
+            table.schema, table.name
+        ))
+        .into())
     }
 
     /// The proposed row, with what it stores for indexes.

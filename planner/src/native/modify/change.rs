@@ -213,7 +213,7 @@ impl Change {
     pub fn apply(&self, ctx: &mut ExecContext<'_, '_>, target: &Target, key: &[u8]) -> ExecResult<bool> {
         let written = self.replace(ctx, target, key)?;
         if written {
-            self.check_references(ctx)?;
+            self.check_references(ctx, false)?;
         }
         Ok(written)
     }
@@ -331,11 +331,13 @@ impl Change {
         Ok(())
     }
 
-    pub(super) fn check_references(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+    /// Checks the foreign keys over a row that is written; of one that has `moved` to another
+    /// partition not those that point at the one it left, where it has been deleted.
+    pub(super) fn check_references(&self, ctx: &mut ExecContext<'_, '_>, moved: bool) -> ExecResult<()> {
         for parent in &self.parents {
             parent.check_or_queue(ctx)?;
         }
-        for child in &self.children {
+        for child in self.children.iter().filter(|child| !(moved && child.is_direct())) {
             // Values that stay leave nobody behind.
             let stays = child.slots.iter().all(|slot| {
                 let new = self.old.iter().zip(&self.row).find(|(old, _)| *old == slot).map(|(_, new)| *new);

@@ -168,6 +168,8 @@ impl Members {
     /// Writes what was found, and queues the triggers of the statement.
     pub fn write(&self, ctx: &mut ExecContext<'_, '_>, found: &FoundMembers) -> ExecResult<u64> {
         with_queue(ctx, |ctx| {
+            // Foreign keys come here without having begun.
+            self.begin(ctx)?;
             let count = self.write_alone(ctx, found)?;
             self.end(ctx)?;
             Ok(count)

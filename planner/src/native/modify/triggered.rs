@@ -229,7 +229,9 @@ impl Triggering for Update {
         if let Some(triggered) = &self.triggered {
             return self.write_triggered(triggered, ctx, found, emit);
         }
-        if self.change.acts {
+        // Rows that move may reference ones that have not done so yet, and set off what inserting and
+        // deleting them does.
+        if self.change.acts || self.mover.is_some() {
             return with_queue(ctx, |ctx| self.write_rows(ctx, found, emit));
         }
         self.write_rows(ctx, found, emit)
@@ -304,9 +306,13 @@ impl Update {
         }
         for (index, place) in places.into_iter().enumerate() {
             written.restore(index, &mut ctx.frame, kept);
-            change.check_references(ctx)?;
+            let moved = gone.contains(&place);
+            change.check_references(ctx, moved)?;
+            if let Some(mover) = self.mover.as_ref().filter(|_| moved) {
+                mover.check_references(ctx)?;
+            }
             triggered.answer(ctx, found, place, &mut emit)?;
-            match gone.contains(&place) {
+            match moved {
                 false => triggers.queue(ctx, Some(old), Some(&change.row))?,
                 true => triggers.keep_for_root(ctx, Some(old), Some(&change.row)),
             }
