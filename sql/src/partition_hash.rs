@@ -4,6 +4,7 @@
 use crate::compare::interval_value;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
+use crate::types::Oid;
 
 /// PostgreSQL's HASH_PARTITION_SEED.
 const SEED: u64 = 0x7A5B_2236_7996_DCFD;
@@ -152,6 +153,32 @@ pub(crate) fn hash_value(value: &Datum, seed: u64) -> Option<u64> {
         Datum::Numeric(number) => hash_numeric(&number.to_string(), seed),
         _ => return None,
     })
+}
+
+/// Whether the hash of a type's values is known here.
+pub fn is_hashable(ty: Oid) -> bool {
+    let known = [
+        Oid::BOOL,
+        Oid::INT2,
+        Oid::INT4,
+        Oid::INT8,
+        Oid::OID,
+        Oid::FLOAT4,
+        Oid::FLOAT8,
+        Oid::NUMERIC,
+        Oid::TEXT,
+        Oid::VARCHAR,
+        Oid::BPCHAR,
+        Oid::NAME,
+        Oid::BYTEA,
+        Oid::UUID,
+        Oid::DATE,
+        Oid::TIME,
+        Oid::TIMESTAMP,
+        Oid::TIMESTAMPTZ,
+        Oid::INTERVAL,
+    ];
+    known.contains(&ty) || ty.is_enum()
 }
 
 /// hash_combine64.

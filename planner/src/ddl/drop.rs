@@ -431,7 +431,14 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
         let mut lines: Vec<String> = Vec::new();
         for dependent in &dependents {
             let line = dependent.describe();
-            lines.push(if on_path { line.replacen(&qualifier, "", 1) } else { line });
+            // A partition goes with what it is part of, without a word.
+            let parent = match dependent {
+                Dependent::Table(table) => table.partition_of(),
+                _ => None,
+            };
+            if !parent.is_some_and(|parent| tables.iter().any(|table| table.oid == parent)) {
+                lines.push(if on_path { line.replacen(&qualifier, "", 1) } else { line });
+            }
             match dependent {
                 Dependent::Table(_) => {
                     for line in of_tables.next().into_iter().flatten() {

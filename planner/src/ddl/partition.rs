@@ -14,6 +14,7 @@ use archipel_sql::compare::equal;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::unbounded;
+use archipel_sql::partition_hash::is_hashable;
 use archipel_sql::type_table::format_type;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
@@ -81,6 +82,10 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
         let method = if strategy == PartitionStrategy::Hash { "hash" } else { "btree" };
         index::check_collation_and_class(element, method, part.ty(table), Decides::Rows, work)?;
         check_key_type(part.ty(table), strategy)?;
+        if strategy == PartitionStrategy::Hash && !is_hashable(part.ty(table).oid) {
+            let ty = format_type(Type::of(part.ty(table).oid));
+            return Err(SqlError::unsupported(format_args!("a hash partition key of type {ty}")));
+        }
         parts.push(part);
     }
     Ok(PartitionKey { strategy, parts })
@@ -505,7 +510,10 @@ fn violated_by_none(leaf: &TableRef, condition: &str, default: bool, work: &mut 
     let rows = quote_qualified(&leaf.schema, &leaf.name);
     // A condition that is neither true nor false is met, as a CHECK's is.
     let query = format!("SELECT 1 FROM {rows} WHERE {condition} LIMIT 1");
-    work.validate(query, SqlError::new(SqlState::CHECK_VIOLATION, message));
+    let mut error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+    error.fields_mut().schema = Some(leaf.schema.clone());
+    error.fields_mut().table = Some(leaf.name.clone());
+    work.validate(query, error);
     if let Some(validation) = work.plan.validations.last_mut() {
         validation.search_path = Some(definition_path(&leaf.schema));
     }
