@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_sql::ast::StatementText;
-use archipel_sql::error::SqlError;
+use archipel_sql::error::{SqlError, SqlState};
 
 use super::Session;
 use crate::encode::Formats;
-use crate::statement::{Prepared, cache};
+use crate::statement::{Body, Prepared, cache};
 use crate::wire::output::Severity;
 
 /// What is left of a text while a COPY of it takes data.
@@ -107,6 +107,10 @@ impl Session {
 
     async fn run_simple(&mut self, prepared: Arc<Prepared>, last: bool) -> Result<(), SqlError> {
         prepared.allowed()?;
+        if !prepared.params.is_empty() && !matches!(prepared.body, Body::Utility(_)) {
+            // A simple query brings no values.
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
             self.describe_columns(&columns, &Formats::TEXT);
