@@ -53,12 +53,9 @@ impl Session {
                 self.require_writable(prepared.tag)?;
                 return Box::pin(self.truncate_with_triggers(truncate, alone)).await;
             }
-            Statement::Truncate(truncate)
-                if !truncate.cascade && !truncate.restart_identity && self.joins_transaction(alone) =>
-            {
+            Statement::Truncate(truncate) if !truncate.restart_identity && self.joins_transaction(alone) => {
                 self.require_writable(prepared.tag)?;
-                let truncated = self.truncated(truncate)?;
-                self.delete_all_rows(&truncated.tables).await?;
+                self.truncate_in_block(truncate).await?;
                 return Ok(prepared.tag.to_owned());
             }
             Statement::AlterRole(alter) => self.check_role_setting(alter)?,

@@ -19,7 +19,7 @@ use crate::wire::output::Severity;
 /// What a TRUNCATE empties.
 pub(super) struct Truncated {
     /// All of it.
-    pub tables: Vec<TableRef>,
+    tables: Vec<TableRef>,
     /// What CASCADE adds to the tables it names.
     reached: Vec<TableRef>,
 }
@@ -77,10 +77,7 @@ impl Session {
 
     async fn truncate_and_fire(&mut self, truncate: &Truncate) -> Result<String> {
         let Truncated { tables, reached } = self.truncated(truncate)?;
-        for reached in &reached {
-            let message = format!("truncate cascades to table \"{}\"", reached.name);
-            self.notice(Severity::Notice, &SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message));
-        }
+        self.tell_reached(&reached);
         self.fire_truncate(&tables, true).await?;
         self.delete_all_rows(&tables).await?;
         if truncate.restart_identity {
@@ -95,9 +92,23 @@ impl Session {
         Ok("TRUNCATE TABLE".to_owned())
     }
 
+    fn tell_reached(&mut self, reached: &[TableRef]) {
+        for reached in reached {
+            let message = format!("truncate cascades to table \"{}\"", reached.name);
+            self.notice(Severity::Notice, &SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message));
+        }
+    }
+
+    /// TRUNCATE in a transaction block, of tables without triggers of it.
+    pub(super) async fn truncate_in_block(&mut self, truncate: &Truncate) -> Result<()> {
+        let Truncated { tables, reached } = self.truncated(truncate)?;
+        self.tell_reached(&reached);
+        self.delete_all_rows(&tables).await
+    }
+
     /// TRUNCATE in a transaction block: rows go as by DELETE, with the block's other changes. DELETE
     /// triggers do not answer to it.
-    pub(super) async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
+    async fn delete_all_rows(&mut self, tables: &[TableRef]) -> Result<()> {
         // What references one of them is one of them.
         for table in tables.iter().filter(|table| table.is_stored()) {
             let prepared = self.prepare_emptying(table)?;
