@@ -33,9 +33,11 @@ use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::explain::plan::PlanNode;
 use crate::route::RouteKey;
 use archipel_sql::catalog::{Column, TableRef, TriggerEvent};
+use archipel_sql::datum::Datum;
 pub(crate) use change::Change;
 pub(crate) use members::{FoundMembers, Members};
 use movement::{Mover, Moving};
+use rustc_hash::FxHashMap;
 use triggered::Triggered;
 pub(crate) use triggered::Triggering;
 
@@ -100,7 +102,7 @@ impl Compiler<'_> {
         };
         let ((change, returning), deferred) = self.deferring(deferrable, |c| {
             let mut set = c.set_with_triggers(table, &meta, &update.set)?;
-            if moving.is_some() && changes_rows(table) {
+            if moving.is_some_and(|(moving, _)| moving.rewrites || changes_rows(table)) {
                 // Triggers may move rows, too.
                 let missing = |(place, _): &(usize, &Column)| {
                     !set.iter().any(|(column, _)| usize::from(*column) == *place)
@@ -140,6 +142,11 @@ impl Compiler<'_> {
         let mover = match moving {
             None => None,
             Some((moving, place)) => {
+                if moving.rewrites && returning.is_some() {
+                    let shown = [&change.row[..], &scope[old.len()..]].concat();
+                    self.mark_all(&shown);
+                    kept.extend(shown);
+                }
                 kept.extend(&old);
                 kept.push(moving.number);
                 let mover = Mover::new(self, moving, place, &old, &change.row)?;
@@ -275,6 +282,7 @@ impl Update {
         let kept = &self.targets.kept;
         let mut written = Vec::with_capacity(found.keys.len());
         let mut gone = Vec::new();
+        let mut shown: FxHashMap<usize, Vec<Datum>> = FxHashMap::default();
         if let Some(mover) = &self.mover {
             for (index, key) in found.keys.iter().enumerate() {
                 found.values.restore(index, &mut ctx.frame, kept);
@@ -284,6 +292,11 @@ impl Update {
                     Some(to) => mover.run(ctx, &self.target, key, to)?,
                     None => self.change.replace(ctx, &self.target, key)?,
                 });
+                if let Some(returning) = self.targets.returning.as_ref().filter(|_| mover.rewrites())
+                    && to.is_some()
+                {
+                    shown.insert(index, eval_all(returning, ctx)?.into_vec());
+                }
             }
         } else if self.change.moves {
             // Rows that move leave first, so that they may take each other's places.
@@ -308,7 +321,10 @@ impl Update {
         for (index, _) in written.iter().enumerate().filter(|(_, written)| **written) {
             count += 1;
             if let (Some(emit), Some(_)) = (&mut emit, &self.targets.returning) {
-                let _ = emit(Answer::Lent(found.returning.row(index)))?;
+                let _ = match shown.get_mut(&index) {
+                    Some(row) => emit(Answer::Given(row)),
+                    None => emit(Answer::Lent(found.returning.row(index))),
+                }?;
             }
         }
         let references = !self.change.parents.is_empty() || !self.change.children.is_empty();

@@ -43,6 +43,16 @@ impl RowInsert {
         self.conflict.as_ref()?.update.as_ref()?.triggers.as_deref()
     }
 
+    /// Whether BEFORE triggers may change rows on their way.
+    pub(in crate::native) fn changes_rows(&self) -> bool {
+        self.triggers.as_ref().is_some_and(|triggers| triggers.changes_rows())
+    }
+
+    /// Where the row is, once it is written.
+    pub(in crate::native) fn row(&self) -> &[u32] {
+        &self.slots
+    }
+
     /// The slot of a place in the new row.
     #[inline]
     pub(super) fn slot(&self, place: usize) -> usize {

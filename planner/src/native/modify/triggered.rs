@@ -119,16 +119,17 @@ impl Triggered {
         left
     }
 
-    /// Answers the row in the slots, which was found at a place.
+    /// Answers the row in the slots, which was found at a place, and was perhaps changed on its way
+    /// elsewhere since.
     fn answer(
         &self,
         ctx: &mut ExecContext<'_, '_>,
         found: &Found,
-        place: usize,
+        (place, changed): (usize, bool),
         emit: &mut Option<&mut Emit<'_>>,
     ) -> ExecResult<()> {
         if let (Some(emit), Some(returning)) = (emit, &self.returning) {
-            if found.fired {
+            if found.fired && !changed {
                 let _ = emit(Answer::Lent(found.returning.row(place)))?;
                 return Ok(());
             }
@@ -311,7 +312,8 @@ impl Update {
             if let Some(mover) = self.mover.as_ref().filter(|_| moved) {
                 mover.check_references(ctx)?;
             }
-            triggered.answer(ctx, found, place, &mut emit)?;
+            let changed = moved && self.mover.as_ref().is_some_and(|mover| mover.rewrites());
+            triggered.answer(ctx, found, (place, changed), &mut emit)?;
             match moved {
                 false => triggers.queue(ctx, Some(old), Some(&change.row))?,
                 true => triggers.keep_for_root(ctx, Some(old), Some(&change.row)),
@@ -376,7 +378,7 @@ impl Delete {
             for child in &self.children {
                 child.check_or_queue(ctx)?;
             }
-            triggered.answer(ctx, found, index, &mut emit)?;
+            triggered.answer(ctx, found, (index, false), &mut emit)?;
             triggers.queue(ctx, Some(old), None)?;
         }
         Ok(count)
