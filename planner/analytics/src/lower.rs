@@ -13,7 +13,9 @@ use archipel_engine::{Engine, Snapshot};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
+use archipel_planner::native::members_left;
 use archipel_planner::partition::Family;
+use archipel_planner::route::RouteInputs;
 use archipel_planner::row::Codec;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
@@ -122,7 +124,7 @@ impl<'a> Lowerer<'a> {
                 if lock.is_some() {
                     return unsupported("a row lock");
                 }
-                self.family(family)
+                self.family(family, |_| true)
             }
             Rel::Function { call: SetCall::Builtin { function, args }, ordinality, types } => {
                 let args = args.iter().map(|arg| self.constant(arg)).collect::<Lowering<Vec<_>>>()?;
@@ -142,7 +144,16 @@ impl<'a> Lowerer<'a> {
                 self.table_of(&rows, &types)
             }
             Rel::Filter { input, predicate } => {
-                let mut input = self.rel(input)?;
+                let mut input = match &**input {
+                    Rel::Family { family, lock: None } => {
+                        let functions = self.context.functions();
+                        let params = &self.context.params;
+                        let inputs = RouteInputs { params, variables: &[], functions: &functions };
+                        let left = members_left(family, predicate, &inputs);
+                        self.family(family, |member| left[member])?
+                    }
+                    input => self.rel(input)?,
+                };
                 for test in self.tests(predicate, &input.columns)? {
                     input.plan = planned(input.plan.filter(test))?;
                 }
@@ -234,10 +245,10 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The rows of a family's members, one after the other.
-    fn family(&mut self, family: &Family) -> Lowering<Lowered> {
+    /// The rows of those of a family's members that are wanted, one after the other.
+    fn family(&mut self, family: &Family, wanted: impl Fn(usize) -> bool) -> Lowering<Lowered> {
         let mut all: Option<Lowered> = None;
-        for member in &family.members {
+        for (_, member) in family.members.iter().enumerate().filter(|(place, _)| wanted(*place)) {
             let table = &member.table;
             let scan = self.rel(&Rel::Scan { table: table.clone(), lock: None })?;
             let number = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);

@@ -12,18 +12,18 @@ use archipel_sql::function::FunctionContext;
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout};
-use super::conjunct::{Conjunct, Restriction};
+use super::conjunct::{Conjunct, Restriction, comparable, split};
 use super::context::{ExecContext, ExecResult};
 use super::expression::Source;
 use super::node::{Node, Out};
-use super::operator::Comparison;
+use super::operator::{Comparison, comparison};
 use super::path::{OrderKey, Restrictions};
 use super::relation::{Planned, ScanUse};
 use super::walk::is_volatile;
 use crate::bound::{BoundExpr, ExprKind};
 use crate::explain::plan::PlanNode;
 use crate::partition::{Among, Family, PartCondition, Pruning};
-use crate::route::{RouteInputs, evaluate};
+use crate::route::{RouteInputs, evaluate, is_row_free};
 
 /// Which members of a family a statement is about, found out when it runs.
 pub(crate) struct Selection {
@@ -359,6 +359,89 @@ fn in_order(family: &Family, layout: &[u32], wanted: &[OrderKey]) -> Option<bool
     let enough = node.key.len() == 1 || wanted.len() <= node.key.len();
     let follows = pairs.all(|(key, part)| slot(part) == Some(key.slot) && key.descending == descending);
     (enough && follows).then_some(descending)
+}
+
+/// Which members of a family a condition over its rows leaves, as far as it is about values that are
+/// known by now: for those who read the members their own way.
+pub fn members_left(family: &Arc<Family>, condition: &BoundExpr, inputs: &RouteInputs<'_>) -> Vec<bool> {
+    if family.nodes.is_empty() {
+        return vec![true; family.members.len()];
+    }
+    let mut conjuncts = Vec::new();
+    split(condition, &mut conjuncts);
+    let mut values = Vec::new();
+    let mut conditions = Vec::with_capacity(family.nodes.len());
+    for node in &family.nodes {
+        let parts = node.key.iter().map(|part| known_condition(part, &conjuncts, inputs, &mut values));
+        conditions.push(parts.collect());
+    }
+    Pruning { family: family.clone(), conditions }.members(&values)
+}
+
+/// What conditions say of a part of a partition key over the row they are about.
+fn known_condition(
+    part: &BoundExpr,
+    conjuncts: &[&BoundExpr],
+    inputs: &RouteInputs<'_>,
+    values: &mut Vec<Option<Datum>>,
+) -> PartCondition {
+    let column = |expr: &BoundExpr| match &expr.kind {
+        ExprKind::Column { depth: 0, index } => Some(*index),
+        _ => None,
+    };
+    let Some(wanted) = column(part) else { return PartCondition::Any };
+    let is_it = |expr: &BoundExpr| match &expr.kind {
+        ExprKind::Relabel(inner) => column(inner) == Some(wanted),
+        _ => column(expr) == Some(wanted),
+    };
+    let mut known = |expr: &BoundExpr| {
+        let value = is_row_free(expr).then(|| evaluate(expr, inputs)).flatten()?;
+        values.push(Some(value));
+        Some(values.len() - 1)
+    };
+    let (mut low, mut high, mut found) = (None, None, PartCondition::Any);
+    for conjunct in conjuncts {
+        match &conjunct.kind {
+            ExprKind::Call { function, args } if args.len() == 2 => {
+                let Some(comparison) = comparison(function.function) else { continue };
+                let (comparison, value) = if is_it(&args[0]) && comparable(&args[0], &args[1]) {
+                    (comparison, &args[1])
+                } else if is_it(&args[1]) && comparable(&args[1], &args[0]) {
+                    (comparison.flip(), &args[0])
+                } else {
+                    continue;
+                };
+                let side = match comparison {
+                    Comparison::Eq => match known(value) {
+                        Some(value) => return PartCondition::One(value),
+                        None => continue,
+                    },
+                    Comparison::Ne => continue,
+                    Comparison::Lt | Comparison::Le => &mut high,
+                    Comparison::Gt | Comparison::Ge => &mut low,
+                };
+                if side.is_none() {
+                    let included = matches!(comparison, Comparison::Le | Comparison::Ge);
+                    *side = known(value).map(|value| (value, included));
+                }
+            }
+            ExprKind::InList { left, list, equality, negated: false }
+                if comparison(equality.function) == Some(Comparison::Eq)
+                    && is_it(left)
+                    && list.iter().all(|item| comparable(left, item)) =>
+            {
+                if let Some(each) = list.iter().map(&mut known).collect::<Option<Vec<usize>>>() {
+                    found = PartCondition::Each(each);
+                }
+            }
+            ExprKind::IsNull(inner) if is_it(inner) => return PartCondition::Null,
+            _ => {}
+        }
+    }
+    match found {
+        PartCondition::Any if low.is_some() || high.is_some() => PartCondition::Between(low, high),
+        found => found,
+    }
 }
 
 /// What the rows of a member are shown as in errors, if not as themselves.

@@ -99,6 +99,7 @@ pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, 
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of, convert_io};
+pub use family::members_left;
 pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
 pub use statement::{CompiledStatement, columns_of, compile_statement};
