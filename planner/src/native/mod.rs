@@ -13,7 +13,7 @@
 //! - [`node`]      the operators at run time; [`scan`] those that touch tables; [`aggregate`],
 //!   [`window`], [`sort`], [`setop`], [`with`]
 //! - [`insert`]    INSERT; [`modify`] UPDATE and DELETE, [`target`] their targets; [`constraint`]
-//!   what they check
+//!   what they check, [`duplicate`] what is there already
 //! - [`ahead`]     rows whose keys are known before they are read
 //! - [`trigger`]   what fires when rows are written
 //! - [`cursor`]    the open cursors of a transaction; [`notify`] what it tells listeners
@@ -41,6 +41,7 @@ mod conjunct;
 mod constraint;
 mod deferral;
 mod defined;
+mod duplicate;
 mod equality;
 mod expression;
 mod family;

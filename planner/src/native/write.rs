@@ -8,8 +8,8 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use smallvec::SmallVec;
 
-use super::constraint::duplicate_key;
 use super::context::{ExecContext, ExecResult};
+use super::duplicate::duplicate_key;
 use super::path::Meta;
 use crate::row::Codec;
 use archipel_sql::catalog::TableRef;
