@@ -174,6 +174,7 @@ pub fn is_hashable(ty: Oid) -> bool {
         Oid::UUID,
         Oid::DATE,
         Oid::TIME,
+        Oid::TIMETZ,
         Oid::TIMESTAMP,
         Oid::TIMESTAMPTZ,
         Oid::INTERVAL,
@@ -226,6 +227,8 @@ mod tests {
         hashes_to(Datum::Float8(f64::NAN), -6475869854796787835);
         let interval = crate::datum::Interval { months: 1, days: 2, microseconds: 0 };
         hashes_to(Datum::Interval(interval.into()), -1807441896948487867);
+        let noon = crate::datetime::TimeTz::new(43_200_000_000, -7200).unwrap();
+        hashes_to(Datum::TimeTz(noon), 303720168613422178);
         for (text, hash) in [
             ("1.50", 1234047083305210387),
             ("0", 8816678312871386364),
