@@ -190,7 +190,8 @@ pub(super) fn drop_stored_field(row: Oid, place: usize, work: &mut Work<'_>) {
     let mut found: Vec<(Table, Vec<(usize, FieldWay)>)> = Vec::new();
     for table in tables {
         let columns = table.columns.iter().enumerate();
-        let ways = columns.filter_map(|(at, column)| Some((at, way_to(&work.catalog, column.ty.oid, row, place)?)));
+        let ways =
+            columns.filter_map(|(at, column)| Some((at, way_to(&work.catalog, column.ty.oid, row, place)?)));
         let ways: Vec<_> = ways.collect();
         if !ways.is_empty() {
             found.push((Table::clone(table), ways));

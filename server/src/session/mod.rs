@@ -4,7 +4,7 @@
 //! - [`simple`]      the simple query protocol: scripts
 //! - [`extended`]    Parse, Bind, Describe, Execute, Close
 //! - [`portal`]      a bound statement and how far its rows have been sent
-//! - [`execute`]     one prepared statement, whatever it is; [`waiting`] until it is over
+//! - [`execute`]     one prepared statement, whatever it is; [`submit`] by whom; [`waiting`] until it is over
 //! - [`transaction`] BEGIN … COMMIT, implicit transactions, savepoints
 //! - [`modes`]       isolation, READ ONLY
 //! - [`utility`]     statements that neither read nor write rows
@@ -56,6 +56,7 @@ mod rebase;
 pub(crate) mod role;
 mod simple;
 mod staging;
+mod submit;
 pub(crate) mod temporary;
 mod transaction;
 mod triggers;

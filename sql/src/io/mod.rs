@@ -399,9 +399,12 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Text(_) => {
             let shown = [Oid::BOOL, Oid::BYTEA, Oid::JSONB, Oid::UUID, Oid::RECORD];
             let category = crate::type_table::type_info(ty).map(|info| info.category);
-            !shown.contains(&ty) && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
+            !shown.contains(&ty)
+                && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
         }
-        Datum::Oid(_) => ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4),
+        Datum::Oid(_) => {
+            ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4)
+        }
         Datum::Array(array) => {
             let element = element_of(ty);
             element == Some(array.element)

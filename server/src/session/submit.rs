@@ -1,0 +1,128 @@
+//! Handing a statement's run to the engine: as a one-shot, in the transaction at hand, or on a thread
+//! of its own.
+
+use std::time::Instant;
+
+use archipel_engine::txn::Interactive;
+use archipel_engine::{Outcome, Stop, SubmitOptions};
+
+use super::Session;
+use crate::run::statement::StatementRun;
+use crate::statement::Code;
+
+impl Session {
+    /// Hands a run to the engine and waits for it; one that takes long is run again apart from
+    /// the executors, and the next time at once if it claims nothing.
+    pub(super) async fn submit(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+        let read_only = run.plan.read_only;
+        if run.plan.computes_long() {
+            let (plan, begun) = (run.plan.clone(), Instant::now());
+            let done = self.submit_apart(run).await;
+            plan.note_long(begun.elapsed() > self.server.engine.one_shot_budget());
+            return done;
+        }
+        let (run, outcome) = self.submit_in(run, read_only, None, false).await;
+        if let Code::Call(call) = &run.plan.code
+            && let Some(counts) = &call.counts
+            && matches!(outcome.result, Ok(()) | Err(Stop::Interactive))
+        {
+            counts.add(self.entry().executor(), &outcome, outcome.result.is_err());
+        }
+        if outcome.result != Err(Stop::Interactive) {
+            return (run, outcome);
+        }
+        run.plan.note_long(true);
+        self.submit_apart(run).await
+    }
+
+    /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.
+    async fn submit_apart(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+        let read_only = run.plan.read_only;
+        if self.transaction.interactive().is_some() {
+            return self.submit_in(run, read_only, None, true).await;
+        }
+        let own = self.begin_interactive();
+        let (mut run, mut outcome) = self.submit_in(run, read_only, Some(&own), true).await;
+        let own = if outcome.result.is_ok() && !run.deferred.is_empty() {
+            match self.check_own(&mut run, &mut outcome, own).await {
+                Some(own) => own,
+                None => return (run, outcome),
+            }
+        } else {
+            own
+        };
+        if outcome.result.is_ok() {
+            match self.draw_ticket(&run.notifications) {
+                Ok(ticket) => run.ticket = ticket,
+                Err(error) => {
+                    run.error = Some(error);
+                    outcome.result = Err(Stop::Abort);
+                }
+            }
+        }
+        if outcome.result.is_err() {
+            let _ = self.server.engine.rollback(&own).await;
+            return (run, outcome);
+        }
+        let committed = self.server.engine.commit(&own).await.outcome;
+        if committed.result.is_err() {
+            let _ = self.server.engine.rollback(&own).await;
+        }
+        let depends_on = outcome.depends_on.max(committed.depends_on);
+        (run, Outcome { depends_on, ..committed })
+    }
+
+    /// The checks that a statement put off to the end of a transaction which is its own; `None` if
+    /// that is over.
+    async fn check_own(
+        &mut self,
+        run: &mut StatementRun,
+        outcome: &mut Outcome,
+        own: Interactive,
+    ) -> Option<Interactive> {
+        // What the statement asked of its host is still to be done.
+        let host = self.host.take();
+        let before = self.transaction.take_pending();
+        self.transaction.enter_own(own);
+        self.transaction.add_deferred(std::mem::take(&mut run.deferred));
+        if let Err(error) = self.check_deferred(None).await {
+            run.error = Some(match (run.paused.take(), &run.plan.code) {
+                (Some(paused), Code::Call(call)) => paused.add_context(&call.program, error),
+                _ => error,
+            });
+            outcome.result = Err(Stop::Abort);
+        }
+        self.host = host;
+        let own = self.transaction.leave_own();
+        let said = self.transaction.take_pending();
+        self.transaction.put_pending(before);
+        if let Some(mut said) = said
+            && let Err(error) = run.notifications.append(said.take_notifications())
+        {
+            run.error = Some(error);
+            outcome.result = Err(Stop::Abort);
+        }
+        own
+    }
+
+    async fn submit_in(
+        &self,
+        mut run: StatementRun,
+        read_only: bool,
+        own: Option<&Interactive>,
+        apart: bool,
+    ) -> (StatementRun, Outcome) {
+        let transaction = own.or(self.transaction.interactive());
+        run.one_shot = transaction.is_none();
+        let options = SubmitOptions {
+            transaction,
+            read_only,
+            client: Some(&self.entry().engine),
+            apart,
+            ..SubmitOptions::default()
+        };
+        let submission = self.server.engine.submit(run, options);
+        let completed = self.cancellable(submission).await;
+        (completed.program, completed.outcome)
+    }
+}
