@@ -63,7 +63,8 @@ impl Departure {
         match code {
             0 => Departure::None,
             1 => Departure::Deleted,
-            _ => Departure::Moved,
+            2 => Departure::Moved,
+            _ => Departure::MovedAway,
         }
     }
 }
