@@ -400,7 +400,7 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Uuid(v) => bytes(out, 15, v.as_slice()),
         Datum::Oid(v) => bytes(out, 16, &v.0.to_be_bytes()),
-        Datum::TimeTz(v) => bytes(out, 19, &v.packed().to_be_bytes()),
+        Datum::TimeTz(v) => bytes(out, 20, &v.packed().to_be_bytes()),
         Datum::Array(a) => {
             out.push(17);
             out.extend_from_slice(&a.element.0.to_be_bytes());
@@ -487,7 +487,7 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
         })),
         15 => Datum::Uuid(Box::new(piece.try_into().ok()?)),
         16 => Datum::Oid(Oid(u32::from_be_bytes(piece.try_into().ok()?))),
-        19 => Datum::TimeTz(TimeTz::from_packed(i64::from_be_bytes(piece.try_into().ok()?))),
+        20 => Datum::TimeTz(TimeTz::from_packed(i64::from_be_bytes(piece.try_into().ok()?))),
         _ => return None,
     })
 }

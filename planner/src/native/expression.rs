@@ -438,9 +438,26 @@ impl RowShape {
     pub fn value(self, row: &[Datum]) -> Datum {
         match row {
             [] => Datum::Null,
-            [value] if self == RowShape::Scalar => value.clone(),
-            [value @ Datum::Record(_)] if self == RowShape::Record => value.clone(),
+            [value] if self.is_column(value) => value.clone(),
             row => Datum::Record(row.into()),
+        }
+    }
+
+    /// As [`Self::value`], of a row that nobody reads afterwards.
+    fn take(self, row: &mut [Datum]) -> Datum {
+        match row {
+            [] => Datum::Null,
+            [value] if self.is_column(value) => value.take(),
+            row => Datum::Record(row.iter_mut().map(Datum::take).collect()),
+        }
+    }
+
+    /// Whether the only column is the value itself.
+    fn is_column(self, value: &Datum) -> bool {
+        match self {
+            RowShape::Scalar => true,
+            RowShape::Record => matches!(value, Datum::Record(_)),
+            RowShape::Fields => false,
         }
     }
 }
@@ -458,10 +475,7 @@ impl RowSink for FirstRow {
     }
 
     fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
-        self.value = match row {
-            [value] if !self.record || matches!(value, Datum::Record(_)) => value.take(),
-            row => Datum::Record(row.iter_mut().map(Datum::take).collect()),
-        };
+        self.value = self.shape.take(row);
         Ok(ControlFlow::Break(()))
     }
 }

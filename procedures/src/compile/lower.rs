@@ -60,7 +60,7 @@ fn suits(looping: &Looping) -> bool {
         LoopKind::While { condition } => condition.scalar.is_some(),
         LoopKind::Integer { lower, upper, step, ahead, .. } => {
             let counts = |bound: &Expression| bound.scalar.as_ref().is_some_and(|s| s.kind == Kind::Int4);
-            ahead.is_empty() && counts(lower) && counts(upper) && step.as_ref().is_none_or(counts)
+            ahead.is_empty() && counts(lower) && counts(upper) && step.as_deref().is_none_or(counts)
         }
         LoopKind::Array { slice, targets, .. } => *slice == 0 && targets.not_null.is_empty(),
         _ => false,

@@ -464,7 +464,7 @@ pub enum LoopKind {
         register: u32,
         lower: Expression,
         upper: Expression,
-        step: Option<Expression>,
+        step: Option<Box<Expression>>,
         reverse: bool,
         /// Rows whose keys depend on the counter.
         ahead: Vec<RowAhead>,

@@ -113,6 +113,9 @@ impl RowSink for Through<'_> {
     }
 
     fn given(&mut self, row: &mut [Datum]) -> ExecResult<ControlFlow<()>> {
+        if self.spread {
+            return self.row(row);
+        }
         self.rows += 1;
         let _: ControlFlow<()> = self.sink.given(row)?;
         Ok(ControlFlow::Continue(()))

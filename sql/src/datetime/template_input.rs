@@ -172,7 +172,7 @@ impl Reader<'_> {
     /// The place of the word that stands here among some (from_char_seq_search).
     fn word(&mut self, name: &str, words: &[&str]) -> Result<usize> {
         let fits = |word: &&str| self.rest.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word));
-        let Some(place) = words.iter().position(|word| fits(&word)) else {
+        let Some(place) = words.iter().position(&fits) else {
             let shown = self.rest.split(|c: char| c.is_ascii_whitespace()).next().unwrap_or("");
             return Err(invalid(format!("invalid value \"{shown}\" for \"{name}\""))
                 .with_detail("The given value did not match any of the allowed values for this field."));
@@ -476,7 +476,7 @@ impl Fields {
             if iso {
                 (year, month, day) = place(monday_of_first_week(year) + self.day_of_year - 1);
             } else {
-                (month, day) = self.from_day_of_year(year, month, day);
+                (month, day) = self.of_day_of_year(year, month, day);
             }
         }
         let last = match (1..=12).contains(&month) {
@@ -491,7 +491,7 @@ impl Fields {
     }
 
     /// Month and day where the other one of them was given beside the day of the year.
-    fn from_day_of_year(&self, year: i64, month: i64, day: i64) -> (i64, i64) {
+    fn of_day_of_year(&self, year: i64, month: i64, day: i64) -> (i64, i64) {
         let mut left = self.day_of_year;
         let mut found = 1;
         while found <= 12 && left > i64::from(days_in_month(year, found as u32)) {
