@@ -79,13 +79,7 @@ impl Meanings<'_> {
                 return Some(format!("{:?}", relation.oid()));
             }
             if let Some(ty) = catalog.user_type_of(target.oid).filter(|ty| !ty.labels.is_empty()) {
-                let labels: Option<Vec<Oid>> = match elements(literal).filter(|_| ty.oid != target.oid) {
-                    Some(elements) => {
-                        elements.map(|element| ty.label(element).map(|label| label.oid)).collect()
-                    }
-                    None => ty.label(literal).map(|label| vec![label.oid]),
-                };
-                return labels.map(|labels| format!("{labels:?}"));
+                return ty.label(literal).map(|label| format!("{:?}", label.oid));
             }
         }
         visit_expr_mut(&mut bound, 0, &mut unname);
@@ -105,14 +99,10 @@ fn unname(part: &mut BoundExpr, _: u16) -> bool {
     true
 }
 
-/// The elements of an array's literal, if there are some and all are plain labels.
-fn elements(literal: &str) -> Option<impl Iterator<Item = &str> + Clone> {
-    let inner = literal.strip_prefix('{')?.strip_suffix('}')?;
-    let list = inner.split(',').map(|element| element.trim().trim_matches('"'));
-    let plain = !inner.is_empty()
-        && !inner.contains(['{', '}', '\\'])
-        && !list.clone().any(|element| element.eq_ignore_ascii_case("null"));
-    plain.then_some(list)
+/// The elements of an array's literal, as far as labels could be among them.
+fn elements(literal: &str) -> Option<impl Iterator<Item = &str>> {
+    let inner = literal.trim().strip_prefix('{')?.strip_suffix('}')?;
+    Some(inner.split([',', '{', '}']).map(|element| element.trim().trim_matches('"')))
 }
 
 fn shown_query(mut query: BoundQuery) -> String {
@@ -265,6 +255,10 @@ impl Renaming {
         meant: Option<String>,
         means: &dyn Fn(&str, bool) -> Option<String>,
     ) -> Result<bool> {
+        if self.said == Said::Label && self.is_in_array(text)? {
+            let message = format_args!("renaming a label that an array in the definition {text} names");
+            return Err(SqlError::unsupported(message));
+        }
         if meant.is_none() || means(text, false) == meant {
             return Ok(false);
         }
@@ -286,6 +280,16 @@ impl Renaming {
     fn may_say(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         [&self.from.1, &self.to.1].into_iter().any(|name| text.contains(&name.to_lowercase()))
+    }
+
+    /// Whether a literal of the text reads as an array with the label.
+    fn is_in_array(&self, text: &str) -> Result<bool> {
+        Ok(lexemes(text)?.iter().any(|lexeme| match &lexeme.kind {
+            LexemeKind::String(value) => {
+                elements(value).is_some_and(|mut elements| elements.any(|element| element == self.from.1))
+            }
+            _ => false,
+        }))
     }
 
     /// The text with the new name for the old.
@@ -331,20 +335,6 @@ impl Renaming {
                 LexemeKind::String(value) => {
                     let new = match self.said {
                         Said::Label if *value == self.from.1 => self.to.1.clone(),
-                        Said::Label => match elements(value) {
-                            Some(mut list) if list.clone().any(|element| element == self.from.1) => {
-                                let to =
-                                    format!("\"{}\"", self.to.1.replace('\\', "\\\\").replace('"', "\\\""));
-                                let of = |element: &str| match element == self.from.1 {
-                                    true => to.clone(),
-                                    false => format!("\"{element}\""),
-                                };
-                                let first = list.next().map(of).unwrap_or_default();
-                                let list = list.fold(first, |text, element| text + "," + &of(element));
-                                format!("{{{list}}}")
-                            }
-                            _ => continue,
-                        },
                         Said::Relation(_) | Said::Type => match parse_name_text(value) {
                             Ok(name) if name.name == self.from.1 => match &name.schema {
                                 Some(schema) if *schema != self.from.0 => continue,
