@@ -5,10 +5,10 @@ use archipel_sql::datum::Datum;
 use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::Type;
 use datafusion::common::{Column, TableReference};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, Operator};
 
 use crate::evaluate::is_volatile;
-use crate::lower::{Lowerer, Lowering, columns_of, native_operator};
+use crate::lower::{Lowerer, Lowering, columns_of};
 
 impl Lowerer<'_> {
     /// Lowers a condition to tests that must all hold, which DataFusion may move and may
@@ -91,4 +91,46 @@ fn tables_of<'c>(expr: &BoundExpr, columns: &'c [(Column, Type)]) -> Vec<Option<
         .filter_map(|index| columns.get(usize::from(*index)))
         .map(|(column, _)| column.relation.as_ref())
         .collect()
+}
+
+/// The comparisons whose meaning on carriers is PostgreSQL's, by the name of their function.
+pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
+    let name = function.function.name;
+    let types = [
+        "int2",
+        "int4",
+        "int8",
+        "int24",
+        "int42",
+        "int28",
+        "int82",
+        "int48",
+        "int84",
+        "text",
+        "text_",
+        "bpchar",
+        "bool",
+        "oid",
+        "date_",
+        "timestamp_",
+        "timestamptz_",
+        "time_",
+        "timetz_",
+        "uuid_",
+        "numeric_",
+        "bytea",
+        "name",
+    ];
+    let operators = [
+        ("eq", Operator::Eq),
+        ("ne", Operator::NotEq),
+        ("lt", Operator::Lt),
+        ("le", Operator::LtEq),
+        ("gt", Operator::Gt),
+        ("ge", Operator::GtEq),
+    ];
+    operators
+        .into_iter()
+        .find(|(suffix, _)| name.strip_suffix(suffix).is_some_and(|prefix| types.contains(&prefix)))
+        .map(|(_, operator)| operator)
 }

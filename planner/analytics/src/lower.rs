@@ -20,7 +20,6 @@ use archipel_planner::row::Codec;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::ResolvedFunction;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -33,6 +32,7 @@ use datafusion::logical_expr::{
 
 use crate::aggregate::{Call, RowAggregate};
 use crate::carrier::{Writer, comparable, data_type, scalar};
+use crate::condition::native_operator;
 use crate::error::{AnalyticsError, sql_error};
 use crate::evaluate::{Context, evaluate, is_volatile, refusal};
 use crate::function::RowFunction;
@@ -640,48 +640,6 @@ fn stored_type(expr: &BoundExpr, columns: &[(Column, Type)]) -> Type {
         }
         _ => expr.ty,
     }
-}
-
-/// The comparisons whose meaning on carriers is PostgreSQL's, by the name of their function.
-pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
-    let name = function.function.name;
-    let types = [
-        "int2",
-        "int4",
-        "int8",
-        "int24",
-        "int42",
-        "int28",
-        "int82",
-        "int48",
-        "int84",
-        "text",
-        "text_",
-        "bpchar",
-        "bool",
-        "oid",
-        "date_",
-        "timestamp_",
-        "timestamptz_",
-        "time_",
-        "timetz_",
-        "uuid_",
-        "numeric_",
-        "bytea",
-        "name",
-    ];
-    let operators = [
-        ("eq", Operator::Eq),
-        ("ne", Operator::NotEq),
-        ("lt", Operator::Lt),
-        ("le", Operator::LtEq),
-        ("gt", Operator::Gt),
-        ("ge", Operator::GtEq),
-    ];
-    operators
-        .into_iter()
-        .find(|(suffix, _)| name.strip_suffix(suffix).is_some_and(|prefix| types.contains(&prefix)))
-        .map(|(_, operator)| operator)
 }
 
 fn require_comparable(types: impl IntoIterator<Item = Type>) -> Lowering<()> {
