@@ -159,9 +159,8 @@ pub(super) fn holds_domain(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> b
     let row = element_of(ty).unwrap_or(ty);
     catalog.table_of_row_type(row).is_some_and(|relation| {
         let mut columns = relation.columns.iter();
-        columns.any(|column| {
-            column.domain.is_some_and(wanted) || holds_domain(catalog, column.ty.oid, wanted)
-        })
+        columns
+            .any(|column| column.domain.is_some_and(wanted) || holds_domain(catalog, column.ty.oid, wanted))
     })
 }
 

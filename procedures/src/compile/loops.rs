@@ -132,7 +132,8 @@ impl Compiler<'_> {
             Ok(())
         })?;
         let ahead = self.rows_of_counter(counter, register, &name);
-        let kind = LoopKind::Integer { register, lower, upper, step: step.map(Box::new), reverse: *reverse, ahead };
+        let kind =
+            LoopKind::Integer { register, lower, upper, step: step.map(Box::new), reverse: *reverse, ahead };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
 
