@@ -282,13 +282,26 @@ impl Snapshot {
         high: Option<&[u8]>,
         limit: usize,
     ) -> Submission<ScanPage> {
+        self.scan_into(table, low, high, limit, PageRows::default())
+    }
+
+    /// The same, and the rows come where those of a page already read were: a page of its own
+    /// each time would be fresh memory that an executor has the kernel clear.
+    pub fn scan_into(
+        &self,
+        table: &Arc<TableMeta>,
+        low: &[u8],
+        high: Option<&[u8]>,
+        limit: usize,
+        room: PageRows,
+    ) -> Submission<ScanPage> {
         let page = ScanPage {
             table: table.clone(),
             state: self.registration.state.clone(),
             low: KeyBuf::from_slice(low),
             high: high.map(KeyBuf::from_slice),
             limit,
-            rows: PageRows::default(),
+            rows: room,
             next: None,
         };
         submit_on(&self.shared, page, SubmitOptions { read_only: true, ..SubmitOptions::default() })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipel_engine::storage::key::{KeyBuf, encode_cell, successor};
-use archipel_engine::{ScanPage, Snapshot, Submission, TableMeta};
+use archipel_engine::{PageRows, ScanPage, Snapshot, Submission, TableMeta};
 use archipel_planner::native::stop_error;
 use archipel_planner::row::Codec;
 use archipel_sql::error::{SqlError, SqlState};
@@ -221,14 +221,17 @@ struct Cursor {
     next: Option<KeyBuf>,
     /// The page from `next` on, if it is on its way already.
     ahead: Option<Submission<ScanPage>>,
+    /// Where the rows of a page lay that was read: room for the next.
+    room: PageRows,
     high: Option<KeyBuf>,
     schema: SchemaRef,
     context: Arc<Context>,
 }
 
 impl Cursor {
-    fn ask(&self, low: &[u8], limit: usize) -> Submission<ScanPage> {
-        self.snapshot.scan(&self.meta, low, self.high.as_deref(), limit)
+    fn ask(&mut self, low: &[u8], limit: usize) -> Submission<ScanPage> {
+        let room = std::mem::take(&mut self.room);
+        self.snapshot.scan_into(&self.meta, low, self.high.as_deref(), limit, room)
     }
 
     /// The next batch, page by page.
@@ -252,13 +255,11 @@ impl Cursor {
             };
             page.outcome.result.map_err(stop_error)?;
             let page = page.program;
-            self.next = page.next;
             // An executor copies the next page while this thread reads this one. At the end of a
             // batch nobody may want another.
-            if let Some(next) = &self.next
-                && rows + page.rows.len() < BATCH_ROWS
-            {
-                self.ahead = Some(self.ask(next, PAGE_ROWS.min(BATCH_ROWS - rows - page.rows.len())));
+            let missing = BATCH_ROWS.saturating_sub(rows + page.rows.len());
+            if let Some(next) = page.next.as_deref().filter(|_| missing > 0) {
+                self.ahead = Some(self.ask(next, PAGE_ROWS.min(missing)));
             }
             rows += page.rows.len();
             for (column, writer) in self.columns.iter().zip(&mut writers) {
@@ -266,6 +267,8 @@ impl Cursor {
                     writer.push_cell(self.meta.layout.get(row, *column))?;
                 }
             }
+            self.next = page.next;
+            self.room = page.rows;
         }
         let arrays = writers.into_iter().map(Writer::finish).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -288,6 +291,7 @@ impl PartitionStream for Pages {
             types: self.types.clone(),
             next: Some(self.low.clone()),
             ahead: None,
+            room: PageRows::default(),
             high: self.high.clone(),
             schema: self.schema.clone(),
             context: self.context.clone(),
