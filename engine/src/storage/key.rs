@@ -6,6 +6,8 @@
 //! the end so that a prefix sorts first. A descending column has its value bytes inverted.
 //! Only a nullable column spends a marker byte; the marker alone decides where NULLs go.
 
+use std::ops::Bound;
+
 use smallvec::SmallVec;
 
 use crate::cell::{Cell, ColumnKind};
@@ -153,6 +155,26 @@ pub fn decode_cell<'s>(
         ColumnKind::Bytes => unreachable!("handled above"),
     };
     Some((cell, at + taken))
+}
+
+/// Whether `key` lies below an upper bound.
+pub(crate) fn reaches(high: Bound<&[u8]>, key: &[u8]) -> bool {
+    match high {
+        Bound::Included(high) => key <= high,
+        Bound::Excluded(high) => key < high,
+        Bound::Unbounded => true,
+    }
+}
+
+/// Whether the bounds exclude every key (`BTreeMap` panics on some of them).
+pub(crate) fn excludes_all(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    match (low, high) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+            low >= high
+        }
+    }
 }
 
 /// Turns `prefix` into the smallest key greater than every key that starts with it. Returns

@@ -4,13 +4,14 @@
 //! - [`key`]       memcomparable keys: byte order is column order
 //! - [`tree`]      the B+tree: one root per partition and table or index, split and
 //!   concatenated in O(height)
-//! - [`versions`]  before-images for registered snapshots
+//! - [`versions`]  before-images for registered snapshots; `runs`: those of neighbouring new rows
 //!
 //! Invariant: nothing here latches. A claim makes the caller the only thread inside a
 //! partition; what a reference table has published shares nodes that nobody writes any more
 //! ([`tree::Shared`]).
 pub mod key;
 pub mod row;
+mod runs;
 pub mod tree;
 pub mod versions;
 

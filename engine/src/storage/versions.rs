@@ -26,13 +26,15 @@
 //! ```
 //!
 //! The tree's stamps are superseding epochs, so a search for changes passes over the leaves that
-//! have none.
+//! have none. New rows that come one behind the other take no entries: [`super::runs`].
 
 use std::iter;
 use std::ops::{Bound, ControlFlow};
 
+use super::key::{excludes_all, reaches};
 use super::row::Row;
-use super::tree::{Finger, Pointer, Tree};
+use super::runs::Runs;
+use super::tree::{Finger, Tree, fetch_rows};
 use crate::id::Epoch;
 
 /// The row before a write, and the epoch of that write.
@@ -112,34 +114,38 @@ fn images(encoded: &[u8]) -> impl Iterator<Item = Image<'_>> {
     })
 }
 
+/// A write that a transaction commits.
+#[derive(Clone, Copy, Debug)]
+pub struct Replaced<'w> {
+    pub key: &'w [u8],
+    /// `None`: it was absent.
+    pub row: Option<&'w [u8]>,
+    pub departure: Departure,
+    /// Whether it may go into a run: the transaction has removed no row of this tree.
+    pub may_run: bool,
+}
+
 /// The images of one tree, by key.
 #[derive(Default)]
 pub struct TreeVersions {
     images: Tree,
+    /// Of rows that were absent and have no image here.
+    runs: Runs,
     /// Where the last image went: the next one is often its neighbour.
     finger: Finger,
 }
 
 impl TreeVersions {
-    /// Keeps the row `key` had before the transaction of epoch `superseded` wrote it (`None`:
-    /// it was absent), if a snapshot up to `newest`, the newest one registered, can see it: an
-    /// earlier image serves those from before the write it tells of, so what was written after
-    /// `newest`, or in this very epoch, is nobody's past. Answers the bytes this took.
-    pub fn keep(
-        &mut self,
-        key: &[u8],
-        superseded: Epoch,
-        newest: Epoch,
-        departure: Departure,
-        row: Option<&[u8]>,
-    ) -> u64 {
+    /// Keeps what a write of the transaction of `epoch` replaced, if a snapshot up to `newest`, the
+    /// newest one registered, can see it: an earlier image serves those from before the write it
+    /// tells of, so what was written after `newest`, or in this very epoch, is nobody's past. The
+    /// write is in `tree` already. Answers the bytes this took.
+    pub fn keep(&mut self, tree: &Tree, replaced: Replaced<'_>, epoch: Epoch, newest: Epoch) -> u64 {
+        let Replaced { key, row, departure, may_run } = replaced;
         let before = self.bytes();
-        let image = Image { superseded, row, departure };
+        let image = Image { superseded: epoch, row, departure };
         let Some(known) = self.images.lookup_with(key, &mut self.finger).row else {
-            let mut encoded = Vec::with_capacity(image.bytes());
-            encode(image, &mut encoded);
-            let added = self.images.insert_new_with(key, encoded.into(), superseded.0, &mut self.finger);
-            debug_assert!(added.is_ok(), "it was not there");
+            self.keep_first(tree, key, image, newest, may_run);
             return self.bytes() - before;
         };
         let mut last_at = 0;
@@ -149,16 +155,16 @@ impl TreeVersions {
             last = Some(image);
         }
         match last {
-            Some(last) if last.superseded > newest || last.superseded >= superseded => {
+            Some(last) if last.superseded > newest || last.superseded >= epoch => {
                 if departure > last.departure {
-                    self.images.update_with(key, superseded.0, &mut self.finger, |known| {
+                    self.images.update_with(key, epoch.0, &mut self.finger, |known| {
                         known[last_at + DEPARTURE_AT] = departure as u8;
                     });
                 }
                 0
             }
             _ => {
-                self.images.update_with(key, superseded.0, &mut self.finger, |known| {
+                self.images.update_with(key, epoch.0, &mut self.finger, |known| {
                     let mut encoded = Vec::with_capacity(known.len() + image.bytes());
                     encoded.extend_from_slice(known);
                     encode(image, &mut encoded);
@@ -169,18 +175,56 @@ impl TreeVersions {
         }
     }
 
-    /// The row of `key` at `snapshot`, given the row the tree holds now.
-    pub fn at<'r>(&'r self, key: &[u8], snapshot: Epoch, current: Option<&'r Row>) -> Option<&'r [u8]> {
-        match self.images.get(key).and_then(|images| visible(images, snapshot)) {
-            Some(image) => image.row,
-            None => current.map(|row| &row[..]),
+    /// Keeps the first image of a key.
+    fn keep_first(&mut self, tree: &Tree, key: &[u8], image: Image<'_>, newest: Epoch, may_run: bool) {
+        let mut encoded = Vec::new();
+        match self.runs.since(key) {
+            // Nobody saw it, and nobody sees it go.
+            Some(since) if since > newest => return,
+            Some(since) if image.row.is_some() => {
+                encode(Image { superseded: since, row: None, departure: Departure::None }, &mut encoded);
+            }
+            None if image.row.is_none() && may_run => {
+                return self.runs.add(tree, key, image.superseded, newest);
+            }
+            _ => {}
+        }
+        encoded.reserve_exact(image.bytes());
+        encode(image, &mut encoded);
+        let added = self.images.insert_new_with(key, encoded.into(), image.superseded.0, &mut self.finger);
+        debug_assert!(added.is_ok(), "it was not there");
+    }
+
+    /// Asks the memory for the images under these keys, [`super::tree::AHEAD_MAX`] of them or so,
+    /// which are kept next.
+    pub fn fetch_ahead<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        if !self.images.is_empty() {
+            fetch_rows(keys.map(|key| (&self.images, key)));
         }
     }
 
-    /// Whether a transaction of an epoch after `snapshot` wrote `key`. Exact while `snapshot` is
-    /// registered.
-    pub fn changed_since(&self, key: &[u8], snapshot: Epoch) -> bool {
-        self.images.get(key).is_some_and(|images| visible(images, snapshot).is_some())
+    /// The row of `key` at `snapshot`, given the row the tree holds now.
+    pub fn at<'r>(&'r self, key: &[u8], snapshot: Epoch, current: Option<&'r Row>) -> Option<&'r [u8]> {
+        let current = || current.map(|row| &row[..]);
+        match self.images.get(key) {
+            Some(images) => visible(images, snapshot).map_or_else(current, |image| image.row),
+            None if self.is_new(key, snapshot) => None,
+            None => current(),
+        }
+    }
+
+    /// Whether a row that is there, and of which no image is kept, came after `snapshot`.
+    fn is_new(&self, key: &[u8], snapshot: Epoch) -> bool {
+        self.runs.since(key).is_some_and(|since| since > snapshot)
+    }
+
+    /// Whether a transaction of an epoch after `snapshot` wrote `key` of `tree`. Exact while
+    /// `snapshot` is registered, but for a row that came and went since.
+    pub fn changed_since(&self, tree: &Tree, key: &[u8], snapshot: Epoch) -> bool {
+        match self.images.get(key) {
+            Some(images) => visible(images, snapshot).is_some(),
+            None => self.is_new(key, snapshot) && tree.contains(key),
+        }
     }
 
     /// What became, by one of them, of the row that was there at `snapshot`.
@@ -190,10 +234,17 @@ impl TreeVersions {
         newer.map(|image| image.departure).max().unwrap_or_default()
     }
 
-    /// Whether a transaction of an epoch after `snapshot` wrote any key between the bounds.
-    pub fn range_changed_since(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, snapshot: Epoch) -> bool {
+    /// Whether a transaction of an epoch after `snapshot` wrote any key of `tree` between the
+    /// bounds, as far as [`TreeVersions::changed_since`] tells.
+    pub fn range_changed_since(
+        &self,
+        tree: &Tree,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        snapshot: Epoch,
+    ) -> bool {
         let mut changed = false;
-        if range_is_empty(low, high) {
+        if excludes_all(low, high) {
             return false;
         }
         self.images.scan_leaves(low, high, |leaf| {
@@ -201,11 +252,11 @@ impl TreeVersions {
                 && leaf.entries().any(|(_, images)| visible(images, snapshot).is_some());
             if changed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        changed
+        changed || self.runs.unseen_rows(tree, low, high, snapshot).next().is_some()
     }
 
     /// The keys between the bounds whose row at `snapshot` is not (or may not be) the tree's,
-    /// with that row.
+    /// with that row, as far as images tell. They count before [`TreeVersions::new_rows`].
     pub fn old_rows(
         &self,
         low: Bound<&[u8]>,
@@ -216,18 +267,30 @@ impl TreeVersions {
         range.filter_map(move |(key, images)| Some((key, visible(images, snapshot)?.row)))
     }
 
+    /// The keys of rows of `tree` between the bounds, which are not the wrong way round, that came
+    /// after `snapshot`, as far as runs tell.
+    pub fn new_rows<'t>(
+        &'t self,
+        tree: &'t Tree,
+        low: Bound<&'t [u8]>,
+        high: Bound<&'t [u8]>,
+        snapshot: Epoch,
+    ) -> impl DoubleEndedIterator<Item = &'t [u8]> + use<'t> {
+        self.runs.unseen_rows(tree, low, high, snapshot)
+    }
+
     /// Whether no image is kept.
     pub fn is_empty(&self) -> bool {
-        self.images.is_empty()
+        self.images.is_empty() && self.runs.is_empty()
     }
 
     /// Memory held, in bytes; what a cut divides adds up to the whole.
     pub fn bytes(&self) -> u64 {
-        self.images.payload_bytes() + self.images.len() * ENTRY_BYTES
+        self.images.payload_bytes() + self.images.len() * ENTRY_BYTES + self.runs.bytes()
     }
 
     /// Drops images no snapshot from `oldest` on can see (with `None`: all of them), visiting at
-    /// most `limit` keys from `from` on. Answers the bytes freed and where to go on.
+    /// most `limit` keys and runs from `from` on. Answers the bytes freed and where to go on.
     pub fn collect(
         &mut self,
         oldest: Option<Epoch>,
@@ -250,6 +313,10 @@ impl TreeVersions {
         if self.images.is_empty() {
             self.images = Tree::new();
         }
+        let next = match (next, self.runs.collect(oldest, from, limit)) {
+            (Some(image), Some(run)) => Some(image.min(run)),
+            (image, run) => image.or(run),
+        };
         (before.saturating_sub(self.bytes()), next)
     }
 
@@ -278,29 +345,30 @@ impl TreeVersions {
 
     /// Cuts at `key` as [`Tree::split_off`] does.
     pub fn split_off(&mut self, key: &[u8]) -> TreeVersions {
-        TreeVersions { images: self.images.split_off(key), finger: Finger::default() }
+        let runs = self.runs.split_off(key);
+        TreeVersions { images: self.images.split_off(key), runs, finger: Finger::default() }
     }
 
     /// Takes in the images of a tree to the right.
     pub fn append(&mut self, right: TreeVersions) {
         self.images.append(right.images);
+        self.runs.append(right.runs);
     }
 
     /// Visits the rows of `tree` as `snapshot` sees them, between the bounds, ascending.
-    pub fn scan<P: Pointer, F>(
-        &self,
-        tree: &Tree<P>,
-        snapshot: Epoch,
-        low: Bound<&[u8]>,
-        high: Bound<&[u8]>,
-        mut visit: F,
-    ) where
+    pub fn scan<F>(&self, tree: &Tree, snapshot: Epoch, low: Bound<&[u8]>, high: Bound<&[u8]>, mut visit: F)
+    where
         F: FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     {
-        if range_is_empty(low, high) {
+        if excludes_all(low, high) {
             return;
         }
         let mut old = self.old_rows(low, high, snapshot).peekable();
+        let mut unseen = self.runs.unseen(low, high, snapshot).peekable();
+        let mut is_new = |key: &[u8]| {
+            while unseen.next_if(|(_, end)| !reaches(*end, key)).is_some() {}
+            unseen.peek().is_some_and(|(first, _)| *first <= key)
+        };
         let mut go_on = ControlFlow::Continue(());
         tree.scan(low, high, |key, row| {
             while let Some((old_key, image)) = old.next_if(|(old_key, _)| *old_key < key) {
@@ -311,6 +379,7 @@ impl TreeVersions {
             }
             let row = match old.next_if(|(old_key, _)| *old_key == key) {
                 Some((_, image)) => image,
+                None if is_new(key) => None,
                 None => Some(&row[..]),
             };
             if let Some(row) = row {
@@ -329,16 +398,6 @@ impl TreeVersions {
     }
 }
 
-fn range_is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
-    match (low, high) {
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            low >= high
-        }
-        _ => false,
-    }
-}
-
 /// The image of a key that a snapshot sees; `None`: what is there now.
 fn visible(encoded: &[u8], snapshot: Epoch) -> Option<Image<'_>> {
     images(encoded).find(|image| image.superseded > snapshot)
@@ -352,45 +411,76 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn an_image_tells_what_became_of_its_row() {
+        let departures = [Departure::None, Departure::Deleted, Departure::Moved, Departure::MovedAway];
+        let mut encoded = Vec::new();
+        let image =
+            |departure, row| Image { superseded: Epoch(u64::from(departure as u8) + 7), row, departure };
+        for departure in departures {
+            encode(image(departure, Some(&b"row"[..])), &mut encoded);
+            encode(image(departure, None), &mut encoded);
+        }
+        let told = departures
+            .into_iter()
+            .flat_map(|departure| [image(departure, Some(&b"row"[..])), image(departure, None)]);
+        assert!(images(&encoded).eq(told));
+    }
+
     proptest! {
         #[test]
         fn every_snapshot_sees_the_rows_of_its_epoch(
-            writes in proptest::collection::vec((0u8..20, proptest::option::of(any::<u8>())), 1..200),
-            snapshots in proptest::collection::btree_set(0u64..70, 0..8),
+            transactions in proptest::collection::vec(
+                proptest::collection::vec((0u8..20, proptest::option::weighted(0.7, any::<u8>())), 1..6),
+                1..70,
+            ),
+            snapshots in proptest::collection::btree_set(0u64..40, 0..8),
             cut: Option<u8>,
-            oldest in 0u64..50,
+            oldest in 0u64..30,
             slice in 1usize..9,
         ) {
             let mut tree: Tree = Tree::new();
             let mut versions = TreeVersions::default();
             // The whole state at the end of each epoch.
             let mut history: Vec<BTreeMap<u8, u8>> = vec![BTreeMap::new()];
-            for (number, (key, value)) in writes.into_iter().enumerate() {
-                let epoch = Epoch(number as u64 / 3 + 1);
+            for (number, writes) in transactions.into_iter().enumerate() {
+                let epoch = Epoch(number as u64 / 2 + 1);
                 if history.len() as u64 <= epoch.0 {
                     history.push(history.last().cloned().unwrap_or_default());
                 }
                 let state = history.last_mut().expect("never empty");
-                let before = match value {
-                    Some(value) => {
-                        state.insert(key, value);
-                        tree.insert(&[key], Box::new([value]), epoch.0)
+                let mut undo = Vec::new();
+                for (key, value) in writes {
+                    let before = match value {
+                        Some(value) => {
+                            state.insert(key, value);
+                            tree.insert(&[key], Box::new([value]), epoch.0)
+                        }
+                        None => {
+                            state.remove(&key);
+                            tree.remove(&[key], epoch.0)
+                        }
+                    };
+                    if value.is_some() || before.is_some() {
+                        undo.push((key, before, value.is_none()));
                     }
-                    None => {
-                        state.remove(&key);
-                        tree.remove(&[key], epoch.0)
-                    }
-                };
+                }
                 // A snapshot registers before the next epoch begins.
                 if let Some(&newest) = snapshots.range(..epoch.0).next_back() {
-                    let kept = versions.bytes();
-                    let bytes = versions.keep(&[key], epoch, Epoch(newest), Departure::None, before.as_deref());
-                    prop_assert_eq!(versions.bytes(), kept + bytes);
+                    let may_run = !undo.iter().any(|(.., removed)| *removed);
+                    for (key, before, _) in undo {
+                        let kept = versions.bytes();
+                        let (row, departure) = (before.as_deref(), Departure::None);
+                        let replaced = Replaced { key: &[key], row, departure, may_run };
+                        let bytes = versions.keep(&tree, replaced, epoch, Epoch(newest));
+                        prop_assert_eq!(versions.bytes(), kept + bytes);
+                    }
                 }
             }
             let bytes = versions.bytes();
             if let Some(cut) = cut {
                 let right = versions.split_off(&[cut % 20]);
+                prop_assert_eq!(versions.bytes() + right.bytes(), bytes);
                 versions.append(right);
                 prop_assert_eq!(versions.bytes(), bytes);
             }
@@ -414,9 +504,30 @@ mod tests {
                     ControlFlow::Continue(())
                 });
                 prop_assert_eq!(&seen, state);
+                let (all, middle) = ((Bound::Unbounded, Bound::Unbounded), (Bound::Excluded(&[4][..]), Bound::Included(&[9][..])));
+                for (low, high) in [all, middle] {
+                    let inside = |key: u8| (low, high) == all || (5..=9).contains(&key);
+                    let mut patched: BTreeMap<u8, u8> =
+                        tree.range(low, high).map(|(key, row)| (key[0], row[0])).collect();
+                    let changed = patched != state.iter().map(|(key, row)| (*key, *row)).filter(|(key, _)| inside(*key)).collect();
+                    prop_assert!(!changed || versions.range_changed_since(&tree, low, high, Epoch(epoch)));
+                    let new: Vec<u8> = versions.new_rows(&tree, low, high, Epoch(epoch)).map(|key| key[0]).collect();
+                    prop_assert!(versions.new_rows(&tree, low, high, Epoch(epoch)).rev().map(|key| key[0]).eq(new.iter().rev().copied()));
+                    patched.retain(|key, _| !new.contains(key));
+                    for (key, row) in versions.old_rows(low, high, Epoch(epoch)) {
+                        match row {
+                            Some(row) => patched.insert(key[0], row[0]),
+                            None => patched.remove(&key[0]),
+                        };
+                    }
+                    prop_assert!(patched.iter().eq(state.iter().filter(|(key, _)| inside(**key))));
+                }
                 for key in 0..20u8 {
                     let row = versions.at(&[key], Epoch(epoch), tree.get(&[key]));
                     prop_assert_eq!(row.map(|row| row[0]), state.get(&key).copied());
+                    let now = tree.get(&[key]).map(|row| row[0]);
+                    let changed = versions.changed_since(&tree, &[key], Epoch(epoch));
+                    prop_assert!(changed || now == state.get(&key).copied());
                 }
                 let mut pages = Vec::new();
                 let mut low: Bound<Vec<u8>> = Bound::Unbounded;

@@ -4,9 +4,15 @@
 //! check of what was read from reference tables. Between `enter` and `leave` there are no
 //! waits: an epoch is open for nanoseconds per transaction, however long it ran.
 
-use super::undo::UndoKind;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::undo::{Undo, UndoKind};
 use super::{ReferenceTable, Txn};
-use crate::id::Epoch;
+use crate::id::{Epoch, PartitionId, TreeId};
+use crate::storage::tree::AHEAD_MAX;
+use crate::storage::versions::Replaced;
 
 /// What the commit point answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,16 +112,23 @@ impl Txn<'_> {
         let arena = std::mem::take(&mut self.worker.scratch.arena);
         // Snapshots of transactions look through indexes, too.
         let entries = self.shared.snapshots.any_transaction();
-        for entry in &undo {
-            if !(entry.row || entries) || entry.place.is_reference() || entry.kind == UndoKind::Overlay {
-                continue;
-            }
-            let key = &arena[entry.key.start as usize..entry.key.end as usize];
-            let image = (entry.kind != UndoKind::Inserted)
-                .then(|| &arena[entry.image.start as usize..entry.image.end as usize]);
+        let writes = undo.iter().filter(|entry| {
+            (entry.row || entries) && !entry.place.is_reference() && entry.kind != UndoKind::Overlay
+        });
+        let removed = writes.clone().filter(|entry| entry.kind == UndoKind::Removed);
+        let removed: SmallVec<[TreeId; 4]> = removed.map(|entry| entry.place.id).collect();
+        let bytes = |range: &Range<u32>| &arena[range.start as usize..range.end as usize];
+        self.fetch_images(writes.clone().filter(|entry| entry.kind == UndoKind::Updated), bytes);
+        for entry in writes {
+            let replaced = Replaced {
+                key: bytes(&entry.key),
+                row: (entry.kind != UndoKind::Inserted).then(|| bytes(&entry.image)),
+                departure: entry.departure,
+                may_run: !removed.contains(&entry.place.id),
+            };
             if let Ok(root) = self.root(entry.partition, entry.place) {
                 let first = root.versions.is_empty();
-                kept += root.versions.keep(key, epoch, newest, entry.departure, image);
+                kept += root.versions.keep(&root.tree, replaced, epoch, newest);
                 if first {
                     self.shared.snapshots.note_versions(entry.partition);
                 }
@@ -124,6 +137,28 @@ impl Txn<'_> {
         self.worker.report_versions(self.shared, kept as i64);
         self.worker.scratch.undo = undo;
         self.worker.scratch.arena = arena;
+    }
+
+    /// Asks the memory for the images of rows that were written: each lies some dependent loads
+    /// away.
+    fn fetch_images<'u>(
+        &self,
+        writes: impl Iterator<Item = &'u Undo> + Clone,
+        bytes: impl Fn(&Range<u32>) -> &'u [u8],
+    ) {
+        let mut fetched: SmallVec<[(PartitionId, TreeId); 8]> = SmallVec::new();
+        for entry in writes.clone() {
+            let place = |entry: &Undo| (entry.partition.id, entry.place.id);
+            let here = place(entry);
+            if fetched.contains(&here) {
+                continue;
+            }
+            fetched.push(here);
+            if let Ok(root) = self.root(entry.partition, entry.place) {
+                let others = writes.clone().filter(|entry| place(entry) == here);
+                root.versions.fetch_ahead(others.map(|entry| bytes(&entry.key)).take(AHEAD_MAX));
+            }
+        }
     }
 
     /// Publishes reference tables and definitions.

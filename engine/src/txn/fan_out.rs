@@ -7,13 +7,13 @@ use std::ops::Bound;
 
 use parking_lot::Mutex;
 
-use super::read::{below, merged_scan, patches};
+use super::read::{merged_scan, patches};
 use super::{Direction, KeyRange, Place, Txn, Visit};
 use crate::executor::FanOut;
 use crate::locks::ObjectMode;
 use crate::partition::PartitionRef;
 use crate::program::Stop;
-use crate::storage::KeyBuf;
+use crate::storage::key::{KeyBuf, reaches};
 use crate::table::TableMeta;
 
 /// The rows of a range inside one partition, lent to one thread.
@@ -115,7 +115,7 @@ impl Txn<'_> {
             partitions.push(partition);
             // SAFETY: held by this transaction; read for the length of the match.
             match &unsafe { partition.data_mut() }.high {
-                Some(high) if below(high, range.high) => at = high.clone(),
+                Some(high) if reaches(range.high, high) => at = high.clone(),
                 _ => return Ok(partitions),
             }
         }

@@ -240,7 +240,7 @@ impl Txn<'_> {
             let now = self.reference_tree(place)?.get(key);
             (now != before.as_ref(), now.is_some())
         } else {
-            let changed = root.since > snapshot || root.versions.changed_since(key, snapshot);
+            let changed = root.since > snapshot || root.versions.changed_since(&root.tree, key, snapshot);
             let is_there = changed
                 && match root.versions.departure_since(key, snapshot) {
                     Departure::None => root.tree.lookup(key).row.is_some(),
@@ -273,7 +273,7 @@ impl Txn<'_> {
                 ReadNote::Point(place, key) => {
                     let partition = self.partition_for(place.group, key)?;
                     let root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
-                    root.since <= snapshot && !root.versions.changed_since(key, snapshot)
+                    root.since <= snapshot && !root.versions.changed_since(&root.tree, key, snapshot)
                 }
                 ReadNote::Range { place, low, high } => {
                     let range = KeyRange { low: borrowed(low), high: borrowed(high) };
@@ -281,7 +281,9 @@ impl Txn<'_> {
                     for partition in self.claim_range(*place, range)? {
                         let root: &Root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
                         holds &= root.since <= snapshot
-                            && !root.versions.range_changed_since(range.low, range.high, snapshot);
+                            && !root
+                                .versions
+                                .range_changed_since(&root.tree, range.low, range.high, snapshot);
                     }
                     holds
                 }
@@ -310,9 +312,9 @@ impl Txn<'_> {
             held.copied().all(|partition| {
                 let Ok(root) = self.root(partition, *place) else { return true };
                 !match note {
-                    ReadNote::Point(_, key) => root.versions.changed_since(key, snapshot),
+                    ReadNote::Point(_, key) => root.versions.changed_since(&root.tree, key, snapshot),
                     ReadNote::Range { low, high, .. } => {
-                        root.versions.range_changed_since(borrowed(low), borrowed(high), snapshot)
+                        root.versions.range_changed_since(&root.tree, borrowed(low), borrowed(high), snapshot)
                     }
                 }
             })
@@ -335,7 +337,7 @@ impl Txn<'_> {
         }
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
-        if !root.versions.changed_since(key, snapshot) {
+        if !root.versions.changed_since(&root.tree, key, snapshot) {
             return Ok(());
         }
         let storage_key = root.tree.get(key).cloned();

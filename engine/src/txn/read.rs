@@ -3,14 +3,17 @@
 use std::iter::Peekable;
 use std::ops::{Bound, ControlFlow};
 
+use smallvec::SmallVec;
+
 use super::{Direction, KeyRange, Place, Txn};
 use crate::id::{Epoch, TxnId};
 use crate::locks::ObjectMode;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::schema::IndexDef;
+use crate::storage::Tree;
+use crate::storage::key::{KeyBuf, excludes_all, reaches};
 use crate::storage::tree::Pointer;
-use crate::storage::{KeyBuf, Tree};
 use crate::table::TableMeta;
 
 /// What a scan calls with every key and value.
@@ -133,7 +136,7 @@ impl Txn<'_> {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Stop> {
-        if is_empty(range) {
+        if excludes_all(range.low, range.high) {
             return Ok(());
         }
         if self.notes_reads(place) {
@@ -219,7 +222,7 @@ impl Txn<'_> {
             let flow = self.scan_partition(partition, place, range, Direction::Ascending, visit)?;
             // SAFETY: held by this transaction; read for the length of the match.
             match &unsafe { partition.data_mut() }.high {
-                Some(high) if flow.is_continue() && below(high, range.high) => at = high.clone(),
+                Some(high) if flow.is_continue() && reaches(range.high, high) => at = high.clone(),
                 _ => return Ok(()),
             }
         }
@@ -293,37 +296,36 @@ fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate
 pub(super) type Patch<'r> = (&'r [u8], Option<&'r [u8]>);
 
 /// Patches in the order of a scan.
-pub(super) type Patches<'r> = Option<Box<dyn Iterator<Item = Patch<'r>> + 'r>>;
+pub(super) type Patches<'r> = Box<dyn Iterator<Item = Patch<'r>> + 'r>;
 
 /// What a transaction sees otherwise than the tree in a range: rows as of its snapshot, and
 /// above those its own images.
 pub(super) fn patches<'r>(
     root: &'r Root,
-    range: KeyRange<'_>,
+    range: KeyRange<'r>,
     direction: Direction,
     me: Option<TxnId>,
     snapshot: Option<Epoch>,
-) -> Patches<'r> {
-    let old = snapshot
-        .filter(|_| !root.versions.is_empty())
-        .map(|snapshot| root.versions.old_rows(range.low, range.high, snapshot));
-    let own = me.filter(|_| !root.overlay.is_empty()).map(|me| {
-        root.overlay
-            .range::<[u8], _>((range.low, range.high))
-            .filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())))
-    });
+) -> Option<Patches<'r>> {
+    let mut layers: SmallVec<[Patches<'r>; 3]> = SmallVec::new();
     let up = direction == Direction::Ascending;
-    Some(match (old, own) {
-        (None, None) => return None,
-        (Some(old), None) if up => Box::new(old),
-        (Some(old), None) => Box::new(old.rev()),
-        (None, Some(own)) if up => Box::new(own),
-        (None, Some(own)) => Box::new(own.rev()),
-        (Some(old), Some(own)) if up => Box::new(Above { own: own.peekable(), old: old.peekable(), up }),
-        (Some(old), Some(own)) => {
-            Box::new(Above { own: own.rev().peekable(), old: old.rev().peekable(), up })
-        }
-    })
+    if let Some(me) = me.filter(|_| !root.overlay.is_empty()) {
+        let own = root.overlay.range::<[u8], _>((range.low, range.high));
+        let own = own.filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())));
+        layers.push(directed(own, up));
+    }
+    if let Some(snapshot) = snapshot.filter(|_| !root.versions.is_empty()) {
+        let old = root.versions.old_rows(range.low, range.high, snapshot);
+        layers.push(directed(old, up));
+        let new = root.versions.new_rows(&root.tree, range.low, range.high, snapshot);
+        layers.push(directed(new.map(|key| (key, None)), up));
+    }
+    // The first one counts.
+    layers.into_iter().reduce(|own, old| Box::new(Above { own: own.peekable(), old: old.peekable(), up }))
+}
+
+fn directed<'r>(patches: impl DoubleEndedIterator<Item = Patch<'r>> + 'r, up: bool) -> Patches<'r> {
+    if up { Box::new(patches) } else { Box::new(patches.rev()) }
 }
 
 /// Two lists of patches in one order; where both have a key, `own` counts.
@@ -357,7 +359,7 @@ pub(super) fn merged_scan<P: Pointer>(
     tree: &Tree<P>,
     range: KeyRange<'_>,
     direction: Direction,
-    patches: Patches<'_>,
+    patches: Option<Patches<'_>>,
     visit: &mut Visit<'_>,
 ) -> (ControlFlow<()>, u64) {
     let mut flow = ControlFlow::Continue(());
@@ -402,23 +404,4 @@ pub(super) fn merged_scan<P: Pointer>(
         }
     }
     (flow, stamp)
-}
-
-/// Whether keys at `boundary` may still be inside the upper bound.
-pub(super) fn below(boundary: &[u8], high: Bound<&[u8]>) -> bool {
-    match high {
-        Bound::Included(high) => *boundary <= *high,
-        Bound::Excluded(high) => *boundary < *high,
-        Bound::Unbounded => true,
-    }
-}
-
-/// Whether the bounds exclude every key (`BTreeMap` panics on some of them).
-fn is_empty(range: KeyRange<'_>) -> bool {
-    match (range.low, range.high) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(low), Bound::Included(high)) => low > high,
-        (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high)) => low >= high,
-        (Bound::Excluded(low), Bound::Included(high)) => low >= high,
-    }
 }
