@@ -18,7 +18,7 @@ use super::history::{CheckpointReason, CheckpointState};
 use super::pace::Pace;
 use super::{Shared, SubmitOptions, submit_on};
 use crate::id::{GroupId, TreeId};
-use crate::log::checkpoint::Slice;
+use crate::log::checkpoint::{Slice, SliceRoom};
 use crate::log::{CheckpointDone, Checkpointer, SliceBuilder, StoreError};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
@@ -151,6 +151,7 @@ impl Walk<'_> {
                 from: from.take(),
                 upto,
                 range: range.take(),
+                room: self.checkpointer.room(),
                 slice: None,
                 resume: None,
                 next: None,
@@ -229,6 +230,8 @@ struct TakeSlice {
     /// The partition's range as of the first slice. If it has grown since, by a merge, its new
     /// part has not been seen, and stamps mean something else: the partition starts again.
     range: Option<(KeyBuf, Option<KeyBuf>)>,
+    /// For the slice.
+    room: SliceRoom,
     /// `None` if the group has gone.
     slice: Option<Slice>,
     resume: Option<Vec<u8>>,
@@ -249,7 +252,12 @@ impl Program for TakeSlice {
             (self.from, self.upto) = (None, None);
         }
         self.range = Some((data.low.clone(), data.high.clone()));
-        let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max);
+        // A run that came before may have filled it.
+        let room = match self.slice.take() {
+            Some(slice) => slice.into_room(),
+            None => std::mem::take(&mut self.room),
+        };
+        let mut builder = SliceBuilder::new_in(data.newest_tag(), self.bytes_max, room);
         let upto = *self.upto.get_or_insert(data.sequence);
         // A table that has gone since has no root here.
         if let Some(root) = data.roots.iter_mut().find(|root| root.id == Some(self.tree)) {

@@ -57,6 +57,49 @@ fn encode_row(tag: Tag, row: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Memory for the rows of a slice. An executor fills it under a claim, which is no time to
+/// allocate row by row, nor to have the kernel clear fresh pages: it is used again.
+#[derive(Default)]
+pub struct SliceRoom {
+    /// Keys and rows, one behind the other.
+    bytes: Vec<u8>,
+    rows: Vec<SliceRow>,
+}
+
+struct SliceRow {
+    tree: TreeId,
+    key_bytes: u32,
+    row_bytes: u32,
+}
+
+impl SliceRoom {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    fn push(&mut self, tree: TreeId, key: &[u8], row: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(row);
+        self.rows.push(SliceRow { tree, key_bytes: key.len() as u32, row_bytes: row.len() as u32 });
+    }
+
+    /// What the store is to write.
+    fn changes(&self, tag: Tag) -> Vec<CheckpointChange> {
+        let mut rest = &self.bytes[..];
+        let mut next = |length: u32| {
+            let (piece, after) = rest.split_at(length as usize);
+            rest = after;
+            piece
+        };
+        let change = |row: &SliceRow| {
+            let key = next(row.key_bytes).into();
+            CheckpointChange { tree: row.tree, key, value: Some(encode_row(tag, next(row.row_bytes))) }
+        };
+        self.rows.iter().map(change).collect()
+    }
+}
+
 /// What the store remembers of the last finished checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CheckpointMark {
@@ -97,8 +140,7 @@ impl CheckpointMark {
 /// Rows of one partition, as of `tag`.
 pub struct Slice {
     tag: Tag,
-    changes: Vec<CheckpointChange>,
-    bytes: u64,
+    room: SliceRoom,
     visited: u64,
 }
 
@@ -106,6 +148,15 @@ impl Slice {
     /// Entries looked at, changed or not: how far the slice brings its checkpoint.
     pub fn visited(&self) -> u64 {
         self.visited
+    }
+
+    /// Its memory, for another one.
+    pub fn into_room(self) -> SliceRoom {
+        self.room
+    }
+
+    fn bytes(&self) -> u64 {
+        self.room.bytes.len() as u64
     }
 }
 
@@ -120,7 +171,13 @@ impl SliceBuilder {
     /// A slice of a partition whose newest commit has this tag. `bytes_max` bounds the time
     /// the claim is held.
     pub fn new(tag: Tag, bytes_max: usize) -> SliceBuilder {
-        SliceBuilder { slice: Slice { tag, changes: Vec::new(), bytes: 0, visited: 0 }, bytes: 0, bytes_max }
+        Self::new_in(tag, bytes_max, SliceRoom::default())
+    }
+
+    /// The same, in memory that was used before.
+    pub fn new_in(tag: Tag, bytes_max: usize, mut room: SliceRoom) -> SliceBuilder {
+        room.clear();
+        SliceBuilder { slice: Slice { tag, room, visited: 0 }, bytes: 0, bytes_max }
     }
 
     /// Adds the rows of leaves stamped above `since`, from `low` on (inclusive). Returns the key to go
@@ -147,12 +204,7 @@ impl SliceBuilder {
             if leaf.stamp() > since {
                 for (key, row) in leaf.entries() {
                     self.bytes += key.len() + row.len();
-                    self.slice.bytes += (key.len() + row.len()) as u64;
-                    self.slice.changes.push(CheckpointChange {
-                        tree: id,
-                        key: key.into(),
-                        value: Some(encode_row(self.slice.tag, row)),
-                    });
+                    self.slice.room.push(id, key, row);
                 }
             }
             ControlFlow::Continue(())
@@ -180,6 +232,8 @@ pub struct Checkpointer {
     /// Slices whose commits are not durable yet.
     waiting: VecDeque<Slice>,
     waiting_bytes: u64,
+    /// Memory of slices that were written.
+    rooms: Vec<SliceRoom>,
     sequence_max: u64,
     rows: u64,
     bytes: u64,
@@ -220,6 +274,7 @@ impl Checkpointer {
             running: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            rooms: Vec::new(),
             sequence_max: mark.sequence_max,
             rows: 0,
             bytes: 0,
@@ -256,12 +311,19 @@ impl Checkpointer {
         CheckpointDone { rows: self.rows, bytes: self.bytes, ..CheckpointDone::default() }
     }
 
+    /// Memory for the next slice.
+    pub fn room(&mut self) -> SliceRoom {
+        self.rooms.pop().unwrap_or_default()
+    }
+
     /// Takes a slice and writes those that have become durable. False if so much waits for its
     /// commits that the caller should wait too.
     pub fn write(&mut self, slice: Slice) -> Result<bool, StoreError> {
         self.sequence_max = self.sequence_max.max(slice.tag.sequence);
-        if !slice.changes.is_empty() {
-            self.waiting_bytes += slice.bytes;
+        if slice.room.rows.is_empty() {
+            self.rooms.push(slice.into_room());
+        } else {
+            self.waiting_bytes += slice.bytes();
             // A sync for every slice would slow commits down: they are asked for when much waits.
             if self.waiting_bytes > WAITING_BYTES_MAX / 2 {
                 self.log.want(slice.tag.epoch);
@@ -279,14 +341,14 @@ impl Checkpointer {
                 return Ok(false);
             }
             let since = *self.unflushed_since.get_or_insert_with(|| self.store.checkpoint_losses());
-            if let Err(error) = self.store.checkpoint_write(since, &slice.changes) {
+            if let Err(error) = self.store.checkpoint_write(since, &slice.room.changes(slice.tag)) {
                 self.whole = true;
                 return Err(error);
             }
-            self.rows += slice.changes.len() as u64;
-            self.bytes += slice.bytes;
-            self.waiting_bytes -= slice.bytes;
-            self.waiting.pop_front();
+            self.rows += slice.room.rows.len() as u64;
+            self.bytes += slice.bytes();
+            self.waiting_bytes -= slice.bytes();
+            self.rooms.extend(self.waiting.pop_front().map(Slice::into_room));
         }
         Ok(true)
     }
@@ -327,6 +389,7 @@ impl Checkpointer {
         self.whole = false;
         self.mark = mark;
         self.running = None;
+        self.rooms = Vec::new();
         self.store.truncate(cut)?;
         let mut log_bytes_cut = 0;
         {
