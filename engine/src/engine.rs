@@ -37,7 +37,7 @@ use crate::snapshot::Snapshot;
 use crate::storage::KeyBuf;
 use crate::submission::{Pending, Submission};
 use crate::table::TableMeta;
-use crate::topology::mask::{bind_thread, this_thread};
+use crate::topology::mask::{bind_thread, take_short_turns, this_thread};
 use crate::txn::attempt::{Attempt, Ran, RunOptions, run_held};
 use crate::txn::{
     Commit, Interactive, InteractiveSavepoint, InteractiveState, Isolation, LockWait, NextValue, PreSplit,
@@ -357,6 +357,7 @@ impl Engine {
                     // A refusal (a smaller cpuset) leaves the thread where it is.
                     bind_thread(0, &BTreeSet::from([core]));
                 }
+                take_short_turns();
                 handle.seat();
                 body(handle);
             }),

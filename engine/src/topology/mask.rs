@@ -45,6 +45,43 @@ pub fn bind_thread(thread: i32, cpus: &BTreeSet<usize>) -> bool {
     unsafe { libc::sched_setaffinity(thread, size_of::<Mask>(), std::ptr::from_ref(&mask).cast()) == 0 }
 }
 
+/// How long a thread that shares its core keeps it, in nanoseconds, before another one has its
+/// turn; the kernel's own choice is a millisecond or three.
+const SLICE_NANOS: u64 = 300_000;
+
+/// Has the calling thread take turns of [`SLICE_NANOS`] with others that want its core. Where
+/// executors have cores to themselves this changes nothing; where clients and queries run beside
+/// them, they are not kept waiting for a slice that an executor fills. A kernel that does not
+/// know of it (before 6.12) leaves the slice as it is.
+pub fn take_short_turns() {
+    /// `struct sched_attr`, its first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    let size = size_of::<Attributes>() as u32;
+    let mut attributes = Attributes { size, ..Attributes::default() };
+    let at = std::ptr::from_mut(&mut attributes);
+    // SAFETY: the kernel writes at most the size given, which is that of the structure; any bits
+    // are valid integers.
+    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, at, size, 0) };
+    if read != 0 || attributes.policy != libc::SCHED_OTHER as u32 {
+        return;
+    }
+    attributes = Attributes { size, runtime: SLICE_NANOS, flags: 0, ..attributes };
+    // SAFETY: the kernel reads as many bytes as the structure says it has. A refusal changes
+    // nothing.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
+}
+
 /// The kernel's number of the calling thread.
 pub fn this_thread() -> i32 {
     // SAFETY: takes nothing and cannot fail.
