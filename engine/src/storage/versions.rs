@@ -411,20 +411,37 @@ mod tests {
 
     use super::*;
 
+    const DEPARTURES: [Departure; 4] =
+        [Departure::None, Departure::Deleted, Departure::Moved, Departure::MovedAway];
+
     #[test]
-    fn an_image_tells_what_became_of_its_row() {
-        let departures = [Departure::None, Departure::Deleted, Departure::Moved, Departure::MovedAway];
+    fn images_read_back_with_their_departures() {
         let mut encoded = Vec::new();
-        let image =
-            |departure, row| Image { superseded: Epoch(u64::from(departure as u8) + 7), row, departure };
-        for departure in departures {
-            encode(image(departure, Some(&b"row"[..])), &mut encoded);
-            encode(image(departure, None), &mut encoded);
+        let mut written = Vec::new();
+        for (place, departure) in DEPARTURES.into_iter().enumerate() {
+            assert_eq!(Departure::of(departure as u8), departure);
+            for row in [None, Some(&b""[..]), Some(&b"a row"[..])] {
+                let image = Image { superseded: Epoch(place as u64 + 7), row, departure };
+                encode(image, &mut encoded);
+                written.push(image);
+            }
         }
-        let told = departures
-            .into_iter()
-            .flat_map(|departure| [image(departure, Some(&b"row"[..])), image(departure, None)]);
-        assert!(images(&encoded).eq(told));
+        assert_eq!(images(&encoded).collect::<Vec<_>>(), written);
+    }
+
+    #[test]
+    fn the_later_departure_of_one_image_counts() {
+        for first in DEPARTURES {
+            for second in DEPARTURES {
+                let mut versions = TreeVersions::default();
+                // Both writes are of epochs after the newest snapshot: one image.
+                let write = |row, departure| Replaced { key: b"k", row: Some(row), departure, may_run: true };
+                versions.keep(&Tree::new(), write(b"row", first), Epoch(5), Epoch(4));
+                versions.keep(&Tree::new(), write(b"other", second), Epoch(6), Epoch(4));
+                assert_eq!(versions.departure_since(b"k", Epoch(4)), first.max(second));
+                assert_eq!(versions.at(b"k", Epoch(4), None), Some(&b"row"[..]));
+            }
+        }
     }
 
     proptest! {
