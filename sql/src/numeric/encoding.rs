@@ -21,12 +21,13 @@ impl Numeric {
             out.extend_from_slice(&scale.to_be_bytes());
         };
         let Some((mantissa, scale)) = self.parts() else {
-            let sign = match self.0 {
-                Repr::Infinity => 0xD000,
-                Repr::NegativeInfinity => 0xF000,
-                _ => 0xC000,
+            // PostgreSQL reads a scale out of the bits that tell an infinity from NaN, and sends it.
+            let (sign, scale) = match self.0 {
+                Repr::Infinity => (0xD000, 0x20),
+                Repr::NegativeInfinity => (0xF000, 0x20),
+                _ => (0xC000, 0),
             };
-            return header(out, 0, 0, sign, 0);
+            return header(out, 0, 0, sign, scale);
         };
         // Pad the fraction to whole groups of four digits.
         let pad = (4 - scale % 4) % 4;
