@@ -34,6 +34,9 @@ impl Session {
         params: Vec<Datum>,
         alone: bool,
     ) -> Result<String> {
+        if self.transaction.is_open() {
+            Self::require_outside_of_block(statement)?;
+        }
         match &**statement {
             Statement::Vacuum(vacuum) | Statement::Analyze(vacuum) => {
                 self.maintain(vacuum, prepared.tag).await?;

@@ -311,12 +311,6 @@ impl Session {
             ));
         }
         let mode = mode_of(lock.mode);
-        if self.is_read_only() && mode > ObjectMode::RowShare {
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                "cannot execute LOCK TABLE in a read-only transaction",
-            ));
-        }
         let catalog = self.host().catalog.catalog.clone();
         let path = self.search_path();
         let mut tables: Vec<(TreeId, String)> = Vec::new();

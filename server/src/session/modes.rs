@@ -5,7 +5,7 @@
 //! database, and inside savepoints.
 
 use archipel_engine::Isolation;
-use archipel_sql::ast::{IsolationLevel, TransactionModes};
+use archipel_sql::ast::{IsolationLevel, Statement, TransactionModes};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::Session;
@@ -24,6 +24,15 @@ impl Session {
         Err(SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,
             format!("cannot execute {command} in a read-only transaction"),
+        ))
+    }
+
+    /// 25001 for a command that may not be part of a transaction block, which the caller stands in.
+    pub(super) fn require_outside_of_block(statement: &Statement) -> Result<()> {
+        let Some(command) = statement.refused_in_blocks() else { return Ok(()) };
+        Err(SqlError::new(
+            SqlState::ACTIVE_SQL_TRANSACTION,
+            format!("{command} cannot run inside a transaction block"),
         ))
     }
 

@@ -96,6 +96,10 @@ impl Session {
             // their own start.
             let reparsed = archipel_sql::parser::parse(&text).map_err(shift)?;
             let prepared = self.prepare_settled(&text, reparsed, &[]).await.map_err(shift)?;
+            // A text of several statements is a block.
+            if let Body::Utility(statement) = &prepared.body {
+                Self::require_outside_of_block(statement)?;
+            }
             self.run_simple(prepared, last).await.map_err(shift)?;
             if let Some(copy) = &mut self.copy_in {
                 copy.script = Some(script);

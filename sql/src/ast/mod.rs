@@ -135,6 +135,31 @@ pub enum Statement {
 }
 
 impl Statement {
+    /// The command, if it is one that must not be part of a transaction block
+    /// (PreventInTransactionBlock): by the name that errors give it.
+    pub fn refused_in_blocks(&self) -> Option<&'static str> {
+        match self {
+            Statement::Vacuum(_) => Some("VACUUM"),
+            Statement::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
+            Statement::Drop(drop) if drop.concurrently => Some("DROP INDEX CONCURRENTLY"),
+            Statement::Reindex { concurrently: true, .. } => Some("REINDEX CONCURRENTLY"),
+            Statement::Reindex { what, .. } => match what.as_str() {
+                "schema" => Some("REINDEX SCHEMA"),
+                "database" => Some("REINDEX DATABASE"),
+                "system" => Some("REINDEX SYSTEM"),
+                _ => None,
+            },
+            Statement::Cluster { table: None, .. } => Some("CLUSTER"),
+            Statement::AlterTable(alter) => {
+                let concurrent = |action: &AlterTableAction| {
+                    matches!(action, AlterTableAction::DetachPartition { concurrently: true, .. })
+                };
+                alter.actions.iter().any(concurrent).then_some("ALTER TABLE ... DETACH CONCURRENTLY")
+            }
+            _ => None,
+        }
+    }
+
     /// The error of running an [`Statement::Unsupported`].
     pub fn refusal(what: &str) -> crate::error::SqlError {
         crate::error::SqlError::unsupported(what)
