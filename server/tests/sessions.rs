@@ -249,3 +249,28 @@ async fn a_copy_from_a_pipe_waits_for_its_writer_and_can_be_cancelled() {
     let sum: i64 = client.query_one("SELECT sum(a) FROM t", &[]).await.unwrap().get(0);
     assert_eq!(sum, 6);
 }
+
+/// PostgreSQL's second one waits at its CREATE for the first to end, and then fails the same way.
+#[tokio::test]
+async fn of_two_that_make_one_name_the_later_finds_a_duplicate() {
+    let server = Server::start(&[]);
+    let (first, second) = (server.client().await, server.client().await);
+    for (definition, constraint) in [
+        ("CREATE TABLE twin (id int PRIMARY KEY)", "pg_type_typname_nsp_index"),
+        ("CREATE SEQUENCE counted", "pg_class_relname_nsp_index"),
+        ("CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'", "pg_proc_proname_args_nsp_index"),
+        ("CREATE SCHEMA apart", "pg_namespace_nspname_index"),
+        ("CREATE ROLE somebody", "pg_authid_rolname_index"),
+    ] {
+        for client in [&first, &second] {
+            client.batch_execute("BEGIN").await.unwrap();
+            client.batch_execute(definition).await.unwrap();
+        }
+        first.batch_execute("COMMIT").await.unwrap();
+        let error = second.batch_execute("COMMIT").await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code(), &SqlState::UNIQUE_VIOLATION, "{definition}: {error}");
+        assert_eq!(error.constraint(), Some(constraint), "{definition}: {error}");
+    }
+    second.batch_execute("CREATE TABLE IF NOT EXISTS twin (id int)").await.unwrap();
+}

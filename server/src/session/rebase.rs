@@ -9,25 +9,38 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, Table};
+use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, Relation, Table};
+use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+/// Why two sides may not stand together.
+pub(super) enum Apart {
+    /// Both have given one name to something of their own.
+    SameName(Box<SqlError>),
+    /// One of them has changed what was there.
+    Changed,
+}
+
 /// The catalog that changes which led from `base` to `own` lead to from `current`, the changes being
-/// adapted to it; `None` where the two sides may not stand together.
+/// adapted to it.
 pub(super) fn rebased(
     base: &Catalog,
     own: &Catalog,
     current: &Catalog,
     changes: &mut [CatalogChange],
-) -> Option<Catalog> {
+) -> Result<Catalog, Apart> {
+    let mut objects = changes.iter().filter_map(|change| match change {
+        CatalogChange::Put(object) => Some(object),
+        _ => None,
+    });
+    if let Some(error) = objects.find_map(|object| taken(object, base, current)) {
+        return Err(Apart::SameName(Box::new(error)));
+    }
     if !adds_to(base, own) || !adds_to(base, current) {
-        return None;
+        return Err(Apart::Changed);
     }
     for change in changes.iter_mut() {
         let CatalogChange::Put(object) = change else { continue };
-        if is_taken(object, base, current) {
-            return None;
-        }
         match object {
             Object::Numbers(numbers) => {
                 let known = current.numbers();
@@ -46,7 +59,7 @@ pub(super) fn rebased(
             _ => {}
         }
     }
-    Some(current.apply(changes))
+    Ok(current.apply(changes))
 }
 
 /// Whether all that was there is as it was, but for what sessions have for themselves. A table to
@@ -82,43 +95,80 @@ fn adds_to(before: &Catalog, after: &Catalog) -> bool {
             .all(|old| after.comments(old.object).is_some_and(|new| Arc::ptr_eq(old, &new)))
 }
 
-/// Whether others have given a name of an object to something else.
-fn is_taken(object: &Object, base: &Catalog, current: &Catalog) -> bool {
+/// The error of an object whose name others have given to one of theirs: PostgreSQL finds two rows with
+/// one key in its catalogs.
+fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError> {
+    // What had the name before is not theirs.
+    let is_new = |held: &dyn Fn(&Catalog) -> Option<Oid>| held(base).is_none() && held(current).is_some();
+    let place = |schema: &str| current.schema(schema).map_or(0, |schema| schema.oid.0);
     let relation = |schema: &str, name: &str| {
-        let held = |catalog: &Catalog| catalog.relation_in(schema, name).map(|relation| relation.oid());
-        held(base) != held(current)
+        let is_taken = is_new(&|catalog| catalog.relation_in(schema, name).map(|relation| relation.oid()));
+        is_taken.then(|| {
+            let key = format!("(relname, relnamespace)=({name}, {})", place(schema));
+            duplicate("pg_class", "pg_class_relname_nsp_index", &key)
+        })
     };
     let ty = |schema: &str, name: &str| {
-        let held = |catalog: &Catalog| {
-            let mut types = catalog.user_types();
-            types.find(|ty| ty.schema == schema && ty.name == name).map(|ty| ty.oid)
-        };
-        held(base) != held(current)
+        let is_taken = is_new(&|catalog| {
+            // Tables have types of their names.
+            let mut types = catalog.user_types().filter(|ty| ty.schema == schema && ty.name == name);
+            types.next().map(|ty| ty.oid).or_else(|| match catalog.relation_in(schema, name)? {
+                Relation::Table(table) => Some(table.oid),
+                _ => None,
+            })
+        });
+        is_taken.then(|| {
+            let key = format!("(typname, typnamespace)=({name}, {})", place(schema));
+            duplicate("pg_type", "pg_type_typname_nsp_index", &key)
+        })
     };
     match object {
         Object::Table(table) => {
             let keys = table.primary_key.iter().map(|key| &key.name);
-            let mut names =
-                std::iter::once(&table.name).chain(keys).chain(table.indexes.iter().map(|index| &index.name));
-            names.any(|name| relation(&table.schema, name)) || ty(&table.schema, &table.name)
+            let mut names = keys.chain(table.indexes.iter().map(|index| &index.name));
+            ty(&table.schema, &table.name)
+                .or_else(|| relation(&table.schema, &table.name))
+                .or_else(|| names.find_map(|name| relation(&table.schema, name)))
         }
         Object::Sequence(sequence) => relation(&sequence.schema, &sequence.name),
-        Object::Type(known) => ty(&known.schema, &known.name) || relation(&known.schema, &known.name),
+        Object::Type(known) => ty(&known.schema, &known.name),
         Object::Routine(routine) => {
+            let types = routine.input_types();
             let held = |catalog: &Catalog| {
-                let found = catalog.routine_in(&routine.schema, &routine.name, &routine.input_types());
-                found.map(|found| found.oid)
+                catalog.routine_in(&routine.schema, &routine.name, &types).map(|found| found.oid)
             };
-            held(base) != held(current)
+            is_new(&held).then(|| {
+                let types: Vec<String> = types.iter().map(|ty| ty.0.to_string()).collect();
+                let (name, types) = (&routine.name, types.join(" "));
+                let key = format!(
+                    "(proname, proargtypes, pronamespace)=({name}, {types}, {})",
+                    place(&routine.schema)
+                );
+                duplicate("pg_proc", "pg_proc_proname_args_nsp_index", &key)
+            })
         }
         Object::Schema(schema) => {
-            let held = |catalog: &Catalog| catalog.schema(&schema.name).map(|schema| schema.oid);
-            held(base) != held(current)
+            let is_taken = is_new(&|catalog| catalog.schema(&schema.name).map(|schema| schema.oid));
+            let key = format!("(nspname)=({})", schema.name);
+            is_taken.then(|| duplicate("pg_namespace", "pg_namespace_nspname_index", &key))
         }
         Object::Role(role) => {
-            let held = |catalog: &Catalog| catalog.role(&role.name).map(|role| role.oid);
-            held(base) != held(current)
+            let is_taken = is_new(&|catalog| catalog.role(&role.name).map(|role| role.oid));
+            let key = format!("(rolname)=({})", role.name);
+            is_taken.then(|| duplicate("pg_authid", "pg_authid_rolname_index", &key))
         }
-        Object::Numbers(_) | Object::Comments(_) | Object::Migration(_) | Object::Access(_) => false,
+        Object::Numbers(_) | Object::Comments(_) | Object::Migration(_) | Object::Access(_) => None,
     }
+}
+
+/// 23505 of a system catalog.
+fn duplicate(table: &str, index: &str, key: &str) -> SqlError {
+    let message = format!("duplicate key value violates unique constraint \"{index}\"");
+    let mut error =
+        SqlError::new(SqlState::UNIQUE_VIOLATION, message).with_detail(format!("Key {key} already exists."));
+    let fields = error.fields_mut();
+    fields.schema = Some("pg_catalog".to_owned());
+    fields.table = Some(table.to_owned());
+    fields.constraint = Some(index.to_owned());
+    error
 }

@@ -31,7 +31,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use super::Session;
 use super::definition::Source;
 use super::lock::weaker_mode;
-use super::rebase::rebased;
+use super::rebase::{Apart, rebased};
 use crate::catalog::CatalogState;
 use crate::design::OpenBlock;
 use crate::run::definition::{CommitWithDefinitions, DefinitionRun};
@@ -545,7 +545,10 @@ impl Session {
         let after = match unchanged {
             true => own,
             false => {
-                rebased(&base, &own, &current.catalog, &mut run.changes).ok_or_else(other_definitions)?
+                rebased(&base, &own, &current.catalog, &mut run.changes).map_err(|apart| match apart {
+                    Apart::SameName(error) => *error,
+                    Apart::Changed => other_definitions(),
+                })?
             }
         };
         self.commit_all(run, open, after).await
