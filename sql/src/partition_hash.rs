@@ -4,6 +4,7 @@
 use crate::compare::interval_value;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError};
+use crate::type_table::element_of;
 use crate::types::Oid;
 
 /// PostgreSQL's HASH_PARTITION_SEED.
@@ -151,6 +152,11 @@ pub(crate) fn hash_value(value: &Datum, seed: u64) -> Option<u64> {
         Datum::TimeTz(at) => hash_int8(at.microseconds(), seed) ^ hash_u32(at.west() as u32, seed),
         Datum::Interval(interval) => hash_int8(interval_value(interval) as i64, seed),
         Datum::Numeric(number) => hash_numeric(&number.to_string(), seed),
+        // hash_array_extended: the shape does not count.
+        Datum::Array(array) => array.values.iter().try_fold(1_u64, |hash, value| {
+            let own = if value.is_null() { 0 } else { hash_value(value, seed)? };
+            Some((hash << 5).wrapping_sub(hash).wrapping_add(own))
+        })?,
         _ => return None,
     })
 }
@@ -179,7 +185,7 @@ pub fn is_hashable(ty: Oid) -> bool {
         Oid::TIMESTAMPTZ,
         Oid::INTERVAL,
     ];
-    known.contains(&ty) || ty.is_enum()
+    known.contains(&ty) || ty.is_enum() || element_of(ty).is_some_and(is_hashable)
 }
 
 /// hash_combine64.

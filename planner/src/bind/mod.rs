@@ -240,11 +240,13 @@ pub fn bind_bound_value(
     expr: &sqlparser::ast::Expr,
     env: &mut BindEnv<'_>,
     target: Type,
+    domain: Option<Oid>,
 ) -> Result<Option<BoundExpr>> {
     let mut binder = Binder::new(env);
     binder.levels.push(Level::new(LevelKind::Plain, Vec::new()));
     let bound = binder.clause_expr(expr, Clause::PartitionBound)?;
-    binder.coerce(bound, target, archipel_sql::function::CastContext::Assignment)
+    let value = binder.coerce(bound, target, archipel_sql::function::CastContext::Assignment)?;
+    value.map(|value| binder.coerce_domain(value, domain)).transpose()
 }
 
 /// Where an expression stands (ParseExprKind), which decides what calls it may hold.

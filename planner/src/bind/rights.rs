@@ -4,7 +4,7 @@
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.
 
-use archipel_sql::catalog::{Privileges, Required, Requirement, Table, TableRef};
+use archipel_sql::catalog::{PartitionKeyPart, Privileges, Required, Requirement, Table, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
@@ -98,6 +98,8 @@ impl Binder<'_, '_> {
     /// for indexes, and so calls the functions that they are made of; of an UPDATE, as far as it has
     /// to do with the columns set.
     pub(crate) fn need_computed(&mut self, table: &TableRef, set: Option<&[(u16, BoundExpr)]>) -> Result<()> {
+        // Whatever an UPDATE sets, its rows are looked at anew.
+        self.need_partition_keys(table)?;
         let generated = table.columns.iter().filter_map(|column| column.generated.as_ref());
         let predicates = table.indexes.iter().filter_map(|index| index.predicate.as_ref());
         let texts = generated
@@ -119,6 +121,27 @@ impl Binder<'_, '_> {
                 true
             });
             if concerned {
+                self.env.need_of(needed);
+            }
+        }
+        Ok(())
+    }
+
+    /// The statement finds out which partition a row is for, or whether it is for the one named, and so
+    /// calls the functions that partition keys are made of.
+    pub(crate) fn need_partition_keys(&mut self, table: &TableRef) -> Result<()> {
+        if !table.is_partitioned() && table.bound.is_none() {
+            return Ok(());
+        }
+        let catalog = self.env.catalog;
+        let around = catalog.partition_ancestors(table.oid).into_iter().chain(catalog.descendants(table.oid));
+        for table in std::iter::once(table.clone()).chain(around) {
+            for part in table.partitioned_by.iter().flat_map(|key| &key.parts) {
+                let PartitionKeyPart::Expression { text, .. } = part else { continue };
+                let mut env = BindEnv::new(catalog, self.env.search_path, self.env.context);
+                Binder::new(&mut env).definition(&table, text, Clause::PartitionKey)?;
+                let mut needed = std::mem::take(&mut env.required);
+                needed.retain(|needed| matches!(needed.what, Required::Routine(_)));
                 self.env.need_of(needed);
             }
         }

@@ -11,7 +11,7 @@ use archipel_sql::types::Oid;
 use super::alter::{finish, touch};
 use super::inherit::{carried, check_plain_parent, same_condition, same_type};
 use super::work::Work;
-use super::{distribution, heir_keys, partition};
+use super::{MissingKey, distribution, heir_keys, partition};
 use crate::bind::Clause;
 
 fn wrong(message: impl Into<String>) -> SqlError {
@@ -309,8 +309,12 @@ fn check_unreferenced(parent: &TableRef, child: &TableRef, work: &mut Work<'_>) 
                         format!("r.{other} = t.{own}")
                     })
                     .collect();
+                let columns = key.columns.iter().map(|own| table.columns[usize::from(*own)].name.clone());
+                let columns: Vec<String> = columns.collect();
+                let values = columns.iter().map(|name| format!("CAST(t.{} AS text)", quote_identifier(name)));
                 let query = format!(
-                    "SELECT 1 FROM {} t, {} r WHERE {} LIMIT 1",
+                    "SELECT {} FROM {} t, {} r WHERE {} LIMIT 1",
+                    values.collect::<Vec<_>>().join(", "),
                     quote_qualified(&table.schema, &table.name),
                     quote_qualified(&leaf.schema, &leaf.name),
                     joined.join(" AND ")
@@ -319,7 +323,12 @@ fn check_unreferenced(parent: &TableRef, child: &TableRef, work: &mut Work<'_>) 
                     "removing partition \"{}\" violates foreign key constraint \"{}\"",
                     child.name, key.name
                 );
-                work.validate(query, SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message));
+                let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message);
+                work.validate_key(
+                    query,
+                    error,
+                    MissingKey { columns, table: table.name.clone(), goes: true },
+                );
             }
         }
     }

@@ -141,12 +141,14 @@ pub struct Validation {
 #[derive(Clone, Debug)]
 pub struct MissingKey {
     pub columns: Vec<String>,
-    /// The referenced table's name.
+    /// The referenced table's name; where the key goes, the referencing one's.
     pub table: String,
+    /// Whether it is there, and is to go.
+    pub goes: bool,
 }
 
 impl MissingKey {
-    /// `Key (a, b)=(1, 2) is not present in table "t".`
+    /// `Key (a, b)=(1, 2) is not present in table "t".`, or `… is still referenced from table "t".`
     pub fn detail(&self, values: &[Datum]) -> String {
         let shown = |value: &Datum| match value {
             Datum::Text(text) => text.to_string(),
@@ -154,7 +156,8 @@ impl MissingKey {
         };
         let values: Vec<String> = values.iter().map(shown).collect();
         let columns = self.columns.join(", ");
-        format!("Key ({columns})=({}) is not present in table \"{}\".", values.join(", "), self.table)
+        let what = if self.goes { "still referenced from" } else { "not present in" };
+        format!("Key ({columns})=({}) is {what} table \"{}\".", values.join(", "), self.table)
     }
 }
 

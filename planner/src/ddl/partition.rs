@@ -25,7 +25,9 @@ use super::{expression, index, kept};
 use crate::bind::kept::{About, definition_path};
 use crate::bind::modify::partition_expression_type;
 use crate::bind::name::ident_name;
+use crate::bind::visit::visit_expr_mut;
 use crate::bind::{BindEnv, Clause, bind_bound_value};
+use crate::bound::{DomainConditions, ExprKind};
 use crate::route::{RouteInputs, evaluate};
 
 fn invalid(message: impl Into<String>) -> SqlError {
@@ -242,8 +244,12 @@ fn bound_value(
 ) -> Result<Option<String>> {
     expression::check_bound_expression(written)?;
     let ty = part.ty(parent);
+    let domain = match part {
+        PartitionKeyPart::Column(place) => parent.columns[usize::from(*place)].domain,
+        PartitionKeyPart::Expression { .. } => None,
+    };
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
-    let bound = bind_bound_value(&written.expr, &mut env, ty)
+    let bound = bind_bound_value(&written.expr, &mut env, ty, domain)
         .map_err(|error| error.at(at(written.position)))?
         .ok_or_else(|| {
             let name = match part {
@@ -260,11 +266,40 @@ fn bound_value(
             .at(at(written.position))
         })?;
     let inputs = RouteInputs { params: &[], variables: &[], functions: work.env.context };
-    match evaluate(&bound, &inputs) {
-        Some(Datum::Null) => Ok(None),
-        Some(value) => Ok(Some(bound_value_text(&work.catalog, &value, ty))),
-        None => Err(SqlError::unsupported("this expression as a partition's bound").at(at(written.position))),
+    let unknown = || SqlError::unsupported("this expression as a partition's bound").at(at(written.position));
+    let value = evaluate(&bound, &inputs).ok_or_else(unknown)?;
+    if let ExprKind::Domain { conditions, .. } = &bound.kind {
+        meets_domain(&value, conditions, &inputs)?;
     }
+    if value.is_null() {
+        return Ok(None);
+    }
+    Ok(Some(bound_value_text(&work.catalog, &value, ty)))
+}
+
+/// A bound's value is one of the domain that the key's column is of.
+fn meets_domain(value: &Datum, conditions: &DomainConditions, inputs: &RouteInputs<'_>) -> Result<()> {
+    if value.is_null() && conditions.not_null {
+        return Err(conditions.null_refused());
+    }
+    for (name, condition) in &conditions.checks {
+        let mut condition = condition.clone();
+        visit_expr_mut(&mut condition, 0, &mut |part, nesting| {
+            if matches!(part.kind, ExprKind::Column { depth, .. } if depth == nesting) {
+                part.kind = ExprKind::Const(value.clone());
+            }
+            true
+        });
+        match evaluate(&condition, inputs) {
+            Some(Datum::Bool(false)) => return Err(conditions.violated(name)),
+            Some(_) => {}
+            None => {
+                let condition = format_args!("the condition \"{name}\" of the domain of a partition's bound");
+                return Err(SqlError::unsupported(condition));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Has the bounds that speak of an enum's label speak of it by its new name.

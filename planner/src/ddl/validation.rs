@@ -189,5 +189,9 @@ pub(super) fn foreign_key_rows(
             table.name, key.name
         ),
     );
-    work.validate_key(query, error, MissingKey { columns: names, table: referenced.name.clone() });
+    work.validate_key(
+        query,
+        error,
+        MissingKey { columns: names, table: referenced.name.clone(), goes: false },
+    );
 }
