@@ -2,7 +2,7 @@
 //! how they are spelled in the bound tree, and which type several expressions have in common.
 
 use archipel_sql::datetime::interval_depends_on_style;
-use archipel_sql::datum::Datum;
+use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
 use archipel_sql::io;
@@ -268,6 +268,9 @@ impl Binder<'_, '_> {
             // Fields may be read as the session says.
             self.env.session_dependent |= row;
         }
+        if target.oid.is_enum_array() {
+            return self.labels_literal(text, target);
+        }
         // The other names are looked up when the statement runs, by the session it runs in.
         if matches!(
             target.oid,
@@ -291,6 +294,24 @@ impl Binder<'_, '_> {
         let value =
             io::text_in(text, ty, self.env.context).map_err(|error| error.at(self.literal_position(text)))?;
         self.guarded_row(BoundExpr::constant(value, ty))
+    }
+
+    /// An array of labels, which are those of the catalog that names are looked up in.
+    fn labels_literal(&mut self, text: &str, target: Type) -> Result<BoundExpr> {
+        let position = self.literal_position(text);
+        let read =
+            io::text_in(text, Type::TEXT_ARRAY, self.env.context).map_err(|error| error.at(position))?;
+        let (Datum::Array(array), Some(element)) = (&read, element_of(target.oid)) else {
+            return Err(SqlError::internal("an array of labels that is none"));
+        };
+        let label = |value: &Datum| match value {
+            Datum::Text(text) => self.env.catalog.enum_value(element, text).map(Datum::Oid),
+            other => Ok(other.clone()),
+        };
+        let values = array.values.iter().map(label).collect::<Result<_>>();
+        let values = values.map_err(|error| error.at(position))?;
+        let array = Array { element, dimensions: array.dimensions.clone(), values };
+        Ok(BoundExpr::constant(Datum::Array(array.into()), Type::of(target.oid)))
     }
 
     /// A cast's call; of a constant, its value. A cast that fails is left to fail when it runs.

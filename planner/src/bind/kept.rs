@@ -50,7 +50,13 @@ impl Binder<'_, '_> {
 
     /// A text whose names are looked up on the binder's own path.
     fn text(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
-        let relations = match about {
+        let relations = self.named_by(about)?;
+        self.catalog_expression(text, relations, clause)
+    }
+
+    /// What the names of a kept text stand for.
+    pub(super) fn named_by(&self, about: &About) -> Result<Vec<Relation>> {
+        Ok(match about {
             About::Nothing => Vec::new(),
             About::Row(table) => vec![self.table_relation(table, None, None)?],
             About::OldAndNew(table) => {
@@ -70,8 +76,7 @@ impl Binder<'_, '_> {
                 };
                 vec![Relation::new(None, vec![value])]
             }
-        };
-        self.catalog_expression(text, relations, clause)
+        })
     }
 }
 
@@ -83,7 +88,11 @@ pub(crate) fn bind_text(
     about: &About,
     clause: Clause,
 ) -> Result<BoundExpr> {
-    bind_text_in(catalog, path, text, about, clause, &FunctionContext::detached())
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, path, &context);
+    // What a literal is to a session is asked of nobody here: labels in arrays, local times.
+    env.late_literals = true;
+    Binder::new(&mut env).text(text, about, clause)
 }
 
 /// As [`bind_text`], with literals read as a session reads them.

@@ -10,6 +10,7 @@ use archipel_sql::catalog::{Catalog, Object, TableKind, UserType};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::kept::{texts_of, texts_of_domain, texts_of_routine};
@@ -78,18 +79,32 @@ impl Meanings<'_> {
                 let relation = catalog.relation(name.schema.as_deref(), &name.name, path)?;
                 return Some(format!("{:?}", relation.oid()));
             }
+            if target.oid.is_enum_array()
+                && let Some(ty) = element_of(target.oid).and_then(|element| catalog.user_type_of(element))
+            {
+                return with_elements(literal, |label| Some(format!("{:?}", ty.label(label)?.oid)));
+            }
             if let Some(ty) = catalog.user_type_of(target.oid).filter(|ty| !ty.labels.is_empty()) {
                 return ty.label(literal).map(|label| format!("{:?}", label.oid));
             }
         }
-        visit_expr_mut(&mut bound, 0, &mut unname);
+        visit_expr_mut(&mut bound, 0, &mut |part, nesting| unname(part, nesting, catalog));
         // Whether the row is that of the table before or after says nothing.
         Some(self.current(format!("{bound:?}")))
     }
 }
 
-/// How a domain is named in its error is not what a text means.
-fn unname(part: &mut BoundExpr, _: u16) -> bool {
+/// How a domain is named in its error is not what a text means, nor how the labels in an array's text are.
+fn unname(part: &mut BoundExpr, _: u16, catalog: &Catalog) -> bool {
+    let ty = part.ty.oid;
+    if ty.is_enum_array()
+        && let ExprKind::ConvertIo(text) = &mut part.kind
+        && let ExprKind::Const(Datum::Text(literal)) = &mut text.kind
+        && let Some(labels) = element_of(ty).and_then(|element| catalog.user_type_of(element))
+    {
+        let numbers = with_elements(literal, |label| Some(format!("{:?}", labels.label(label)?.oid)));
+        *literal = numbers.unwrap_or_default().into();
+    }
     if let ExprKind::Domain { conditions, .. } = &mut part.kind {
         let conditions = std::sync::Arc::make_mut(conditions);
         conditions.domain.clear();
@@ -99,14 +114,56 @@ fn unname(part: &mut BoundExpr, _: u16) -> bool {
     true
 }
 
-/// The elements of an array's literal, as far as labels could be among them.
-fn elements(literal: &str) -> Option<impl Iterator<Item = &str>> {
-    let inner = literal.trim().strip_prefix('{')?.strip_suffix('}')?;
-    Some(inner.split([',', '{', '}']).map(|element| element.trim().trim_matches('"')))
+/// An array's literal with some elements replaced: those for which there is another text. `None` for what
+/// is no such literal.
+fn with_elements(literal: &str, other: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if !literal.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut written = String::with_capacity(literal.len());
+    let (mut element, mut is_quoted) = (String::new(), false);
+    let mut characters = literal.chars();
+    // Where the element that is being read begins in what is written.
+    let mut begins = 0;
+    while let Some(character) = characters.next() {
+        match character {
+            '{' | '}' | ',' if !is_quoted => {
+                let name = element.trim();
+                if let Some(other) = (!name.is_empty()).then(|| other(name)).flatten() {
+                    written.truncate(begins);
+                    written.push_str(&quoted_element(&other));
+                }
+                written.push(character);
+                element.clear();
+                begins = written.len();
+                continue;
+            }
+            '"' => is_quoted = !is_quoted,
+            '\\' => {
+                written.push(character);
+                let next = characters.next()?;
+                element.push(next);
+                written.push(next);
+                continue;
+            }
+            _ => element.push(character),
+        }
+        written.push(character);
+    }
+    Some(written)
 }
 
-fn shown_query(mut query: BoundQuery) -> String {
-    visit_rel_mut(&mut query.rel, 0, &mut unname);
+/// A label as an element of an array's literal.
+fn quoted_element(label: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || c == '_';
+    match !label.is_empty() && label.chars().all(is_plain) && !label.eq_ignore_ascii_case("null") {
+        true => label.to_owned(),
+        false => format!("\"{}\"", label.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+fn shown_query(mut query: BoundQuery, catalog: &Catalog) -> String {
+    visit_rel_mut(&mut query.rel, 0, &mut |part, nesting| unname(part, nesting, catalog));
     format!("{query:?}")
 }
 
@@ -162,7 +219,7 @@ impl Renaming {
                 let meaning = |catalog: &Catalog, query: &str| {
                     let view = archipel_sql::catalog::View { query: query.to_owned(), ..view.clone() };
                     let bound = view::bound(&view, catalog, work).ok()?;
-                    Some(meanings.current(shown_query(bound)))
+                    Some(meanings.current(shown_query(bound, catalog)))
                 };
                 let means = |query: &str, _| meaning(&after, query);
                 let mut query = view.query.clone();
@@ -255,10 +312,6 @@ impl Renaming {
         meant: Option<String>,
         means: &dyn Fn(&str, bool) -> Option<String>,
     ) -> Result<bool> {
-        if self.said == Said::Label && self.is_in_array(text)? {
-            let message = format_args!("renaming a label that an array in the definition {text} names");
-            return Err(SqlError::unsupported(message));
-        }
         if meant.is_none() || means(text, false) == meant {
             return Ok(false);
         }
@@ -280,16 +333,6 @@ impl Renaming {
     fn may_say(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         [&self.from.1, &self.to.1].into_iter().any(|name| text.contains(&name.to_lowercase()))
-    }
-
-    /// Whether a literal of the text reads as an array with the label.
-    fn is_in_array(&self, text: &str) -> Result<bool> {
-        Ok(lexemes(text)?.iter().any(|lexeme| match &lexeme.kind {
-            LexemeKind::String(value) => {
-                elements(value).is_some_and(|mut elements| elements.any(|element| element == self.from.1))
-            }
-            _ => false,
-        }))
     }
 
     /// The text with the new name for the old.
@@ -335,6 +378,13 @@ impl Renaming {
                 LexemeKind::String(value) => {
                     let new = match self.said {
                         Said::Label if *value == self.from.1 => self.to.1.clone(),
+                        Said::Label => {
+                            let other = |label: &str| (label == self.from.1).then(|| self.to.1.clone());
+                            match with_elements(value, other) {
+                                Some(array) if array != *value => array,
+                                _ => continue,
+                            }
+                        }
                         Said::Relation(_) | Said::Type => match parse_name_text(value) {
                             Ok(name) if name.name == self.from.1 => match &name.schema {
                                 Some(schema) if *schema != self.from.0 => continue,

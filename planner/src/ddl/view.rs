@@ -288,6 +288,8 @@ pub(super) fn bound(view: &View, catalog: &Catalog, work: &Work<'_>) -> Result<B
     let mut env = BindEnv::new(catalog, &view.search_path, work.env.context);
     env.references = &view.references;
     env.params_fixed = true;
+    // What it means is compared with what it means in another catalog, of which the session knows nothing.
+    env.late_literals = true;
     match bind_statement(&Statement::Query(query), &mut env)? {
         BoundStatement::Query(query) => Ok(query),
         _ => Err(SqlError::internal("a view's query is no query")),
