@@ -1,6 +1,7 @@
 //! Comparisons beyond a single operator: rows, lists, ANY and ALL, BETWEEN, DISTINCT FROM, and
 //! the subqueries in expressions.
 
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction};
 use archipel_sql::type_table::{array_of, element_of, format_type};
@@ -11,7 +12,7 @@ use super::Binder;
 use super::expr::{operator_name, unnest};
 use super::record::record_field;
 use super::span::query_span;
-use super::visit::is_correlated;
+use super::visit::{is_correlated, visit_expr_mut};
 use crate::bound::*;
 
 /// Whether the operator orders or equates values, so that it applies to rows.
@@ -287,11 +288,8 @@ impl Binder<'_, '_> {
             })?,
         };
         let probe = BoundExpr::column(0, Type { oid: element, typmod: right.ty.typmod });
-        let probe = if element == Oid::UNKNOWN {
-            BoundExpr::constant(archipel_sql::datum::Datum::Null, Type::UNKNOWN)
-        } else {
-            probe
-        };
+        let probe =
+            if element == Oid::UNKNOWN { BoundExpr::constant(Datum::Null, Type::UNKNOWN) } else { probe };
         let (operator, args, result) = self.find_binary(name, left, probe)?;
         if result.oid != Oid::BOOL {
             return Err(SqlError::new(
@@ -344,7 +342,7 @@ impl Binder<'_, '_> {
             _ => (name, all, false),
         };
         if left.len() > 1 && name != "=" {
-            return Err(SqlError::unsupported(format_args!("{name} between rows of a subquery")));
+            return self.quantified_order(left, name, rel, &columns, all);
         }
         let mut converted = Vec::with_capacity(left.len());
         let mut operators = Vec::with_capacity(left.len());
@@ -374,6 +372,48 @@ impl Binder<'_, '_> {
         };
         let test = self.subquery_expr(kind, rel, Type::BOOL);
         Ok(if negated { negate(test) } else { test })
+    }
+
+    /// `(a, b) < ANY (subquery)`: each row is compared where it is read, and the answers are looked
+    /// through.
+    fn quantified_order(
+        &mut self,
+        left: Vec<BoundExpr>,
+        name: &str,
+        rel: Rel,
+        columns: &[OutputColumn],
+        all: bool,
+    ) -> Result<BoundExpr> {
+        if !is_comparison(name) {
+            for (place, (left, column)) in left.into_iter().zip(columns).enumerate() {
+                self.find_binary(name, left, BoundExpr::column(place, column.ty))?;
+            }
+            let message = format!("could not determine interpretation of row comparison operator {name}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .with_hint("Row comparison operators must be associated with btree operator families."));
+        }
+        let further_out = |mut expr: BoundExpr| {
+            visit_expr_mut(&mut expr, 0, &mut |part, nesting| {
+                if let ExprKind::Column { depth, .. } = &mut part.kind
+                    && *depth >= nesting
+                {
+                    *depth += 1;
+                }
+                true
+            });
+            expr
+        };
+        let left = left.into_iter().map(further_out).collect();
+        let row = columns.iter().enumerate().map(|(place, column)| BoundExpr::column(place, column.ty));
+        let test = self.compare_rows(left, name, row.collect())?;
+        let rel = Rel::Project { input: Box::new(rel), exprs: vec![test] };
+        let left = vec![BoundExpr::constant(Datum::Bool(true), Type::BOOL)];
+        let operators = vec![self.operator_of("=", Oid::BOOL, Oid::BOOL)?];
+        let kind = match all {
+            true => SubqueryKind::All { left, operators },
+            false => SubqueryKind::Any { left, operators },
+        };
+        Ok(self.subquery_expr(kind, rel, Type::BOOL))
     }
 
     /// A subquery's rows, bound one nesting in, with no unknown columns.
