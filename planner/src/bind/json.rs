@@ -105,7 +105,7 @@ impl Binder<'_, '_> {
         if let Some(row) = element_of(ty.oid).filter(|element| element.is_composite()) {
             return format!("a{}", self.type_shape(Type::of(row), depth + 1));
         }
-        shape::of_type(ty.oid)
+        shape::of_type(ty)
     }
 }
 

@@ -142,8 +142,24 @@ pub fn type_list(types: &[Type]) -> String {
 /// Functions that show values of any type as text: of those whose values are numbers of objects,
 /// only the type says that they show as names.
 pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
-    const SHOWING: &[&str] =
-        &["textanycat", "anytextcat", "concat", "concat_ws", "format", "quote_literal", "quote_nullable"];
+    const SHOWING: &[&str] = &[
+        "textanycat",
+        "anytextcat",
+        "concat",
+        "concat_ws",
+        "format",
+        "quote_literal",
+        "quote_nullable",
+        "octet_length",
+        "bpcharlike",
+        "bpcharnlike",
+        "bpchariclike",
+        "bpcharicnlike",
+        "bpcharregexeq",
+        "bpcharregexne",
+        "bpcharicregexeq",
+        "bpcharicregexne",
+    ];
     if !SHOWING.contains(&function) {
         return args;
     }
@@ -155,6 +171,8 @@ pub(super) fn shown_by_name(function: &str, args: Vec<BoundExpr>) -> Vec<BoundEx
         | Oid::REGOPER
         | Oid::REGROLE
         | Oid::REGNAMESPACE => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
+        // With its blanks.
+        Oid::BPCHAR if arg.ty.typmod >= 0 => BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT),
         _ => arg,
     };
     args.into_iter().map(shown).collect()

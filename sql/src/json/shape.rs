@@ -1,8 +1,8 @@
 //! SQL values as JSON. A value does not know its type, so the binder passes a shape
 //! along: a short text that says how to read the value.
 //!
-//! `n` number, `b` boolean, `j` JSON, `d` date, `t` timestamp, `z` timestamptz, `s<oid>;` any
-//! other type by its text, `a` and a shape: an array of it, `r` and `<length>:<name>` with a shape
+//! `n` number, `b` boolean, `j` JSON, `d` date, `t` timestamp, `z` timestamptz, `p<length>;` text with
+//! blanks up to a length, `s<oid>;` any other type by its text, `a` and a shape: an array of it, `r` and `<length>:<name>` with a shape
 //! for each field, then `)`: a row. `g` is a value nothing is known of.
 
 use std::fmt::Write;
@@ -17,8 +17,8 @@ use crate::types::{Oid, Type};
 use super::write::string;
 
 /// The shape of a type without fields.
-pub fn of_type(oid: Oid) -> String {
-    match oid {
+pub fn of_type(ty: Type) -> String {
+    match ty.oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::FLOAT4 | Oid::FLOAT8 | Oid::NUMERIC => "n".to_owned(),
         Oid::BOOL => "b".to_owned(),
         Oid::JSON | Oid::JSONB => "j".to_owned(),
@@ -26,9 +26,10 @@ pub fn of_type(oid: Oid) -> String {
         Oid::TIMESTAMP => "t".to_owned(),
         Oid::TIMESTAMPTZ => "z".to_owned(),
         Oid::RECORD => "g".to_owned(),
+        Oid::BPCHAR if ty.typmod >= 4 => format!("p{};", ty.typmod - 4),
         other => match element_of(other) {
             Some(element) if !matches!(other, Oid::INT2VECTOR | Oid::OIDVECTOR) => {
-                format!("a{}", of_type(element))
+                format!("a{}", of_type(Type { oid: element, typmod: ty.typmod }))
             }
             _ => format!("s{};", other.0),
         },
@@ -52,7 +53,7 @@ pub(super) fn damaged() -> SqlError {
 /// The shape after this one.
 fn skip(shape: &str) -> Result<&str> {
     match shape.as_bytes().first() {
-        Some(b's') => shape.find(';').map(|end| &shape[end + 1..]).ok_or_else(damaged),
+        Some(b's' | b'p') => shape.find(';').map(|end| &shape[end + 1..]).ok_or_else(damaged),
         Some(b'a') => skip(&shape[1..]),
         Some(b'r') => {
             let mut rest = &shape[1..];
@@ -129,8 +130,13 @@ pub fn value_out(value: &Datum, shape: &str, ctx: &FunctionContext<'_>, out: &mu
         }
         (Some(b'g'), Datum::Array(array)) => array_out(array, 0, &mut 0, "g", ctx, out)?,
         (Some(b'g'), value) => {
-            let shape = of_type(natural_type(value).oid);
+            let shape = of_type(natural_type(value));
             value_out(value, &shape, ctx, out)?;
+        }
+        (Some(b'p'), value) => {
+            let length: Option<i32> = shape[1..].split(';').next().and_then(|length| length.parse().ok());
+            let typmod = length.ok_or_else(damaged)? + 4;
+            string(&write(value, Type { oid: Oid::BPCHAR, typmod })?, out);
         }
         (Some(b's'), value) => {
             let oid = shape[1..].split(';').next().and_then(|oid| oid.parse().ok()).ok_or_else(damaged)?;

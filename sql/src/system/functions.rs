@@ -146,6 +146,10 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "regprocedureout" => optional(procedure_name(source, first)),
         "regtypein" => return Some(type_oid(source, text_at(args, 0)).map(Datum::Oid)),
         "to_regtype" => return Some(lenient(type_oid(source, text_at(args, 0)))),
+        // Where no modifier is asked for, PostgreSQL spells this one out.
+        "regtypeout" if matches!(first, Oid::BPCHAR | Oid::BPCHAR_ARRAY) => {
+            text(type_text(catalog, Type::of(first)).replace("bpchar", "character"))
+        }
         "regtypeout" | "format_type" => text(type_text(
             catalog,
             Type {
