@@ -70,6 +70,7 @@ mod rights;
 pub mod scope;
 mod search_cycle;
 pub mod select;
+pub mod shown;
 pub(crate) mod span;
 pub(crate) mod target;
 mod view;

@@ -30,7 +30,7 @@ use archipel_engine::id::TreeId;
 use archipel_sql::catalog::{Catalog, SessionRoles, Table};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::system::SystemSource;
+use archipel_sql::system::{KeptExpression, SystemSource};
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -72,6 +72,11 @@ impl SystemSource for Source<'_> {
 
     fn locks(&self) -> Vec<Vec<Datum>> {
         locks::rows(self.0)
+    }
+
+    fn shown(&self, expression: &KeptExpression<'_>) -> Option<String> {
+        let catalog = self.catalog();
+        archipel_planner::bind::shown::shown(expression, catalog, self.search_path(), &self.0.context())
     }
 
     fn database(&self) -> &str {

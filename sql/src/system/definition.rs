@@ -1,7 +1,7 @@
 //! Objects as SQL text: pg_get_indexdef, pg_get_constraintdef, pg_get_functiondef and relatives.
 
-use super::SystemSource;
 use super::relations::IndexView;
+use super::{KeptExpression, SystemSource};
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::{ArgMode, Catalog, Check, Language, Routine, RoutineArg, RoutineKind, Table};
 use crate::type_table::{format_type, type_info};
@@ -36,9 +36,18 @@ fn column_names(table: &Table, columns: &[u16]) -> String {
 }
 
 /// One index column with its order, where that is not the default.
-pub(super) fn index_column(index: &IndexView<'_>, position: usize, pretty: bool) -> String {
+pub(super) fn index_column(
+    source: &dyn SystemSource,
+    index: &IndexView<'_>,
+    position: usize,
+    pretty: bool,
+) -> String {
     let Some(column) = index.all_columns().get(position).copied() else { return String::new() };
     if let Some(expression) = index.expression(position) {
+        if let Some(text) = source.shown(&KeptExpression::over(index.table, &expression.text, pretty)) {
+            let is_call = crate::parser::parse_expression(&text).is_ok_and(|expr| is_call(&expr));
+            return if is_call { text } else { format!("({text})") };
+        }
         // A call needs no parentheses of its own, an operator gets some beside those around it.
         return match crate::parser::parse_expression(&expression.text) {
             Ok(Expr::Function(_)) => expression.text.clone(),
@@ -49,8 +58,22 @@ pub(super) fn index_column(index: &IndexView<'_>, position: usize, pretty: bool)
     index.table.columns.get(usize::from(column)).map_or(String::new(), |c| quote_identifier(&c.name))
 }
 
+/// What looks like a call of a function.
+fn is_call(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Function(_)
+            | Expr::Extract { .. }
+            | Expr::Ceil { .. }
+            | Expr::Floor { .. }
+            | Expr::Trim { .. }
+            | Expr::Substring { .. }
+            | Expr::Position { .. }
+    )
+}
+
 /// `CREATE INDEX … ON … USING btree (…)`.
-pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
+pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>, pretty: bool) -> String {
     let columns: Vec<String> = index
         .columns
         .iter()
@@ -62,7 +85,7 @@ pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
                 (false, true) => " NULLS FIRST",
                 (false, false) => "",
             };
-            index_column(index, i, pretty) + order
+            index_column(source, index, i, pretty) + order
         })
         .collect();
     let mut tail = String::new();
@@ -70,7 +93,11 @@ pub(super) fn index_definition(index: &IndexView<'_>, pretty: bool) -> String {
         tail.push_str(&format!(" INCLUDE ({})", column_names(index.table, index.include)));
     }
     if let Some(predicate) = index.predicate {
-        tail.push_str(&if pretty { format!(" WHERE {predicate}") } else { format!(" WHERE ({predicate})") });
+        tail.push_str(&match source.shown(&KeptExpression::over(index.table, predicate, pretty)) {
+            Some(text) => format!(" WHERE {text}"),
+            None if pretty => format!(" WHERE {predicate}"),
+            None => format!(" WHERE ({predicate})"),
+        });
     }
     format!(
         "CREATE {}INDEX {} ON {}{} USING {} ({}){tail}",
@@ -89,11 +116,13 @@ fn include_text(table: &Table, columns: &[u16]) -> String {
 }
 
 /// Pretty-printed, the condition does without the parentheses of its own.
-fn check_definition(check: &Check, pretty: bool) -> String {
+fn check_definition(check: &Check, shown: Option<String>, pretty: bool) -> String {
     let valid = if check.not_valid { " NOT VALID" } else { "" };
     let inherit = if check.no_inherit { " NO INHERIT" } else { "" };
     let condition = &check.condition;
-    if pretty {
+    if let Some(shown) = shown {
+        format!("CHECK ({shown}){inherit}{valid}")
+    } else if pretty {
         format!("CHECK ({condition}){inherit}{valid}")
     } else {
         format!("CHECK (({condition})){inherit}{valid}")
@@ -101,15 +130,21 @@ fn check_definition(check: &Check, pretty: bool) -> String {
 }
 
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
-pub fn constraint_definition(
-    catalog: &Catalog,
-    search_path: &[String],
-    oid: Oid,
-    pretty: bool,
-) -> Option<String> {
-    let domains = catalog.user_types().filter_map(|ty| ty.domain.as_ref());
-    if let Some(check) = domains.flat_map(|domain| &domain.checks).find(|check| check.oid == oid) {
-        return Some(check_definition(check, pretty));
+pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
+    let (catalog, search_path) = (source.catalog(), source.search_path());
+    for ty in catalog.user_types() {
+        let Some(domain) = &ty.domain else { continue };
+        if let Some(check) = domain.checks.iter().find(|check| check.oid == oid) {
+            let kept = KeptExpression {
+                text: &check.condition,
+                schema: &ty.schema,
+                row: None,
+                value: Some(domain.base),
+                target: None,
+                pretty,
+            };
+            return Some(check_definition(check, source.shown(&kept), pretty));
+        }
     }
     for table in catalog.tables() {
         if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
@@ -128,7 +163,8 @@ pub fn constraint_definition(
             ));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-            return Some(check_definition(check, pretty));
+            let kept = KeptExpression::over(table, &check.condition, pretty);
+            return Some(check_definition(check, source.shown(&kept), pretty));
         }
         if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
             let target = catalog.table_by_oid(key.references)?;
@@ -179,7 +215,7 @@ fn deferral(deferrable: bool, initially_deferred: bool) -> &'static str {
 }
 
 /// The argument's mode and name before its type.
-fn argument(catalog: &Catalog, routine: &Routine, arg: &RoutineArg, with_default: bool) -> String {
+fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with_default: bool) -> String {
     let mode = match (arg.mode, routine.kind) {
         // Procedures spell IN out, functions leave it away.
         (ArgMode::In, RoutineKind::Procedure) => "IN ",
@@ -189,25 +225,37 @@ fn argument(catalog: &Catalog, routine: &Routine, arg: &RoutineArg, with_default
         (ArgMode::Variadic, _) => "VARIADIC ",
     };
     let name = arg.name.as_ref().map_or(String::new(), |name| quote_identifier(name) + " ");
-    let default = match &arg.default {
+    let default = match argument_default(source, routine, arg) {
         Some(default) if with_default => format!(" DEFAULT {default}"),
         _ => String::new(),
     };
-    format!("{mode}{name}{}{default}", type_text(catalog, Type::of(arg.declared().oid)))
+    format!("{mode}{name}{}{default}", type_text(source.catalog(), Type::of(arg.declared().oid)))
+}
+
+/// The default of an argument.
+pub(super) fn argument_default(
+    source: &dyn SystemSource,
+    routine: &Routine,
+    arg: &RoutineArg,
+) -> Option<String> {
+    let text = arg.default.as_deref()?;
+    let (schema, target) = (&routine.schema, Some(arg.ty));
+    let kept = KeptExpression { text, schema, row: None, value: None, target, pretty: false };
+    Some(source.shown(&kept).unwrap_or_else(|| text.to_owned()))
 }
 
 /// pg_get_function_arguments: all but the columns of RETURNS TABLE, with defaults.
-pub fn function_arguments(catalog: &Catalog, routine: &Routine) -> String {
-    arguments(catalog, routine, true, |arg| arg.mode != ArgMode::Table)
+pub(super) fn function_arguments(source: &dyn SystemSource, routine: &Routine) -> String {
+    arguments(source, routine, true, |arg| arg.mode != ArgMode::Table)
 }
 
 /// pg_get_function_identity_arguments: what DROP FUNCTION needs.
-pub(super) fn identity_arguments(catalog: &Catalog, routine: &Routine) -> String {
-    arguments(catalog, routine, false, |arg| arg.mode != ArgMode::Table)
+pub(super) fn identity_arguments(source: &dyn SystemSource, routine: &Routine) -> String {
+    arguments(source, routine, false, |arg| arg.mode != ArgMode::Table)
 }
 
 fn arguments(
-    catalog: &Catalog,
+    source: &dyn SystemSource,
     routine: &Routine,
     with_defaults: bool,
     accept: impl Fn(&RoutineArg) -> bool,
@@ -216,13 +264,13 @@ fn arguments(
         .args
         .iter()
         .filter(|arg| accept(arg))
-        .map(|arg| argument(catalog, routine, arg, with_defaults))
+        .map(|arg| argument(source, routine, arg, with_defaults))
         .collect::<Vec<_>>()
         .join(", ")
 }
 
 /// pg_get_function_result: `SETOF integer`, `TABLE(a integer, b text)`; `None` for procedures.
-pub fn function_result(catalog: &Catalog, routine: &Routine) -> Option<String> {
+pub(super) fn function_result(source: &dyn SystemSource, routine: &Routine) -> Option<String> {
     if routine.kind == RoutineKind::Procedure {
         return None;
     }
@@ -231,23 +279,23 @@ pub fn function_result(catalog: &Catalog, routine: &Routine) -> Option<String> {
             .args
             .iter()
             .filter(|arg| arg.mode == ArgMode::Table)
-            .map(|arg| argument(catalog, routine, arg, false))
+            .map(|arg| argument(source, routine, arg, false))
             .collect();
         return Some(format!("TABLE({})", columns.join(", ")));
     }
-    let result = type_text(catalog, Type::of(routine.declared_result().oid));
+    let result = type_text(source.catalog(), Type::of(routine.declared_result().oid));
     Some(if routine.returns_set { format!("SETOF {result}") } else { result })
 }
 
 /// pg_get_functiondef: a statement that makes the routine again.
-pub fn function_definition(catalog: &Catalog, routine: &Routine) -> String {
+pub(super) fn function_definition(source: &dyn SystemSource, routine: &Routine) -> String {
     let kind = if routine.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" };
     let mut out = format!(
         "CREATE OR REPLACE {kind} {}({})\n",
         quote_qualified(&routine.schema, &routine.name),
-        function_arguments(catalog, routine)
+        function_arguments(source, routine)
     );
-    if let Some(result) = function_result(catalog, routine) {
+    if let Some(result) = function_result(source, routine) {
         out.push_str(&format!(" RETURNS {result}\n"));
     }
     out.push_str(&format!(

@@ -1,16 +1,16 @@
 //! Catalog functions, by the name of the C function behind them in PostgreSQL (pg_proc.prosrc),
 //! as [`crate::function::SessionHost::call`] is asked for them.
 
-use super::SystemSource;
 use super::definition::{
-    constraint_definition, function_arguments, function_definition, function_result, identity_arguments,
-    index_column, index_definition, type_text,
+    argument_default, constraint_definition, function_arguments, function_definition, function_result,
+    identity_arguments, index_column, index_definition, type_text,
 };
 use super::heirs;
 use super::names::*;
 use super::relations::{indexes, view_definition};
 use super::shape::array;
 use super::triggers::trigger_definition;
+use super::{KeptExpression, SystemSource};
 use crate::catalog::{Catalog, Relation};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -86,13 +86,13 @@ fn role_name(source: &dyn SystemSource, oid: Oid) -> String {
 }
 
 /// pg_get_indexdef(index, column, pretty): the statement, or one column.
-fn index_def(catalog: &Catalog, oid: Oid, column: i32, pretty: bool) -> Datum {
-    for table in catalog.tables() {
+fn index_def(source: &dyn SystemSource, oid: Oid, column: i32, pretty: bool) -> Datum {
+    for table in source.catalog().tables() {
         if let Some(index) = indexes(table).find(|index| index.oid == oid) {
             return if column > 0 {
-                text(index_column(&index, column as usize - 1, pretty))
+                text(index_column(source, &index, column as usize - 1, pretty))
             } else {
-                text(index_definition(&index, pretty))
+                text(index_definition(source, &index, pretty))
             };
         }
     }
@@ -172,34 +172,46 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "pg_function_is_visible" => function_is_visible(source, first),
         "pg_operator_is_visible" => Datum::Bool(crate::function::operator_by_oid(first).is_some()),
         // What the catalog stores as an expression is its text already.
-        "pg_get_expr" | "pg_get_expr_ext" => args.first().cloned().unwrap_or(Datum::Null),
-        "pg_get_indexdef" => index_def(catalog, first, 0, false),
+        "pg_get_expr" => args.first().cloned().unwrap_or(Datum::Null),
+        "pg_get_expr_ext" => match (args.first(), args.get(2)) {
+            (Some(Datum::Text(kept)), Some(Datum::Bool(true))) => {
+                match catalog.table_by_oid(oid_at(args, 1)) {
+                    Some(table) => {
+                        let shown = source.shown(&KeptExpression::over(&table, kept, true));
+                        text(shown.as_deref().unwrap_or(kept))
+                    }
+                    None => text(kept),
+                }
+            }
+            (kept, _) => kept.cloned().unwrap_or(Datum::Null),
+        },
+        "pg_get_indexdef" => index_def(source, first, 0, false),
         "pg_get_indexdef_ext" => {
             let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
-            index_def(catalog, first, integer_at(args, 1), pretty)
+            index_def(source, first, integer_at(args, 1), pretty)
         }
         "pg_get_constraintdef" | "pg_get_constraintdef_ext" => {
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
-            optional(constraint_definition(catalog, source.search_path(), first, pretty))
+            optional(constraint_definition(source, first, pretty))
         }
-        "pg_get_functiondef" => optional(routine().map(|r| function_definition(catalog, &r))),
+        "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
         "pg_get_function_arguments" => match routine() {
-            Some(routine) => text(function_arguments(catalog, &routine)),
+            Some(routine) => text(function_arguments(source, &routine)),
             None => builtin_arguments(catalog, first),
         },
         "pg_get_function_identity_arguments" => match routine() {
-            Some(routine) => text(identity_arguments(catalog, &routine)),
+            Some(routine) => text(identity_arguments(source, &routine)),
             None => builtin_arguments(catalog, first),
         },
         "pg_get_function_result" => match routine() {
-            Some(routine) => optional(function_result(catalog, &routine)),
+            Some(routine) => optional(function_result(source, &routine)),
             None => optional(
                 crate::function::function_by_oid(first).map(|f| type_text(catalog, Type::of(f.result))),
             ),
         },
         "pg_get_function_arg_default" => optional(routine().and_then(|routine| {
             let index = usize::try_from(integer_at(args, 1)).ok()?.checked_sub(1)?;
-            routine.args.get(index)?.default.clone()
+            argument_default(source, &routine, routine.args.get(index)?)
         })),
         "enum_in" => return Some(catalog.enum_value(first, text_at(args, 1)).map(Datum::Oid)),
         "enum_out" => optional(catalog.enum_label(first).map(|label| label.to_string())),

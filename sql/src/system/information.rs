@@ -1,10 +1,10 @@
 //! information_schema (SQL:2016 part 11), over the same catalog.
 
-use super::SystemSource;
-use super::definition::type_text;
+use super::definition::{argument_default, type_text};
 use super::relations::{indexes, is_identity};
 use super::roles::{owner_name, role_name};
 use super::shape::{Sheet, text};
+use super::{KeptExpression, SystemSource};
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::{
     AclItem, ArgMode, Authority, CheckOption, ObjectClass, Privileges, RoutineKind, Table, TableKind,
@@ -181,13 +181,19 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("is_updatable", yes_no(table.kind == TableKind::Table)),
             ];
             if let Some(generated) = &column.generated {
-                cells.push(("generation_expression", text(format!("({generated})"))));
+                cells.push((
+                    "generation_expression",
+                    text(super::expressions::generated_text(source, table, generated)),
+                ));
             }
             if let Some(identity) = column.identity {
                 let always = identity == crate::catalog::Identity::Always;
                 cells.push(("identity_generation", text(if always { "ALWAYS" } else { "BY DEFAULT" })));
-            } else if let Some(default) = &column.default {
-                cells.push(("column_default", text(super::relations::default_text(source, column, default))));
+            } else if let Some(default) = super::expressions::own_default(column) {
+                cells.push((
+                    "column_default",
+                    text(super::expressions::default_text(source, &table.schema, column, default)),
+                ));
             }
             cells.extend(type_cells(source, column.ty));
             cells.extend(size_cells(column.ty));
@@ -214,7 +220,10 @@ fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
         ];
         if let Some(default) = &domain.default {
             let column = crate::catalog::Column::new("value", domain.base);
-            cells.push(("domain_default", text(super::relations::default_text(source, &column, default))));
+            cells.push((
+                "domain_default",
+                text(super::expressions::default_text(source, &ty.schema, &column, default)),
+            ));
         }
         cells.extend(type_cells(source, domain.base));
         cells.extend(size_cells(domain.base));
@@ -446,7 +455,9 @@ fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             ]);
         };
         for check in &table.checks {
-            add(check.name.clone(), format!("(({}))", check.condition));
+            let shown = source.shown(&KeptExpression::over(table, &check.condition, false));
+            let clause = shown.unwrap_or_else(|| format!("({})", check.condition));
+            add(check.name.clone(), format!("({clause})"));
         }
         for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.not_null) {
             add(not_null_name(source, table, i), format!("{} IS NOT NULL", column.name));
@@ -521,7 +532,7 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("as_locator", text("NO")),
                 ("parameter_name", arg.name.as_deref().map_or(Datum::Null, text)),
                 ("dtd_identifier", text((i + 1).to_string())),
-                ("parameter_default", arg.default.as_deref().map_or(Datum::Null, text)),
+                ("parameter_default", argument_default(source, routine, arg).map_or(Datum::Null, text)),
             ];
             cells.extend(type_cells(source, arg.ty));
             sheet.add(&cells);

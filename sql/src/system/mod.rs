@@ -10,7 +10,7 @@
 //! - `relations`     pg_class, pg_attribute, pg_index, pg_constraint, pg_sequence …
 //! - `objects`       pg_type, pg_proc, pg_operator, pg_namespace, pg_roles …
 //! - `information`   information_schema
-//! - `definition`    objects as SQL text
+//! - `definition`    objects as SQL text; `expressions` defaults and conditions
 //! - `heirs`       pg_inherits, pg_partitioned_table, pg_partition_tree …
 //! - `triggers`    pg_trigger, information_schema.triggers, pg_get_triggerdef
 //! - `names`         reg* types, visibility
@@ -18,6 +18,7 @@
 //! - `functions`     catalog functions by name
 
 mod definition;
+mod expressions;
 mod functions;
 mod heirs;
 mod information;
@@ -32,12 +33,36 @@ mod triggers;
 use crate::catalog::{Catalog, SessionRoles, Table};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::types::{Oid, Type};
 
 pub use definition::type_text as type_as_written;
-pub use definition::{constraint_definition, function_arguments, function_definition, function_result};
 pub use functions::call;
 pub use objects::operator_class_named;
 pub use shape::tables;
+
+/// A kept expression that is to be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptExpression<'k> {
+    pub text: &'k str,
+    /// That of what it belongs to.
+    pub schema: &'k str,
+    /// The table whose row it speaks of.
+    pub row: Option<Oid>,
+    /// The type of a domain's VALUE.
+    pub value: Option<Type>,
+    /// What a default becomes.
+    pub target: Option<Type>,
+    /// Without the parentheses that can be done without.
+    pub pretty: bool,
+}
+
+impl<'k> KeptExpression<'k> {
+    /// One over a table's row.
+    pub fn over(table: &'k Table, text: &'k str, pretty: bool) -> KeptExpression<'k> {
+        let schema = &table.schema;
+        KeptExpression { text, schema, row: Some(table.oid), value: None, target: None, pretty }
+    }
+}
 
 /// What the views and functions see of the session that asks.
 pub trait SystemSource {
@@ -48,6 +73,10 @@ pub trait SystemSource {
         SessionRoles::default()
     }
     fn database(&self) -> &str;
+    /// An expression as PostgreSQL shows it; `None` for one that is shown as it was written.
+    fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {
+        None
+    }
     /// Rows of pg_locks, in its columns' order.
     fn locks(&self) -> Vec<Vec<Datum>> {
         Vec::new()
@@ -88,7 +117,6 @@ mod tests {
         ArgMode, CatalogChange, Check, Column, Distribution, ForeignKey, Index, IndexColumn, KeyConstraint,
         Language, Object, Routine, RoutineArg, RoutineKind, TableKind,
     };
-    use crate::types::{Oid, Type};
     use std::sync::Arc;
 
     struct Source(Catalog, Vec<String>);

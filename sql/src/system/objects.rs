@@ -194,7 +194,10 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         ]);
         if let Some(default) = &domain.default {
             let column = Column::new("value", domain.base);
-            own.push(("typdefault", text(super::relations::default_text(source, &column, default))));
+            own.push((
+                "typdefault",
+                text(super::expressions::default_text(source, &ty.schema, &column, default)),
+            ));
         }
         sheet.add(&own);
         let mut array = common(ty.array_type(), format!("_{}", ty.name));

@@ -2,6 +2,7 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
+use super::expressions::{condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::roles::{acl_of, column_acl, owner, owner_name};
 use super::shape::{Sheet, array, letter, relation_kind, text, vector};
@@ -278,7 +279,7 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             let has = |parent: &Table| parent.column_index(&column.name).is_some();
             cells.push(("attinhcount", Datum::Int4(parents_with(source, table, &has))));
             cells.push(("attacl", column_acl(source, table.oid, i + 1)));
-            let has_default = column.default.is_some() && column.identity.is_none();
+            let has_default = own_default(column).is_some() && column.identity.is_none();
             cells.push(("atthasdef", Datum::Bool(has_default || column.generated.is_some())));
             if column.generated.is_some() {
                 cells.push(("attgenerated", text("s")));
@@ -312,27 +313,6 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-/// A default as PostgreSQL writes it back: string literals with their type, sequences by the
-/// name the search path finds them under.
-pub(super) fn default_text(
-    source: &dyn SystemSource,
-    column: &crate::catalog::Column,
-    default: &str,
-) -> String {
-    let inner = default.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    if inner.is_some_and(|inner| !inner.replace("''", "").contains('\'')) {
-        return format!("{default}::{}", crate::type_table::format_type(Type::of(column.ty.oid)));
-    }
-    let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
-    match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
-        Some(relation) => match super::names::relation_name(source, relation.oid()) {
-            Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
-            None => default.to_owned(),
-        },
-        None => default.to_owned(),
-    }
-}
-
 fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.identity.is_none()) {
@@ -341,14 +321,14 @@ fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
                     ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
                     ("adrelid", Datum::Oid(table.oid)),
                     ("adnum", Datum::Int2(i as i16 + 1)),
-                    ("adbin", text(format!("({generated})"))),
+                    ("adbin", text(generated_text(source, table, generated))),
                 ]);
-            } else if let Some(default) = &column.default {
+            } else if let Some(default) = own_default(column) {
                 sheet.add(&[
                     ("oid", Datum::Oid(default_oid(table.oid, i + 1))),
                     ("adrelid", Datum::Oid(table.oid)),
                     ("adnum", Datum::Int2(i as i16 + 1)),
-                    ("adbin", text(default_text(source, column, default))),
+                    ("adbin", text(default_text(source, &table.schema, column, default))),
                 ]);
             }
         }
@@ -397,7 +377,10 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("indexrelid", Datum::Oid(index.oid)),
                 ("indrelid", Datum::Oid(table.oid)),
                 ("indnatts", Datum::Int2(index.all_columns().len() as i16)),
-                ("indpred", index.predicate.map_or(Datum::Null, text)),
+                (
+                    "indpred",
+                    index.predicate.map_or(Datum::Null, |predicate| condition_text(source, table, predicate)),
+                ),
                 ("indexprs", if expressions.is_empty() { Datum::Null } else { text(expressions.join(", ")) }),
                 ("indnkeyatts", Datum::Int2(index.columns.len() as i16)),
                 ("indisunique", Datum::Bool(index.unique)),
@@ -461,7 +444,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
         }
         for check in &table.checks {
             let mut cells = common(check.oid, &check.name, "c");
-            cells.push(("conbin", text(&check.condition)));
+            cells.push(("conbin", condition_text(source, table, &check.condition)));
             cells.push(("convalidated", Datum::Bool(!check.not_valid)));
             cells.push(("connoinherit", Datum::Bool(check.no_inherit)));
             cells.push(("conislocal", Datum::Bool(!check.inherited)));
@@ -683,7 +666,7 @@ fn index_view(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("schemaname", text(&table.schema)),
                 ("tablename", text(&table.name)),
                 ("indexname", text(index.name)),
-                ("indexdef", text(index_definition(&index, false))),
+                ("indexdef", text(index_definition(source, &index, false))),
             ]);
         }
     }

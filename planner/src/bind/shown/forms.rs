@@ -1,0 +1,170 @@
+//! Calls that have a syntax of their own, LIKE with an escape, and CASE.
+
+use sqlparser::ast::{AccessExpr, CaseWhen, Expr, TrimWhereField, ValueWithSpan};
+
+use archipel_sql::types::Type;
+
+use super::{Around, Kind, Piece, Shower, arguments};
+use crate::bind::literal::field_name;
+use crate::bound::{BoundExpr, ExprKind, Subscript};
+
+impl Shower<'_, '_> {
+    /// An expression whose syntax is its own.
+    pub(super) fn syntax(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<Piece> {
+        match expr {
+            Expr::Extract { field, expr, .. } => {
+                let ExprKind::Call { args, .. } = &bound.kind else { return None };
+                let piece = self.piece(expr, args.get(1)?, false)?;
+                Some(Piece::simple(format!("EXTRACT({} FROM {})", field_name(field), self.alone(piece))))
+            }
+            Expr::Ceil { expr, .. } => self.named("ceil", &[expr], arguments(bound)?),
+            Expr::Floor { expr, .. } => self.named("floor", &[expr], arguments(bound)?),
+            Expr::Position { expr, r#in } => {
+                let [text, sought] = arguments(bound)? else { return None };
+                let (sought, text) = (self.piece(expr, sought, false)?, self.piece(r#in, text, false)?);
+                let text = format!("POSITION(({}) IN ({}))", self.alone(sought), self.alone(text));
+                Some(Piece::simple(text))
+            }
+            Expr::Substring { expr, substring_from, substring_for, special, shorthand } => {
+                let mut exprs = vec![&**expr];
+                exprs.extend(substring_from.as_deref());
+                exprs.extend(substring_for.as_deref());
+                if *shorthand || *special {
+                    let name = if *shorthand { "substr" } else { "\"substring\"" };
+                    return self.named(name, &exprs, arguments(bound)?);
+                }
+                let args = arguments(bound)?;
+                let mut texts = Vec::new();
+                for (expr, bound) in exprs.iter().zip(args) {
+                    let piece = self.piece(expr, bound, false)?;
+                    texts.push(self.alone(piece));
+                }
+                match &texts[..] {
+                    [text, from] => Some(Piece::simple(format!("SUBSTRING({text} FROM {from})"))),
+                    [text, from, length] => {
+                        Some(Piece::simple(format!("SUBSTRING({text} FROM {from} FOR {length})")))
+                    }
+                    _ => None,
+                }
+            }
+            Expr::Trim { trim_where, trim_what, expr, trim_characters: None } => {
+                let side = match trim_where {
+                    None | Some(TrimWhereField::Both) => "BOTH",
+                    Some(TrimWhereField::Leading) => "LEADING",
+                    Some(TrimWhereField::Trailing) => "TRAILING",
+                };
+                let args = arguments(bound)?;
+                let text = self.piece(expr, args.first()?, false)?;
+                let text = self.alone(text);
+                let what = match trim_what {
+                    None => String::new(),
+                    Some(what) => {
+                        let piece = self.piece(what, args.get(1)?, false)?;
+                        format!(" {}", self.alone(piece))
+                    }
+                };
+                Some(Piece::simple(format!("TRIM({side}{what} FROM {text})")))
+            }
+            Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let args = arguments(bound)?;
+                let mut text = "OVERLAY(".to_owned();
+                let exprs = [Some(expr), Some(overlay_what), Some(overlay_from), overlay_for.as_ref()];
+                for ((expr, word), bound) in
+                    exprs.into_iter().flatten().zip(["", " PLACING ", " FROM ", " FOR "]).zip(args)
+                {
+                    let piece = self.piece(expr, bound, false)?;
+                    text.push_str(word);
+                    text.push_str(&self.alone(piece));
+                }
+                Some(Piece::simple(text + ")"))
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let ExprKind::Subscript { array, subscripts } = &bound.kind else { return None };
+                let ExprKind::Column { .. } = &array.kind else { return None };
+                let piece = self.piece(root, array, false)?;
+                let mut text = self.alone(piece);
+                for (access, index) in access_chain.iter().zip(subscripts) {
+                    let (AccessExpr::Subscript(written), Subscript::Index(index)) = (access, index) else {
+                        return None;
+                    };
+                    let sqlparser::ast::Subscript::Index { index: written } = written else { return None };
+                    let piece = self.piece(written, index, false)?;
+                    text.push_str(&format!("[{}]", self.alone(piece)));
+                }
+                Some(Piece::simple(text))
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                let [zone, at] = arguments(bound)? else { return None };
+                let (zone, at) = (self.piece(time_zone, zone, false)?, self.piece(timestamp, at, false)?);
+                let (zone, at) = (self.within(zone, &Around::Other), self.within(at, &Around::Other));
+                // In parentheses, whatever stands around it.
+                Some(Piece::simple(format!("({at} AT TIME ZONE {zone})")))
+            }
+            _ => None,
+        }
+    }
+
+    /// A pattern as the operator takes it; with an escape, made by a function.
+    pub(super) fn like(
+        &mut self,
+        name: &str,
+        function: &str,
+        (left, pattern): (&Expr, &Expr),
+        escape: Option<&ValueWithSpan>,
+        bound: &BoundExpr,
+    ) -> Option<Piece> {
+        let args = arguments(bound)?;
+        if escape.is_none() && function == "like_escape" {
+            return self.operation(name, (left, pattern), args);
+        }
+        let [own, made] = args else { return None };
+        let made = arguments(made)?;
+        let pattern = self.piece(pattern, made.first()?, true)?;
+        let mut list = self.alone(pattern);
+        if let Some(escape) = escape {
+            let escape = self.literal(&escape.value, made.get(1)?, true)?;
+            list = format!("{list}, {}", self.alone(escape));
+        }
+        let own = self.piece(left, own, true)?;
+        let own = self.within(own, &Around::Operator { name, first: true });
+        let kind = Kind::Operator(name.to_owned());
+        Some(Piece { text: format!("{own} {name} {function}({list})"), kind })
+    }
+
+    pub(super) fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+        bound: &BoundExpr,
+    ) -> Option<Piece> {
+        let ExprKind::Case { arms, otherwise: last } = &bound.kind else { return None };
+        let mut text = "\nCASE".to_owned();
+        if let Some(operand) = operand {
+            let natural = self.bind(operand)?;
+            let piece = self.piece(operand, &natural, false)?;
+            text.push_str(&format!(" {}", self.alone(piece)));
+        }
+        for (CaseWhen { condition, result }, (test, value)) in conditions.iter().zip(arms) {
+            let test = match (operand, &test.kind) {
+                (None, _) => self.piece(condition, test, false)?,
+                (Some(_), ExprKind::Call { args, .. }) => self.piece(condition, args.get(1)?, false)?,
+                _ => return None,
+            };
+            let value = self.piece(result, value, true)?;
+            text.push_str(&format!("\n    WHEN {} THEN {}", self.alone(test), self.alone(value)));
+        }
+        let last = match (otherwise, last) {
+            (Some(otherwise), Some(bound)) => {
+                let piece = self.piece(otherwise, bound, true)?;
+                self.alone(piece)
+            }
+            _ => format!("NULL::{}", self.type_name(Type::of(bound.ty.oid))),
+        };
+        // One within another is indented further.
+        if text.matches("\nCASE").count() > 1 || last.contains("\nCASE") {
+            return None;
+        }
+        Some(Piece::simple(format!("{text}\n    ELSE {last}\nEND")))
+    }
+}

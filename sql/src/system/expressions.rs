@@ -1,0 +1,53 @@
+//! Kept expressions as the catalog's relations show them.
+
+use super::shape::text;
+use super::{KeptExpression, SystemSource};
+use crate::catalog::{Column, Table};
+use crate::datum::Datum;
+use crate::type_table::format_type;
+use crate::types::Type;
+
+/// A default as PostgreSQL writes it back: string literals with their type, sequences by the
+/// name the search path finds them under.
+pub(super) fn default_text(
+    source: &dyn SystemSource,
+    schema: &str,
+    column: &Column,
+    default: &str,
+) -> String {
+    let target = Some(column.ty);
+    let kept = KeptExpression { text: default, schema, row: None, value: None, target, pretty: false };
+    if let Some(shown) = source.shown(&kept) {
+        return shown;
+    }
+    let inner = default.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    if inner.is_some_and(|inner| !inner.replace("''", "").contains('\'')) {
+        return format!("{default}::{}", format_type(Type::of(column.ty.oid)));
+    }
+    let sequence = default.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("'::regclass)"));
+    match sequence.and_then(|name| source.catalog().relation_by_text(name, source.search_path()).ok()) {
+        Some(relation) => match super::names::relation_name(source, relation.oid()) {
+            Some(name) => format!("nextval('{}'::regclass)", name.replace('\'', "''")),
+            None => default.to_owned(),
+        },
+        None => default.to_owned(),
+    }
+}
+
+/// The default of a column, of which NULL is none but beside a domain's own.
+pub(super) fn own_default(column: &Column) -> Option<&str> {
+    let default = column.default.as_deref()?;
+    (column.domain.is_some() || !default.eq_ignore_ascii_case("null")).then_some(default)
+}
+
+/// What a column is generated from.
+pub(super) fn generated_text(source: &dyn SystemSource, table: &Table, generated: &str) -> String {
+    let shown = source.shown(&KeptExpression::over(table, generated, false));
+    shown.unwrap_or_else(|| format!("({generated})"))
+}
+
+/// A condition over a table's row.
+pub(super) fn condition_text(source: &dyn SystemSource, table: &Table, condition: &str) -> Datum {
+    let shown = source.shown(&KeptExpression::over(table, condition, false));
+    text(shown.as_deref().unwrap_or(condition))
+}
