@@ -14,6 +14,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::types::Oid;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::session::host::{Host, PendingSetting};
 use crate::session::role;
@@ -224,8 +225,25 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(&shown))
 }
 
-/// Sleeps on the caller's thread: statements that sleep have left the executors.
+tokio::task_local! {
+    /// Where the rows of the analytical query go that a task computes: once nobody takes them any more,
+    /// there is nothing left to sleep for.
+    pub static ANSWERS: AnswersTo;
+}
+
+/// See [`ANSWERS`].
+pub type AnswersTo = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// Sleeps on the caller's thread: statements that sleep have left the executors. A thread of a pool has
+/// others do its work meanwhile.
 fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let of_pool =
+        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if of_pool { tokio::task::block_in_place(|| sleep_here(host, args)) } else { sleep_here(host, args) }
+}
+
+fn sleep_here(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let is_wanted = || ANSWERS.try_with(|is_wanted| is_wanted()).unwrap_or(true);
     let seconds = match args {
         // As good as for ever, and a length that the clock can add.
         [Datum::Float8(seconds)] if !seconds.is_nan() => seconds.clamp(0.0, 1e9),
@@ -233,7 +251,7 @@ fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
     };
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds);
     while std::time::Instant::now() < end {
-        if host.entry.is_cancelled() {
+        if host.entry.is_cancelled() || !is_wanted() {
             return Err(host.entry.cancel_error());
         }
         std::thread::sleep(

@@ -90,6 +90,16 @@ async fn nobody_waits_for_sleepers() {
     nobody_waits_for("", "SELECT pg_sleep(3600)").await;
 }
 
+#[tokio::test]
+async fn nobody_waits_for_sleepers_over_a_table() {
+    nobody_waits_for("", "SELECT pg_sleep(3600), count(*) FROM counter").await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_sleepers_over_a_row_in_blocks() {
+    nobody_waits_for("BEGIN", "SELECT pg_sleep(3600), value FROM counter WHERE id = 1").await;
+}
+
 /// Rows that are loaded and columns that are computed hold partitions: they are not to be slept with.
 #[tokio::test]
 async fn what_holds_partitions_does_not_sleep() {

@@ -32,6 +32,17 @@ impl Context {
     }
 }
 
+/// Volatile functions that change nothing and ask the session for nothing that may have changed.
+const BESIDE: [&str; 7] = [
+    "random",
+    "pg_sleep",
+    "pg_sleep_for",
+    "pg_sleep_until",
+    "clock_timestamp",
+    "timeofday",
+    "gen_random_uuid",
+];
+
 /// Whether [`evaluate`] understands all of an expression; the answer names what it does not.
 pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
     let mut refused = None;
@@ -57,7 +68,7 @@ pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
             // What changes or asks the session for more than its settings.
             ExprKind::Call { function, .. }
                 if function.function.volatility == Volatility::Volatile
-                    && function.function.name != "random" =>
+                    && !BESIDE.contains(&function.function.name) =>
             {
                 refused = Some("a volatile function");
             }

@@ -70,7 +70,7 @@ mod scan;
 mod scan_text;
 mod sequence;
 mod setop;
-mod sleep;
+pub(crate) mod sleep;
 mod sort;
 mod span;
 mod stored;

@@ -8,12 +8,17 @@ use archipel_sql::function::ScalarFunction;
 use super::CompiledExpr;
 use super::expression::{Source, eval_all};
 
+/// Whether whoever calls it sleeps.
+pub(crate) fn sleeps(function: &ScalarFunction) -> bool {
+    matches!(function.name, "pg_sleep" | "pg_sleep_for" | "pg_sleep_until")
+}
+
 /// The code of a call that sleeps; its arguments back where it does not.
 pub(super) fn compile(
     function: &'static ScalarFunction,
     args: Vec<Source>,
 ) -> std::result::Result<CompiledExpr, Vec<Source>> {
-    if !matches!(function.name, "pg_sleep" | "pg_sleep_for" | "pg_sleep_until") {
+    if !sleeps(function) {
         return Err(args);
     }
     Ok(sleeping(function, args))

@@ -5,6 +5,7 @@ use archipel_sql::error::Result;
 
 use super::{Access, RouteKey};
 use crate::bound::{BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
+use crate::native::sleep::sleeps;
 use crate::native::{CompileEnv, CompiledStatement, compile_expression};
 
 /// What an expression touches through nested queries and routine calls.
@@ -23,11 +24,17 @@ pub enum Class {
 
 /// Decides between the two executors. Whatever writes, locks rows, calls routines or reads
 /// only keys, key ranges, reference tables and system views is native. A query that reads a
-/// distributed table whole is analytic.
+/// distributed table whole is analytic, and so is one that sleeps over any rows of it: nobody is to
+/// wait for that.
 pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Class {
     let BoundStatement::Query(query) = statement else { return Class::Native };
     if compiled.writes || needs_native(&query.rel) {
         return Class::Native;
+    }
+    if let Some(access) = compiled.accesses.iter().find(|access| access.group.is_some())
+        && sleeps_in(&query.rel)
+    {
+        return Class::Analytic(format!("the statement sleeps while it reads {}", access.table));
     }
     for access in &compiled.accesses {
         if access.group.is_some()
@@ -41,6 +48,14 @@ pub fn classify(statement: &BoundStatement, compiled: &CompiledStatement) -> Cla
         }
     }
     Class::Native
+}
+
+fn sleeps_in(rel: &Rel) -> bool {
+    let mut found = false;
+    crate::native::visit_expressions(rel, &mut |expr| {
+        found |= matches!(&expr.kind, ExprKind::Call { function, .. } if sleeps(function.function));
+    });
+    found
 }
 
 /// Whether a query contains what only the native executor does.

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use super::Session;
 use super::execute::Ran;
 use crate::encode::{RowsTo, copy_row};
+use crate::functions::{ANSWERS, AnswersTo};
 use crate::statement::RowPlan;
 use crate::wire::output::Output;
 
@@ -106,7 +107,8 @@ impl Session {
         let analytics = server.analytics.clone();
         // A transaction beyond READ COMMITTED sees what its first statement saw.
         let snapshot = self.transaction.interactive().and_then(archipel_engine::Interactive::snapshot);
-        self.server.analytical_threads.spawn(async move {
+        let taker = sender.clone();
+        let query = async move {
             let snapshot = Arc::new(snapshot.unwrap_or_else(|| server.engine.snapshot_for(holder as u64)));
             // The session may be gone: then nobody wants the rows.
             let _ = sender.send(Event::Started(snapshot.epoch())).await;
@@ -124,7 +126,9 @@ impl Session {
             };
             let ended = ended.await;
             let _ = sender.send(Event::Ended(ended)).await;
-        });
+        };
+        let is_wanted: AnswersTo = Box::new(move || !taker.is_closed());
+        self.server.analytical_threads.spawn(ANSWERS.scope(is_wanted, query));
         events
     }
 
