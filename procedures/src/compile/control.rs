@@ -40,6 +40,8 @@ impl Compiler<'_> {
             for (here, other) in records.iter_mut().zip(&end.records) {
                 *here = match (*here, *other) {
                     (a, b) if a == b => a,
+                    (RecordState::Null, b) => b,
+                    (a, RecordState::Null) => a,
                     (RecordState::Unassigned, b) => b,
                     (a, RecordState::Unassigned) => a,
                     _ => RecordState::Ambiguous,
@@ -74,6 +76,7 @@ impl Compiler<'_> {
                 for handler in &exceptions.handlers {
                     // The error may have come from anywhere in the body.
                     self.go_to(&entry);
+                    self.doubt_null_records(&assigned);
                     self.forget_all(&assigned, "assigned in a block that failed");
                     let (operations, falls) = self.statements(&handler.body)?;
                     if falls {
@@ -93,6 +96,7 @@ impl Compiler<'_> {
         self.meet(ends);
         if block.label.is_some() && self.left_early(&block.body) {
             let assigned = assigned_in(self, &block.body);
+            self.doubt_null_records(&assigned);
             self.forget_all(&assigned, "assigned in a block that may be left early");
             through = true;
         }

@@ -58,6 +58,10 @@ impl Compiler<'_> {
         matches!(self.storage[id as usize], Storage::Row { present, .. } if present == Some(register))
     }
 
+    fn is_in_loop(&self) -> bool {
+        self.labels.iter().any(|label| label.is_loop)
+    }
+
     /// Sets a variable to NULL.
     fn clear(&mut self, id: VariableId, site: Site) -> Option<Operation> {
         let registers: Vec<u32> = match &self.storage[id as usize] {
@@ -65,7 +69,11 @@ impl Compiler<'_> {
             Storage::Row { fields, present, .. } => {
                 fields.iter().map(|f| f.register).chain(*present).collect()
             }
-            Storage::Record { .. } => return None,
+            Storage::Record { .. } => {
+                let kind = self.null_record(id);
+                // Only what was assigned in a round before.
+                return self.is_in_loop().then_some(Operation { site, rights: None, kind });
+            }
         };
         for register in &registers {
             if self.is_present(id, *register) {
@@ -75,7 +83,7 @@ impl Compiler<'_> {
             self.trace.set(*register, Symbol::Known(null));
         }
         // The frame starts out as NULLs: only a block that is entered again must clear.
-        if self.labels.iter().all(|label| !label.is_loop) {
+        if !self.is_in_loop() {
             return None;
         }
         let targets = Targets::of(registers);

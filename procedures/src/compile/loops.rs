@@ -24,11 +24,13 @@ impl Compiler<'_> {
         enter: &mut dyn FnMut(&mut Self) -> Result<()>,
     ) -> Result<(u32, Vec<Operation>)> {
         let assigned = assigned_in(self, body);
+        self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
         let entry = self.record_states();
         let accesses = self.accesses.len();
         let failures = self.failures.len();
         let number = self.open(label.clone(), true);
+        let (nulled, registers) = (self.nulled, self.registers_of_records());
         let actions = self.flow.get_mut().actions();
         let round = self.flow.get_mut().enter_loop(&assigned);
         enter(self)?;
@@ -37,9 +39,15 @@ impl Compiler<'_> {
         let changed: Vec<bool> = entry
             .iter()
             .zip(&end)
-            .map(|(before, after)| before != after && *before != RecordState::Unassigned)
+            .map(|(before, after)| {
+                before != after && ![RecordState::Unassigned, RecordState::Null].contains(before)
+                    // What is NULL at the end is so in the registers of any structure.
+                    && *after != RecordState::Null
+            })
             .collect();
-        if changed.contains(&true) {
+        // A record that is made NULL is so in the registers, too, that it only gets further below.
+        let renulls = self.nulled != nulled && self.registers_of_records() != registers;
+        if changed.contains(&true) || renulls {
             // The next round would start with another structure: nothing may read it before
             // it is assigned again.
             self.accesses.truncate(accesses);
@@ -57,6 +65,8 @@ impl Compiler<'_> {
         }
         self.labels.pop();
         self.flow.get_mut().leave_loop(round, &assigned, actions);
+        // Left from elsewhere than its end.
+        self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
         self.found_unknown();
         Ok((number, operations))
@@ -93,6 +103,7 @@ impl Compiler<'_> {
         body: &[Statement],
     ) -> Result<Path> {
         let assigned = assigned_in(self, body);
+        self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
         let condition = self.condition(condition);
         let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;

@@ -266,6 +266,8 @@ pub(crate) struct Compiler<'a> {
     /// Loops and labelled blocks around the statement, innermost last.
     pub labels: Vec<OpenLabel>,
     pub numbers: u32,
+    /// How often a record variable was made NULL, in the registers known by then.
+    pub nulled: u32,
     /// Set for the function of a trigger.
     pub trigger: Option<trigger::Rows>,
     /// Told by name look-ups, too.
@@ -310,6 +312,7 @@ impl<'a> Compiler<'a> {
             failures: Vec::new(),
             labels: Vec::new(),
             numbers: 0,
+            nulled: 0,
             trigger: None,
             flow: RefCell::default(),
             asks: false,

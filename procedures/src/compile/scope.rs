@@ -91,6 +91,11 @@ impl VariableScope for Scope<'_, '_> {
             return (used == parts.len())
                 .then_some(BoundExpr { kind: ExprKind::Variable(*register), ty: *ty });
         }
+        if let Storage::Record { state: RecordState::Null, .. } = storage
+            && used == parts.len()
+        {
+            return Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD });
+        }
         let Some(fields) = storage.fields() else {
             let tagged = match &parts[used..] {
                 [] => self.compiler.tagged(id, None),

@@ -240,7 +240,7 @@ impl Compiler<'_> {
     pub(super) fn no_field(&self, variable: VariableId, field: &str) -> SqlError {
         let name = &self.body.variables[variable as usize].name;
         match &self.storage[variable as usize] {
-            Storage::Record { state: RecordState::Unassigned, .. } => SqlError::new(
+            Storage::Record { state: RecordState::Null | RecordState::Unassigned, .. } => SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("record \"{name}\" is not assigned yet"),
             )
@@ -380,6 +380,11 @@ impl Compiler<'_> {
         {
             bound = self.bind(value, Some(ty))?;
         }
+        if matches!(&bound.kind, ExprKind::Const(value) if value.is_null())
+            && matches!(self.storage[variable as usize], Storage::Record { .. })
+        {
+            return Ok(self.null_record(variable));
+        }
         let columns = match &bound.kind {
             ExprKind::Row(items) => items
                 .iter()
@@ -390,6 +395,7 @@ impl Compiler<'_> {
                     (format!("f{}", index + 1), ty)
                 })
                 .collect::<Vec<_>>(),
+            // Of a variable with a type.
             ExprKind::Const(value) if value.is_null() => Vec::new(),
             ExprKind::Routine { routine, .. } => {
                 super::result_columns(routine, &self.environment.catalog)?.named()
@@ -411,9 +417,6 @@ impl Compiler<'_> {
         };
         let fields = match &self.storage[variable as usize] {
             Storage::Row { fields, .. } => fields.clone(),
-            Storage::Record { state: RecordState::Shape(_), .. } if named.is_empty() => {
-                self.storage[variable as usize].fields().map(<[_]>::to_vec).unwrap_or_default()
-            }
             _ => self.reshape(variable, &named),
         };
         let registers = fields.iter().map(|f| f.register).collect();
@@ -440,6 +443,19 @@ impl Compiler<'_> {
                 Ok(OperationKind::AssignRecord { targets, value })
             }
         }
+    }
+
+    /// A record variable without a row, and without a structure.
+    pub(super) fn null_record(&mut self, variable: VariableId) -> OperationKind {
+        let registers = self.record_registers(variable);
+        self.nulled += 1;
+        for register in &registers {
+            self.trace.forget(*register, "a field of a record that was NULL");
+        }
+        if let Storage::Record { state, .. } = &mut self.storage[variable as usize] {
+            *state = RecordState::Null;
+        }
+        OperationKind::AssignRow { targets: Targets::of(registers), values: Vec::new() }
     }
 
     /// The fields of a record variable that a fragment names, and nothing else.

@@ -57,6 +57,9 @@ pub(crate) enum Storage {
 /// What structure a `record` variable has at the place being compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordState {
+    /// NULL, for certain: nothing was assigned, or NULL was.
+    Null,
+    /// It may not have been assigned.
     Unassigned,
     Shape(usize),
     /// One of these, a bit each: its tag says which.
@@ -90,7 +93,7 @@ impl Compiler<'_> {
         }
         self.storage = types
             .iter()
-            .map(|_| Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned, tag: None })
+            .map(|_| Storage::Record { shapes: Vec::new(), state: RecordState::Null, tag: None })
             .collect();
         // IN arguments first, so that a call copies them as they come.
         let inputs =
@@ -111,7 +114,7 @@ impl Compiler<'_> {
                     Storage::Row { fields, ty: *ty, present: Some(present) }
                 }
                 VariableType::Record => {
-                    Storage::Record { shapes: Vec::new(), state: RecordState::Unassigned, tag: None }
+                    Storage::Record { shapes: Vec::new(), state: RecordState::Null, tag: None }
                 }
             };
             if position < inputs {
@@ -241,6 +244,38 @@ impl Compiler<'_> {
             if let Storage::Record { state, .. } = storage {
                 *state = *wanted;
             }
+        }
+    }
+
+    /// Records among these that were NULL for certain may be by now: from here on they are what they were
+    /// last, whose registers say so where they are NULL.
+    pub(super) fn doubt_null_records(&mut self, variables: &[VariableId]) {
+        for id in variables {
+            if let Storage::Record { shapes, state: state @ RecordState::Null, .. } =
+                &mut self.storage[*id as usize]
+            {
+                *state = match shapes.len() {
+                    0 => RecordState::Unassigned,
+                    1 => RecordState::Shape(0),
+                    _ => RecordState::Ambiguous,
+                };
+            }
+        }
+    }
+
+    /// How many registers all record variables have.
+    pub(super) fn registers_of_records(&self) -> usize {
+        (0..self.storage.len()).map(|id| self.record_registers(id as VariableId).len()).sum()
+    }
+
+    /// All registers a record variable may have values in.
+    pub(super) fn record_registers(&self, variable: VariableId) -> Vec<u32> {
+        match &self.storage[variable as usize] {
+            Storage::Record { shapes, tag, .. } => {
+                let fields = shapes.iter().flatten().map(|field| field.register);
+                fields.chain(tag.iter().map(|tag| tag.register)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
