@@ -8,6 +8,7 @@
 //! of a Limit) reads an empty row at depth 0, so that depths count nestings alone. No names are
 //! left, and nothing below looks one up.
 
+mod aggregate;
 mod rows;
 
 use std::sync::Arc;
@@ -15,9 +16,11 @@ use std::sync::Arc;
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::function::{AggregateFunction, ResolvedFunction, SetFunction};
+use archipel_sql::function::{ResolvedFunction, SetFunction};
 use archipel_sql::parser::FrameExclusion;
 use archipel_sql::types::{Oid, Type};
+
+pub use aggregate::{Accumulator, DefinedAggregate};
 
 use crate::partition::Family;
 
@@ -402,7 +405,7 @@ pub enum SetOp {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregateCall {
-    pub function: &'static AggregateFunction,
+    pub function: Accumulator,
     pub args: Vec<BoundExpr>,
     pub distinct: bool,
     pub filter: Option<BoundExpr>,
@@ -423,7 +426,7 @@ pub struct WindowCall {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum WindowFunction {
-    Aggregate(&'static AggregateFunction),
+    Aggregate(Accumulator),
     /// row_number, rank, lag, first_value, …
     Ranking(&'static str),
 }

@@ -100,6 +100,7 @@ fn unnamed(source: &str) -> Routine {
         source: source.to_string(),
         distribution_arg: None,
         traits: Default::default(),
+        aggregate: None,
         version: 0,
     }
 }
@@ -187,6 +188,12 @@ impl Registry {
     ) -> Result<Program> {
         if routine.result == Type::TRIGGER {
             return Err(trigger::direct_call(routine));
+        }
+        if routine.kind == RoutineKind::Aggregate {
+            return Err(archipel_sql::error::SqlError::internal(format!(
+                "aggregate {} is compiled by itself",
+                routine.name
+            )));
         }
         let outermost = compiling.is_empty();
         let mut compiling = compiling.to_vec();

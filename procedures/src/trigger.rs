@@ -176,6 +176,7 @@ fn compile_condition(
         source: String::new(),
         distribution_arg: None,
         traits: Default::default(),
+        aggregate: None,
         version: 0,
     });
     compile::compile_condition(&routine, text, environment, linker)

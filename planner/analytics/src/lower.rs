@@ -20,6 +20,7 @@ use archipel_planner::row::Codec;
 use archipel_sql::catalog::TableKind;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::AggregateFunction;
 use archipel_sql::types::{Oid, Type};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -380,11 +381,18 @@ impl<'a> Lowerer<'a> {
         calls: &[AggregateCall],
     ) -> Lowering<Lowered> {
         require_comparable(group_by.iter().map(|expr| expr.ty))?;
+        let calls: Vec<(&AggregateCall, &'static AggregateFunction)> = calls
+            .iter()
+            .map(|call| match &call.function {
+                Accumulator::Builtin(function) => Ok((call, *function)),
+                Accumulator::Defined(_) => unsupported("an aggregate that somebody defined"),
+            })
+            .collect::<Lowering<_>>()?;
         let input = self.rel(input)?;
         // First a projection that computes what is grouped by and aggregated.
         let mut exprs: Vec<BoundExpr> = group_by.to_vec();
         let mut places = Vec::with_capacity(calls.len());
-        for call in calls {
+        for (call, _) in &calls {
             places.push(exprs.len());
             // What FILTER leaves out may not be computed at all: `sum(1/x) FILTER (WHERE x > 0)`.
             exprs.extend(call.args.iter().map(|arg| match (&call.filter, &arg.kind) {
@@ -402,25 +410,30 @@ impl<'a> Lowerer<'a> {
             input.columns[..group_by.len()].iter().map(|(column, _)| Expr::Column(column.clone())).collect();
         let mut columns: Vec<(Column, Type)> = input.columns[..group_by.len()].to_vec();
         let mut outputs = Vec::with_capacity(calls.len());
-        for (call, place) in calls.iter().zip(places) {
+        for (&(call, function), place) in calls.iter().zip(places) {
             let width = call.args.len() + call.order_by.len() + usize::from(call.filter.is_some());
             let args: Vec<Expr> = input.columns[place..place + width]
                 .iter()
                 .map(|(column, _)| Expr::Column(column.clone()))
                 .collect();
             let name = self.name();
-            outputs.push(self.aggregate_call(call, args).alias(name.as_str()));
+            outputs.push(self.aggregate_call(call, function, args).alias(name.as_str()));
             columns.push((Column::new_unqualified(name), call.result));
         }
         Ok(Lowered { plan: planned(input.plan.aggregate(groups, outputs))?, columns })
     }
 
     /// DataFusion's own aggregate where it is the same function, else ours.
-    fn aggregate_call(&mut self, call: &AggregateCall, mut args: Vec<Expr>) -> Expr {
+    fn aggregate_call(
+        &mut self,
+        call: &AggregateCall,
+        function: &'static AggregateFunction,
+        mut args: Vec<Expr>,
+    ) -> Expr {
         let plain = !call.distinct && call.order_by.is_empty() && call.filter.is_none();
         if plain {
             let integer = call.args.first().is_some_and(|arg| matches!(arg.ty.oid, Oid::INT2 | Oid::INT4));
-            match (call.function.name, &call.args[..]) {
+            match (function.name, &call.args[..]) {
                 ("count", []) => return expr_fn::count(lit(1i64)),
                 ("count", [_]) => return expr_fn::count(args.swap_remove(0)),
                 ("min", [arg]) if comparable(arg.ty) && arg.ty == call.result => {
@@ -435,7 +448,7 @@ impl<'a> Lowerer<'a> {
             }
         }
         let call = Call {
-            function: call.function,
+            function,
             args: call.args.iter().map(|arg| arg.ty).collect(),
             distinct: call.distinct,
             order_by: call

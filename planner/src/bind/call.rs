@@ -151,7 +151,7 @@ impl Binder<'_, '_> {
         match resolved {
             Resolved::Aggregate { function, args, result } => {
                 if star && !args.is_empty()
-                    || (!star && list.is_empty() && call.within_group.is_empty() && function.args.is_empty())
+                    || (!star && list.is_empty() && call.within_group.is_empty() && args.is_empty())
                 {
                     return Err(SqlError::new(
                         SqlState::WRONG_OBJECT_TYPE,
@@ -159,7 +159,8 @@ impl Binder<'_, '_> {
                     )
                     .at(position));
                 }
-                let ordered_set = matches!(function.name, "percentile_cont" | "percentile_disc" | "mode");
+                let ordered_set =
+                    matches!(function.builtin_name(), Some("percentile_cont" | "percentile_disc" | "mode"));
                 let wrong = match (ordered_set, call.within_group.is_empty()) {
                     (true, true) => {
                         Some(format!("WITHIN GROUP is required for ordered-set aggregate {name}"))
@@ -173,6 +174,7 @@ impl Binder<'_, '_> {
                     return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).at(position));
                 }
                 if call.over.is_some() {
+                    self.check_window_use(&function).map_err(|error| error.at(position))?;
                     return self.window_call(WindowFunction::Aggregate(function), args, result, &call, span);
                 }
                 let call = self.aggregate_call(function, args, result, call, within_order)?;
@@ -251,7 +253,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn scalar_result(&mut self, resolved: Resolved, position: Option<u32>) -> Result<BoundExpr> {
+    pub(crate) fn scalar_result(&mut self, resolved: Resolved, position: Option<u32>) -> Result<BoundExpr> {
         match resolved {
             // The type of an expression is known here and nowhere later.
             Resolved::Scalar { function, args }

@@ -239,7 +239,7 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             for call in aggregates {
                 let distinct = if call.distinct { "distinct " } else { "" };
                 let star = if call.args.is_empty() { "*" } else { "" };
-                let _ = write!(text, ", {}({distinct}{}{star}", call.function.name, list_text(&call.args));
+                let _ = write!(text, ", {}({distinct}{}{star}", call.function.name(), list_text(&call.args));
                 if !call.order_by.is_empty() {
                     let _ = write!(text, " order by {}", sort_text(&call.order_by));
                 }
@@ -255,8 +255,8 @@ fn rel_lines(out: &mut String, rel: &Rel, indent: usize) {
             let mut text = "window".to_owned();
             for call in calls {
                 let name = match &call.function {
-                    WindowFunction::Aggregate(function) => function.name,
-                    WindowFunction::Ranking(name) => name,
+                    WindowFunction::Aggregate(function) => function.name(),
+                    WindowFunction::Ranking(name) => *name,
                 };
                 let _ = write!(text, " {name}({})", list_text(&call.args));
                 if !call.partition_by.is_empty() {

@@ -6,7 +6,6 @@ use super::visit::{lower_depth, nearest_depth, visit_expr};
 use super::{Binder, Clause};
 use crate::bound::*;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::AggregateFunction;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, OrderByExpr};
 use sqlparser::tokenizer::Span;
@@ -23,7 +22,7 @@ pub(crate) struct GatheredCall<'s> {
 impl Binder<'_, '_> {
     pub(crate) fn aggregate_call(
         &mut self,
-        function: &'static AggregateFunction,
+        function: Accumulator,
         args: Vec<BoundExpr>,
         result: Type,
         call: GatheredCall<'_>,

@@ -17,6 +17,7 @@
 //! - [`expr`], `column`, [`literal`], [`forms`], [`compare`], [`call`] expressions
 //! - `record`      rows as values
 //! - `overload`    which function a call means; `gather` aggregates and sets on their way to a query
+//! - `aggregate`   aggregates that users defined; `support` functions that definitions name
 //! - [`resolve`]   the choice among signatures
 //! - [`coerce`]    casts and common types
 //! - `span`        where syntax begins and ends
@@ -34,6 +35,7 @@
 //! Every field of the syntax tree is looked at; what nobody consumes is refused with 0A000,
 //! never ignored.
 
+pub(crate) mod aggregate;
 pub mod call;
 pub mod coerce;
 pub mod column;
@@ -72,6 +74,7 @@ mod search_cycle;
 pub mod select;
 pub mod shown;
 pub(crate) mod span;
+pub(crate) mod support;
 pub(crate) mod target;
 mod view;
 pub mod visit;
@@ -353,7 +356,7 @@ pub(crate) struct Binder<'e, 'a> {
 }
 
 impl<'e, 'a> Binder<'e, 'a> {
-    fn new(env: &'e mut BindEnv<'a>) -> Self {
+    pub(crate) fn new(env: &'e mut BindEnv<'a>) -> Self {
         let naming = Naming::of(env.catalog);
         Binder {
             env,

@@ -52,7 +52,7 @@ pub(crate) enum Resolved {
         columns: Vec<Type>,
     },
     Aggregate {
-        function: &'static AggregateFunction,
+        function: Accumulator,
         args: Vec<BoundExpr>,
         result: Type,
     },
@@ -67,7 +67,7 @@ pub(crate) enum Resolved {
 
 /// What a name may mean.
 #[derive(Clone)]
-enum Callee {
+pub(crate) enum Callee {
     Scalar(&'static ScalarFunction),
     Routine(RoutineRef),
     Set(&'static SetFunction),
@@ -75,16 +75,26 @@ enum Callee {
     Ranking(&'static super::window::RankingFunction),
 }
 
+impl Callee {
+    /// The schema of a deployed routine.
+    fn schema(&self) -> Option<String> {
+        match self {
+            Callee::Routine(routine) => Some(routine.schema.clone()),
+            _ => None,
+        }
+    }
+}
+
 /// A parameter of a candidate.
-struct Parameter {
+pub(crate) struct Parameter {
     name: Option<String>,
-    ty: Oid,
+    pub ty: Oid,
     default: bool,
 }
 
 /// How a candidate's parameters are filled.
 #[derive(Clone, Debug)]
-enum Slot {
+pub(crate) enum Slot {
     Argument(usize),
     Default,
     /// The rest of the arguments, as the elements of a VARIADIC array.
@@ -93,13 +103,13 @@ enum Slot {
     Spread(Vec<usize>),
 }
 
-struct Candidate {
-    callee: Callee,
-    slots: Vec<Slot>,
+pub(crate) struct Candidate {
+    pub callee: Callee,
+    pub slots: Vec<Slot>,
     /// Declared types, in the order of the actual arguments.
-    types: Vec<Oid>,
-    variadic: bool,
-    defaults: usize,
+    pub types: Vec<Oid>,
+    pub variadic: bool,
+    pub defaults: usize,
 }
 
 /// A routine with polymorphic parameters, as it is for these actual types: it is compiled for
@@ -189,7 +199,7 @@ fn fit(
 }
 
 impl Callee {
-    fn parameters(&self, procedure_call: bool) -> (Vec<Parameter>, bool) {
+    pub(crate) fn parameters(&self, procedure_call: bool) -> (Vec<Parameter>, bool) {
         let plain = |types: &[Oid], names: &[&str]| {
             types
                 .iter()
@@ -232,7 +242,7 @@ impl Callee {
         }
     }
 
-    fn result(&self) -> Oid {
+    pub(crate) fn result(&self) -> Oid {
         match self {
             Callee::Scalar(function) => function.result,
             Callee::Routine(routine) => routine.result.oid,
@@ -272,12 +282,10 @@ impl Binder<'_, '_> {
         self.need_schema(schema);
         let names: Vec<Option<&str>> = args.iter().map(|arg| arg.name.as_deref()).collect();
         if let Some(first) = names.iter().position(Option::is_some)
-            && names[first..].iter().any(Option::is_none)
+            && let Some(after) = names[first..].iter().position(Option::is_none)
         {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "positional argument cannot follow named argument",
-            ));
+            let message = "positional argument cannot follow named argument";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(args[first + after].position));
         }
         let array_given = args.iter().any(|arg| arg.variadic);
         if array_given && !args.last().is_some_and(|arg| arg.variadic) {
@@ -298,17 +306,33 @@ impl Binder<'_, '_> {
         // Of equal signatures, the one that needs no VARIADIC array and fewest defaults counts.
         candidates.sort_by_key(|candidate| (candidate.variadic, candidate.defaults));
         let mut signatures: Vec<Vec<Oid>> = Vec::new();
+        let mut origins: Vec<(Option<String>, bool)> = Vec::new();
+        let mut equal: Vec<usize> = Vec::new();
         candidates.retain(|candidate| {
-            let new = !signatures.contains(&candidate.types);
-            if new {
-                signatures.push(candidate.types.clone());
+            let origin = (candidate.callee.schema(), candidate.variadic);
+            match signatures.iter().position(|known| *known == candidate.types) {
+                None => {
+                    signatures.push(candidate.types.clone());
+                    origins.push(origin);
+                    true
+                }
+                // Only defaults can make two of one schema equal.
+                Some(known) => {
+                    if origin.0.is_some() && origins[known] == origin {
+                        equal.push(known);
+                    }
+                    false
+                }
             }
-            new
         });
         let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
         let types: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
         let signature = || format!("{}({})", qualified(schema, name), type_list(&types));
-        match choose(&actual, &signatures) {
+        let chosen = match choose(&actual, &signatures) {
+            Choice::One(i) if equal.contains(&i) => Choice::Ambiguous,
+            chosen => chosen,
+        };
+        match chosen {
             Choice::One(i) => {
                 let candidate = candidates.swap_remove(i);
                 self.check_kind(&candidate.callee, procedure_call, &signature())?;
@@ -413,7 +437,7 @@ impl Binder<'_, '_> {
         type_by_name(name).is_none() && !self.callees(None, name).is_empty()
     }
 
-    fn callees(&self, schema: Option<&str>, name: &str) -> Vec<Callee> {
+    pub(crate) fn callees(&self, schema: Option<&str>, name: &str) -> Vec<Callee> {
         let mut callees = Vec::new();
         if schema.is_none_or(|schema| matches!(schema, "pg_catalog" | "information_schema" | "archipel")) {
             callees.extend(function::lookup_functions(name).iter().copied().map(Callee::Scalar));
@@ -443,7 +467,7 @@ impl Binder<'_, '_> {
     }
 
     /// Converts the arguments of the chosen candidate and fills in what is left out.
-    fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
+    pub(crate) fn complete(&mut self, candidate: Candidate, args: Vec<Argument>) -> Result<Resolved> {
         let actual: Vec<Type> = args.iter().map(|arg| arg.value.ty).collect();
         let array_given = args.last().is_some_and(|arg| arg.variadic);
         let array_position = args.last().and_then(|arg| arg.position);
@@ -491,6 +515,9 @@ impl Binder<'_, '_> {
             return self.over_elements(function, filled, Type::of(ty), Type::of(result));
         }
         let filled = match &candidate.callee {
+            Callee::Scalar(ScalarFunction { name: "satisfies_hash_partition", .. }) => {
+                self.hash_arguments(filled)?
+            }
             Callee::Scalar(ScalarFunction { name, .. })
             | Callee::Set(SetFunction { name, .. })
             | Callee::Aggregate(AggregateFunction { name, .. }) => self.json_arguments(name, filled)?,
@@ -517,6 +544,14 @@ impl Binder<'_, '_> {
                     function: ResolvedFunction { function, result },
                 }
             }
+            Callee::Routine(routine) if routine.kind == RoutineKind::Aggregate => {
+                self.need_routine(routine.oid);
+                let missing = || SqlError::internal("an aggregate that is made of nothing");
+                let aggregate = routine.aggregate.as_deref().ok_or_else(missing)?;
+                let defined = self.defined_aggregate(&routine, aggregate, &filled)?;
+                let function = Accumulator::Defined(Box::new(defined));
+                Resolved::Aggregate { function, args: filled, result: Type::of(result) }
+            }
             Callee::Routine(routine) => {
                 self.need_routine(routine.oid);
                 let result = Type { oid: result, typmod: routine.result.typmod };
@@ -534,6 +569,7 @@ impl Binder<'_, '_> {
                 Resolved::Set { function, args: filled, columns }
             }
             Callee::Aggregate(function) => {
+                let function = Accumulator::Builtin(function);
                 Resolved::Aggregate { function, args: filled, result: handed_on(result) }
             }
             Callee::Ranking(function) => {

@@ -62,6 +62,7 @@ fn routine(
         source: String::new(),
         distribution_arg: None,
         traits: Default::default(),
+        aggregate: None,
         version: 1,
     }
 }

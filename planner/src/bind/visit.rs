@@ -8,7 +8,7 @@
 use crate::bound::*;
 
 macro_rules! visitors {
-    ($expr:ident, $rel:ident, $statement:ident, $children:ident, $sort:ident, [$($mutability:tt)*], $iter:ident, $as_option:ident) => {
+    ($expr:ident, $rel:ident, $statement:ident, $children:ident, $sort:ident, $accumulator:ident, $expressions:ident, [$($mutability:tt)*], $iter:ident, $as_option:ident) => {
         /// Visits an expression and everything in it.
         pub fn $expr(
             expr: &$($mutability)* BoundExpr,
@@ -110,6 +110,19 @@ macro_rules! visitors {
             }
         }
 
+        /// Visits what a defined aggregate calls: over a row of its own, one nesting further in.
+        fn $accumulator(
+            function: &$($mutability)* Accumulator,
+            nesting: u16,
+            visit: &mut dyn FnMut(&$($mutability)* BoundExpr, u16) -> bool,
+        ) {
+            if let Accumulator::Defined(defined) = function {
+                for expr in defined.$expressions() {
+                    $expr(expr, nesting + 1, visit);
+                }
+            }
+        }
+
         /// Visits every expression of a relational operator and of its inputs.
         pub fn $rel(
             rel: &$($mutability)* Rel,
@@ -169,6 +182,7 @@ macro_rules! visitors {
                         $expr(expr, nesting, visit);
                     }
                     for call in aggregates.$iter() {
+                        $accumulator(&$($mutability)* call.function, nesting, visit);
                         for expr in call.args.$iter() {
                             $expr(expr, nesting, visit);
                         }
@@ -181,6 +195,9 @@ macro_rules! visitors {
                 Rel::Window { input, calls } => {
                     $rel(input, nesting, visit);
                     for call in calls.$iter() {
+                        if let WindowFunction::Aggregate(function) = &$($mutability)* call.function {
+                            $accumulator(function, nesting, visit);
+                        }
                         for expr in call.args.$iter() {
                             $expr(expr, nesting, visit);
                         }
@@ -319,8 +336,19 @@ macro_rules! visitors {
     };
 }
 
-visitors!(visit_expr, visit_rel, visit_statement, visit_children, visit_sort, [], iter, as_ref);
-visitors!(visit_expr_mut, visit_rel_mut, visit_statement_mut, visit_children_mut, visit_sort_mut, [mut], iter_mut, as_mut);
+visitors!(
+    visit_expr,
+    visit_rel,
+    visit_statement,
+    visit_children,
+    visit_sort,
+    visit_accumulator,
+    expressions,
+    [],
+    iter,
+    as_ref
+);
+visitors!(visit_expr_mut, visit_rel_mut, visit_statement_mut, visit_children_mut, visit_sort_mut, visit_accumulator_mut, expressions_mut, [mut], iter_mut, as_mut);
 
 /// Moves the columns at depth `nesting` by `offset` places: the row they read was appended to
 /// one of that width.

@@ -4,7 +4,9 @@
 use std::mem::discriminant;
 
 use archipel_sql::catalog::dependency::Dependent;
-use archipel_sql::catalog::{CatalogChange, Object, ObjectKind, Table, TableKind, TableRef, UserType};
+use archipel_sql::catalog::{
+    CatalogChange, Object, ObjectKind, RoutineRef, Table, TableKind, TableRef, UserType,
+};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
 
@@ -25,7 +27,23 @@ pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependen
     let Some(name) = name else { return Vec::new() };
     let name = name.to_lowercase();
     // Who does not say its name does not mean it.
-    changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work)
+    let mut users =
+        changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work);
+    if kind == ObjectKind::Routine {
+        users.extend(aggregates_of(oid, work));
+    }
+    users
+}
+
+/// The aggregates that are made of a function.
+fn aggregates_of(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let made_of = |routine: &&RoutineRef| {
+        let mut functions = routine.aggregate.iter().flat_map(|aggregate| aggregate.functions());
+        functions.any(|oid| oid == function)
+    };
+    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(made_of).cloned().collect();
+    found.sort_by_key(|routine| routine.oid);
+    found.into_iter().map(Dependent::Routine).collect()
 }
 
 /// What would not be bound any more, or be bound to something else.

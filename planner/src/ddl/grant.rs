@@ -247,7 +247,7 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
                     ),
                     _ => {
                         let fits = |kind: RoutineKind| match word.as_str() {
-                            "functions" => kind == RoutineKind::Function,
+                            "functions" => kind != RoutineKind::Procedure,
                             "procedures" => kind == RoutineKind::Procedure,
                             _ => true,
                         };

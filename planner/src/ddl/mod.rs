@@ -24,13 +24,14 @@
 //! - [`stored`]       the columns of altered rows
 //! - [`drop`]         DROP TABLE, SCHEMA, SEQUENCE; TRUNCATE
 //! - [`sequence`]     sequences
-//! - [`routine`]      functions and procedures
+//! - [`routine`]      functions and procedures; [`aggregate`] aggregates
 //! - [`trigger`]      triggers
 //! - [`schema`]       schemas, comments
 //! - [`role`]         roles; [`owner`] whose objects are
 //! - [`grant`], [`default_access`] GRANT and REVOKE
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
+mod aggregate;
 mod alter;
 mod alter_column;
 mod alter_heirs;
@@ -234,6 +235,7 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::AlterSequence(alter) => sequence::alter_sequence(alter, work)?,
         Statement::CreateSchema(create) => schema::create_schema(create, work)?,
         Statement::CreateRoutine(create) => routine::create_routine(create, work)?,
+        Statement::CreateAggregate(create) => aggregate::create_aggregate(create, work)?,
         Statement::Drop(drop) => drop::drop_objects(drop, work)?,
         Statement::DropRoutine(drop) => routine::drop_routine(drop, work)?,
         Statement::Rename(rename) => schema::rename(rename, work)?,
@@ -270,6 +272,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::AlterSequence(_)
             | Statement::CreateSchema(_)
             | Statement::CreateRoutine(_)
+            | Statement::CreateAggregate(_)
             | Statement::Drop(_)
             | Statement::DropRoutine(_)
             | Statement::Rename(_)

@@ -62,14 +62,23 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         source,
         distribution_arg: None,
         traits: Default::default(),
+        aggregate: None,
         version: 1,
     };
     check_leakproof(&create.clauses, work)?;
     apply_clauses(&mut routine, &create.clauses)?;
+    let routine: RoutineRef = Arc::new(numbered(routine, create.or_replace, work)?);
+    work.plan.routines.push(routine.clone());
+    work.put(Object::Routine(routine));
+    Ok(())
+}
+
+/// A new routine with its number: that of the one it replaces, if it may.
+pub(super) fn numbered(mut routine: Routine, or_replace: bool, work: &mut Work<'_>) -> Result<Routine> {
     let inputs = routine.input_types();
     match work.catalog.routine_in(&routine.schema, &routine.name, &inputs) {
         None => routine.oid = work.oids(1),
-        Some(_) if !create.or_replace => {
+        Some(_) if !or_replace => {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_FUNCTION,
                 format!("function \"{}\" already exists with same argument types", routine.name),
@@ -83,10 +92,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
             routine.distribution_arg = old.distribution_arg;
         }
     }
-    let routine: RoutineRef = Arc::new(routine);
-    work.plan.routines.push(routine.clone());
-    work.put(Object::Routine(routine));
-    Ok(())
+    Ok(routine)
 }
 
 /// That a function tells nothing of its arguments is for superusers to say.
@@ -171,7 +177,7 @@ fn language(create: &CreateRoutine) -> Result<Language> {
     }
 }
 
-fn arguments(
+pub(super) fn arguments(
     definitions: &[ArgumentDefinition],
     kind: RoutineKind,
     work: &Work<'_>,
@@ -181,7 +187,7 @@ fn arguments(
     let mut default_seen = false;
     for definition in definitions {
         if definition.ty.setof {
-            return Err(invalid("functions cannot accept set arguments"));
+            return Err(invalid(format!("{}s cannot accept set arguments", kind.as_str())));
         }
         let declared = work.catalog.resolve_declared(&definition.ty, work.search_path());
         let (ty, domain) = declared.map_err(|error| {
@@ -324,17 +330,20 @@ fn check_trigger_function(create: &CreateRoutine, args: &[RoutineArg], set: bool
 fn check_replaceable(old: &Routine, new: &Routine) -> Result<()> {
     if old.kind != new.kind {
         let is = match old.kind {
-            RoutineKind::Function => "function",
-            RoutineKind::Procedure => "procedure",
+            RoutineKind::Function => "a function",
+            RoutineKind::Procedure => "a procedure",
+            RoutineKind::Aggregate => "an aggregate function",
         };
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, "cannot change routine kind")
-            .with_detail(format!("\"{}\" is a {is}.", old.name)));
+            .with_detail(format!("\"{}\" is {is}.", old.name)));
     }
-    let word = if old.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" };
+    let word = old.kind.as_str().to_uppercase();
     let hint = format!("Use DROP {word} {} first.", routine_signature(old));
     if old.result != new.result || old.returns_set != new.returns_set {
         let message = match old.kind {
-            RoutineKind::Function => "cannot change return type of existing function",
+            RoutineKind::Function | RoutineKind::Aggregate => {
+                "cannot change return type of existing function"
+            }
             RoutineKind::Procedure => "cannot change whether a procedure has output parameters",
         };
         return Err(invalid(message).with_hint(hint));
@@ -365,6 +374,11 @@ pub(super) fn drop_routine(drop: &DropRoutine, work: &mut Work<'_>) -> Result<()
         match find(&work.catalog, signature, drop.kind, work.search_path()) {
             Ok(routine) => {
                 work.require_dropper(routine.oid, &routine.schema)?;
+                if drop.kind == RoutineWord::Function && routine.kind == RoutineKind::Aggregate {
+                    return Err(
+                        is_aggregate(&routine).with_hint("Use DROP AGGREGATE to drop aggregate functions.")
+                    );
+                }
                 trigger::check_callers(&routine, drop.cascade, work)?;
                 drop_one(&routine, work)?;
             }
@@ -435,7 +449,9 @@ pub(super) fn find(
     }
     let overloads = catalog.routines(name.schema.as_deref(), &name.name, search_path);
     let fits = |routine: &RoutineRef| match word {
-        RoutineWord::Function => routine.kind == RoutineKind::Function,
+        // Aggregates are functions, too.
+        RoutineWord::Function => routine.kind != RoutineKind::Procedure,
+        RoutineWord::Aggregate => routine.kind == RoutineKind::Aggregate,
         RoutineWord::Procedure => routine.kind == RoutineKind::Procedure,
         RoutineWord::Routine => true,
     };
@@ -446,7 +462,7 @@ pub(super) fn find(
             ([], [other]) => Err(wrong_kind(other, word)),
             ([], _) => Err(SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
-                format!("could not find a {} named \"{name}\"", word.as_str()),
+                format!("could not find {} named \"{name}\"", with_article(word)),
             )
             .at(name.at())),
             _ => Err(SqlError::new(
@@ -463,6 +479,9 @@ pub(super) fn find(
     match overloads.iter().find(|routine| routine.input_types() == inputs) {
         Some(routine) if fits(routine) => Ok(routine.clone()),
         Some(other) => Err(wrong_kind(other, word)),
+        None if word == RoutineWord::Aggregate && inputs.is_empty() => {
+            Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("aggregate {name}(*) does not exist")))
+        }
         None => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("{} {} does not exist", word.as_str(), shown(catalog, signature, search_path)),
@@ -471,8 +490,20 @@ pub(super) fn find(
 }
 
 fn wrong_kind(routine: &RoutineRef, word: RoutineWord) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("{} is not a {}", routine_signature(routine), word.as_str()),
-    )
+    let signature = routine_signature(routine);
+    let message = match word {
+        RoutineWord::Aggregate => format!("function {} is not an aggregate", signature.replace(',', ", ")),
+        _ => format!("{signature} is not {}", with_article(word)),
+    };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}
+
+fn with_article(word: RoutineWord) -> String {
+    let article = if word == RoutineWord::Aggregate { "an" } else { "a" };
+    format!("{article} {}", word.as_str())
+}
+
+/// The error of what is for functions with a body.
+pub(super) fn is_aggregate(routine: &Routine) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is an aggregate function", routine.name))
 }

@@ -10,7 +10,7 @@ use archipel_sql::catalog::authority::{must_be_owner, undefined_role};
 use archipel_sql::catalog::names::{undefined_column, undefined_relation, undefined_schema};
 use archipel_sql::catalog::{
     ARCHIPEL, Comments, DATABASE, INFORMATION_SCHEMA, Object, ObjectClass, ObjectKind, PG_CATALOG, PUBLIC,
-    Privileges, Relation, SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
+    Privileges, Relation, RoutineKind, SUPERUSER_NAME, Schema, SequenceRef, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -74,11 +74,18 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
         RenamedObject::Schema(name) => rename_schema(name, &rename.action, work),
         RenamedObject::Routine(word, signature) => {
             let found = routine::find(&work.catalog, signature, *word, work.search_path())?;
-            work.require_owner(found.oid)?;
+            if let Err(error) = work.require_owner(found.oid) {
+                // Here PostgreSQL names an aggregate as the function that it is.
+                let is_aggregate = found.kind == RoutineKind::Aggregate;
+                return Err(if is_aggregate { must_be_owner("function", &found.name) } else { error });
+            }
             let mut changed = (*found).clone();
             match &rename.action {
                 RenameAction::OwnerTo(role) => {
                     return owner::change(found.oid, Some(&found.schema), role, work);
+                }
+                RenameAction::Clauses(_) if found.kind == RoutineKind::Aggregate => {
+                    return Err(routine::is_aggregate(&found));
                 }
                 RenameAction::Clauses(clauses) => {
                     routine::check_leakproof(clauses, work)?;

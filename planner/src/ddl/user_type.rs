@@ -256,7 +256,9 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         .catalog
         .routines_all()
         .filter(|routine| {
-            uses(routine.declared_result().oid) || routine.args.iter().any(|arg| uses(arg.declared().oid))
+            uses(routine.declared_result().oid)
+                || routine.args.iter().any(|arg| uses(arg.declared().oid))
+                || routine.aggregate.iter().flat_map(|aggregate| aggregate.states()).any(|ty| uses(ty.oid))
         })
         .cloned()
         .collect();

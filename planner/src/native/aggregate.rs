@@ -8,25 +8,23 @@ use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{AggregateFunction, AggregateState};
-use archipel_sql::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CompiledPredicate;
 use super::compile::{Compiler, passed_through};
 use super::context::{ExecContext, ExecResult};
+use super::defined_aggregate::{Taker, Taking};
 use super::expression::{Source, Values, eval_all};
 use super::hash::HashKey;
 use super::node::{Node, Out};
 use super::path::OrderKey;
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
-use crate::bound::{AggregateCall, Rel};
+use crate::bound::{Accumulator, AggregateCall, Rel};
 
 /// One aggregate call, compiled.
 pub(crate) struct Call {
-    pub function: &'static AggregateFunction,
-    pub types: Vec<Type>,
+    taker: Taker,
     pub args: Vec<Source>,
     pub filter: Option<CompiledPredicate>,
     pub distinct: bool,
@@ -36,7 +34,7 @@ pub(crate) struct Call {
 
 /// The running state of one call over one group.
 pub(crate) struct Running {
-    state: Box<dyn AggregateState>,
+    state: Taking,
     seen: FxHashSet<HashKey>,
     /// ORDER BY: sort keys and arguments wait until the end.
     waiting: Option<(RowBuffer, RowBuffer)>,
@@ -49,6 +47,8 @@ pub(crate) struct Aggregation {
     calls: Vec<Call>,
     groupings: Vec<Vec<u16>>,
     group_slots: Vec<u32>,
+    /// For each call, an earlier one whose states are its own.
+    shared: Vec<Option<usize>>,
     call_slots: Vec<u32>,
     grouping_slots: Vec<u32>,
     /// min or max over an ordered walk: the first value settles it.
@@ -80,6 +80,7 @@ impl Compiler<'_> {
             groups,
             sets: sets.clone(),
             calls,
+            shared: (0..aggregates.len()).map(|place| shares_with(aggregates, place)).collect(),
             groupings: groupings.clone(),
             group_slots: group_slots.to_vec(),
             call_slots: call_slots.to_vec(),
@@ -97,9 +98,9 @@ impl Compiler<'_> {
         aggregates: &[AggregateCall],
     ) -> Vec<OrderKey> {
         let [call] = aggregates else { return Vec::new() };
-        let descending = match call.function.name {
-            "min" => false,
-            "max" => true,
+        let descending = match call.function.builtin_name() {
+            Some("min") => false,
+            Some("max") => true,
             _ => return Vec::new(),
         };
         let [arg] = &call.args[..] else { return Vec::new() };
@@ -115,8 +116,7 @@ impl Compiler<'_> {
     /// Compiles a call. In scope: the input row.
     pub fn aggregate_call(&mut self, call: &AggregateCall) -> Result<Call> {
         Ok(Call {
-            function: call.function,
-            types: call.args.iter().map(|arg| arg.ty).collect(),
+            taker: self.taker(&call.function, &call.args)?,
             args: self.exprs(&call.args)?,
             filter: call.filter.as_ref().map(|filter| self.predicate(filter)).transpose()?,
             distinct: call.distinct,
@@ -127,10 +127,9 @@ impl Compiler<'_> {
 }
 
 impl Call {
-    pub fn plain(function: &'static AggregateFunction, types: Vec<Type>) -> Call {
+    pub fn plain(taker: Taker) -> Call {
         Call {
-            function,
-            types,
+            taker,
             args: Vec::new(),
             filter: None,
             distinct: false,
@@ -142,7 +141,7 @@ impl Call {
     pub fn start(&self) -> Running {
         let ordered = !self.orders.is_empty();
         Running {
-            state: (self.function.state)(&self.types),
+            state: self.taker.start(),
             seen: FxHashSet::default(),
             waiting: ordered.then(|| (RowBuffer::new(self.orders.len()), RowBuffer::new(self.args.len()))),
         }
@@ -156,6 +155,7 @@ impl Call {
             return Ok(());
         }
         if let [arg] = &self.args[..]
+            && self.taker.is_builtin()
             && !self.distinct
             && running.waiting.is_none()
         {
@@ -167,13 +167,15 @@ impl Call {
                     &computed
                 }
             };
-            if !(self.function.strict && arg.is_null()) {
-                running.state.update(&ctx.functions, std::slice::from_ref(arg))?;
+            if let Taking::Builtin(state) = &mut running.state
+                && !(self.taker.strict() && arg.is_null())
+            {
+                state.update(&ctx.functions, std::slice::from_ref(arg))?;
             }
             return Ok(());
         }
         let args = eval_all(&self.args, ctx)?;
-        if self.function.strict && args.iter().any(Datum::is_null) {
+        if self.taker.strict() && args.iter().any(Datum::is_null) {
             return Ok(());
         }
         if self.distinct && !running.seen.insert(HashKey(args.iter().cloned().collect())) {
@@ -185,28 +187,39 @@ impl Call {
                 keys.push(key);
                 rows.push(args);
             }
-            None => running.state.update(&ctx.functions, &args)?,
+            None => self.taker.take(&mut running.state, &args, ctx)?,
         }
         Ok(())
     }
 
     /// Takes one row of arguments, for windows.
-    pub fn feed(&self, running: &mut Running, ctx: &ExecContext<'_, '_>, args: &Values) -> ExecResult<()> {
-        if !(self.function.strict && args.iter().any(Datum::is_null)) {
-            running.state.update(&ctx.functions, args)?;
+    pub fn feed(
+        &self,
+        running: &mut Running,
+        ctx: &mut ExecContext<'_, '_>,
+        args: &Values,
+    ) -> ExecResult<()> {
+        if !(self.taker.strict() && args.iter().any(Datum::is_null)) {
+            self.taker.take(&mut running.state, args, ctx)?;
         }
         Ok(())
     }
 
-    pub fn finish(&self, running: &mut Running, ctx: &ExecContext<'_, '_>) -> ExecResult<Datum> {
+    pub fn finish(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Datum> {
+        self.feed_waiting(running, ctx)?;
+        self.taker.finish(&mut running.state, ctx)
+    }
+
+    /// Takes the rows that waited for their order.
+    fn feed_waiting(&self, running: &mut Running, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         if let Some((keys, rows)) = running.waiting.take() {
             let mut positions: Vec<usize> = (0..rows.len()).collect();
             positions.sort_by(|a, b| compare_keys(keys.row(*a), keys.row(*b), &self.orders));
             for position in positions {
-                running.state.update(&ctx.functions, rows.row(position))?;
+                self.taker.take(&mut running.state, rows.row(position), ctx)?;
             }
         }
-        Ok(running.state.finish(&ctx.functions)?)
+        Ok(())
     }
 }
 
@@ -240,9 +253,7 @@ impl Aggregation {
                         groups.len() - 1
                     }
                 };
-                for (call, running) in self.calls.iter().zip(&mut groups[position].2) {
-                    call.update(running, ctx)?;
-                }
+                self.update(&mut groups[position].2, ctx)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -274,9 +285,7 @@ impl Aggregation {
         let mut any = false;
         let _ = self.input.run(ctx, &mut |ctx| {
             any = true;
-            for (call, running) in self.calls.iter().zip(&mut running) {
-                call.update(running, ctx)?;
-            }
+            self.update(&mut running, ctx)?;
             Ok(ControlFlow::Continue(()))
         })?;
         for (grouping, slot) in self.groupings.iter().zip(&self.grouping_slots) {
@@ -284,6 +293,16 @@ impl Aggregation {
         }
         let _ = any;
         self.emit(&mut running, ctx, out)
+    }
+
+    /// Takes the current row into the states of a group.
+    fn update(&self, running: &mut [Running], ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
+        for ((call, running), shared) in self.calls.iter().zip(running).zip(&self.shared) {
+            if shared.is_none() {
+                call.update(running, ctx)?;
+            }
+        }
+        Ok(())
     }
 
     fn run_first_value(
@@ -310,11 +329,30 @@ impl Aggregation {
         ctx: &mut ExecContext<'_, '_>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
-        for ((call, running), slot) in self.calls.iter().zip(running).zip(&self.call_slots) {
-            ctx.frame.slots[*slot as usize] = call.finish(running, ctx)?;
+        for (place, (call, slot)) in self.calls.iter().zip(&self.call_slots).enumerate() {
+            let states = self.shared[place].unwrap_or(place);
+            ctx.frame.slots[*slot as usize] = call.finish(&mut running[states], ctx)?;
         }
         out(ctx)
     }
+}
+
+/// The first call whose states a later one can go on from: that takes the same rows in the same way.
+fn shares_with(calls: &[AggregateCall], place: usize) -> Option<usize> {
+    let call = &calls[place];
+    let Accumulator::Defined(defined) = &call.function else { return None };
+    let is_shared = |other: &AggregateCall| match &other.function {
+        Accumulator::Builtin(_) => false,
+        Accumulator::Defined(known) => {
+            known.shares_states(defined)
+                && other.distinct == call.distinct
+                && other.args == call.args
+                && other.filter == call.filter
+                && other.order_by == call.order_by
+                && !call.args.iter().any(super::walk::is_volatile)
+        }
+    };
+    calls[..place].iter().position(is_shared)
 }
 
 /// GROUPING(…): a bit an argument, the last one lowest, set where the set lacks it.

@@ -41,6 +41,7 @@ mod conjunct;
 mod constraint;
 mod deferral;
 mod defined;
+mod defined_aggregate;
 mod duplicate;
 mod equality;
 mod expression;

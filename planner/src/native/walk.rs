@@ -4,8 +4,8 @@
 //! row: `Column { depth, .. }` reads the root row exactly when `depth` equals that number.
 
 use crate::bound::{
-    BoundExpr, BoundStatement, Cte, CteBody, ExprKind, FrameBound, Rel, Returning, SetCall, SetItem,
-    SubqueryKind, Subscript,
+    Accumulator, BoundExpr, BoundStatement, Cte, CteBody, ExprKind, FrameBound, Rel, Returning, SetCall,
+    SetItem, SubqueryKind, Subscript, WindowFunction,
 };
 
 type Visitor<'v> = dyn FnMut(&BoundExpr, u16) + 'v;
@@ -127,6 +127,7 @@ pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
             visit_rel(input, nesting, visit);
             visit_all(group_by, nesting, visit);
             for call in aggregates {
+                visit_accumulator(&call.function, nesting, visit);
                 visit_all(&call.args, nesting, visit);
                 call.filter.iter().for_each(|filter| visit_expr(filter, nesting, visit));
                 call.order_by.iter().for_each(|key| visit_expr(&key.expr, nesting, visit));
@@ -135,6 +136,9 @@ pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
         Rel::Window { input, calls } => {
             visit_rel(input, nesting, visit);
             for call in calls {
+                if let WindowFunction::Aggregate(function) = &call.function {
+                    visit_accumulator(function, nesting, visit);
+                }
                 visit_all(&call.args, nesting, visit);
                 visit_all(&call.partition_by, nesting, visit);
                 call.filter.iter().for_each(|filter| visit_expr(filter, nesting, visit));
@@ -167,6 +171,13 @@ pub(crate) fn visit_rel(rel: &Rel, nesting: u16, visit: &mut Visitor<'_>) {
             visit_ctes(ctes, nesting, visit);
             visit_rel(body, nesting, visit);
         }
+    }
+}
+
+/// What a defined aggregate calls, over a row of its own.
+fn visit_accumulator(function: &Accumulator, nesting: u16, visit: &mut Visitor<'_>) {
+    if let Accumulator::Defined(defined) = function {
+        defined.expressions().for_each(|expr| visit_expr(expr, nesting + 1, visit));
     }
 }
 

@@ -8,7 +8,6 @@ use std::ops::{ControlFlow, Range};
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::AggregateFunction;
 
 use self::frame::{Frame, Parts};
 use super::CompiledPredicate;
@@ -63,8 +62,7 @@ impl Compiler<'_> {
     fn window(&mut self, call: &WindowCall, slot: u32) -> Result<Window> {
         let function = match &call.function {
             WindowFunction::Aggregate(function) => {
-                let function: &'static AggregateFunction = function;
-                Function::Aggregate(Call::plain(function, call.args.iter().map(|arg| arg.ty).collect()))
+                Function::Aggregate(Call::plain(self.taker(function, &call.args)?))
             }
             WindowFunction::Ranking(name) => Function::Ranking(name),
         };

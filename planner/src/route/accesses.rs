@@ -4,7 +4,7 @@ use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
 
 use super::{Access, RouteKey};
-use crate::bound::{BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
+use crate::bound::{Accumulator, BoundExpr, BoundStatement, CteBody, ExprKind, Rel};
 use crate::native::sleep::sleeps;
 use crate::native::{CompileEnv, CompiledStatement, compile_expression};
 
@@ -65,6 +65,9 @@ fn needs_native(rel: &Rel) -> bool {
         Rel::Family { lock, .. } => needed |= lock.is_some(),
         Rel::Scan { table, lock } => needed |= lock.is_some() || table.kind == TableKind::System,
         Rel::Function { call: crate::bound::SetCall::Routine { .. }, .. } => needed = true,
+        Rel::Aggregate { aggregates, .. } => {
+            needed |= aggregates.iter().any(|call| matches!(call.function, Accumulator::Defined(_)));
+        }
         Rel::With { ctes, .. } => {
             needed |= ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_)));
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archipel_procedures::Environment;
 use archipel_procedures::evidence::Evidence;
-use archipel_sql::catalog::{Catalog, Persistence, TableKind, TableRef};
+use archipel_sql::catalog::{Catalog, Persistence, RoutineKind, TableKind, TableRef};
 use archipel_sql::types::Oid;
 
 use crate::server::Server;
@@ -42,7 +42,8 @@ impl Known {
     pub fn evidence(&mut self, server: &Server, environment: &Environment) -> Vec<Evidence> {
         let catalog = &environment.catalog;
         self.forget_changed(catalog);
-        let mut routines: Vec<_> = catalog.routines_all().collect();
+        let mut routines: Vec<_> =
+            catalog.routines_all().filter(|routine| routine.kind != RoutineKind::Aggregate).collect();
         routines.sort_by_key(|routine| routine.oid);
         let mut evidence = Vec::with_capacity(routines.len());
         for routine in routines {

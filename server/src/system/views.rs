@@ -172,6 +172,7 @@ fn routines(host: &Host) -> Vec<Vec<Datum>> {
     host.catalog
         .catalog
         .routines_all()
+        .filter(|routine| routine.kind != RoutineKind::Aggregate)
         .map(|routine| {
             let (class, routing, reason, tables) = match host.server.routines.program(routine, &environment) {
                 Ok(program) => {

@@ -6,12 +6,14 @@
 //! unless quoted) and expressions with their source text, as the catalog stores it.
 //!
 //! - [`ddl`]       tables, indexes, sequences, schemas; [`routine`] routines
+//! - [`aggregate`] aggregates
 //! - [`partition`] partitioned tables and their partitions
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
 //! - [`role`]      roles, GRANT and REVOKE
 //! - [`lock`]      row locking clauses, which sqlparser knows only in part
 
+pub mod aggregate;
 pub mod ddl;
 pub mod lock;
 pub mod partition;
@@ -22,6 +24,7 @@ pub mod utility;
 
 use std::ops::Range;
 
+pub use aggregate::*;
 pub use ddl::*;
 pub use lock::*;
 pub use partition::*;
@@ -70,6 +73,7 @@ pub enum Statement {
     AlterSequence(AlterSequence),
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
+    CreateAggregate(Box<CreateAggregate>),
     /// DROP TABLE, INDEX, SEQUENCE, VIEW, TYPE, SCHEMA.
     Drop(Drop),
     DropRoutine(DropRoutine),
@@ -204,6 +208,7 @@ impl Statement {
                 RoutineWord::Procedure => "CREATE PROCEDURE",
                 _ => "CREATE FUNCTION",
             },
+            Statement::CreateAggregate(_) => "CREATE AGGREGATE",
             Statement::Drop(drop) => match drop.kind {
                 ObjectWord::Table => "DROP TABLE",
                 ObjectWord::Index => "DROP INDEX",
@@ -217,12 +222,14 @@ impl Statement {
                 RoutineWord::Function => "DROP FUNCTION",
                 RoutineWord::Procedure => "DROP PROCEDURE",
                 RoutineWord::Routine => "DROP ROUTINE",
+                RoutineWord::Aggregate => "DROP AGGREGATE",
             },
             Statement::Rename(rename) => match rename.object {
                 RenamedObject::Schema(_) => "ALTER SCHEMA",
                 RenamedObject::Routine(RoutineWord::Function, _) => "ALTER FUNCTION",
                 RenamedObject::Routine(RoutineWord::Procedure, _) => "ALTER PROCEDURE",
                 RenamedObject::Routine(RoutineWord::Routine, _) => "ALTER ROUTINE",
+                RenamedObject::Routine(RoutineWord::Aggregate, _) => "ALTER AGGREGATE",
             },
             Statement::Truncate(_) => "TRUNCATE TABLE",
             Statement::Comment(_) => "COMMENT",

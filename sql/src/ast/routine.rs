@@ -2,12 +2,13 @@
 
 use super::{Expression, QualifiedName, TypeName};
 
-/// FUNCTION, PROCEDURE or ROUTINE, as written.
+/// FUNCTION, PROCEDURE, ROUTINE or AGGREGATE, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineWord {
     Function,
     Procedure,
     Routine,
+    Aggregate,
 }
 
 impl RoutineWord {
@@ -17,6 +18,7 @@ impl RoutineWord {
             RoutineWord::Function => "function",
             RoutineWord::Procedure => "procedure",
             RoutineWord::Routine => "routine",
+            RoutineWord::Aggregate => "aggregate",
         }
     }
 }

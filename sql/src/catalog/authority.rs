@@ -10,7 +10,7 @@ use crate::types::Oid;
 
 use super::access::EVERYBODY;
 use super::role::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
-use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, RoutineKind, SUPERUSER_NAME, TableKind};
+use super::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME, TableKind};
 
 /// A role in a catalog.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +68,7 @@ impl Catalog {
             return (kind, relation.name().to_owned());
         }
         if let Some(routine) = self.routine_by_oid(object) {
-            let kind = if routine.kind == RoutineKind::Procedure { "procedure" } else { "function" };
-            return (kind, routine.name.clone());
+            return (routine.kind.as_str(), routine.name.clone());
         }
         if let Some(schema) = self.schema_by_oid(object) {
             return ("schema", schema.name.clone());

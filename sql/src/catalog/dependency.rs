@@ -104,8 +104,9 @@ impl Dependent {
 
 fn word_of(routine: &super::Routine) -> &'static str {
     match routine.kind {
-        super::RoutineKind::Function => "function",
         super::RoutineKind::Procedure => "procedure",
+        // Aggregates are functions to whoever depends on something.
+        super::RoutineKind::Function | super::RoutineKind::Aggregate => "function",
     }
 }
 
@@ -134,7 +135,11 @@ impl Catalog {
         let (row, array) = (table.row_type(), table.row_array_type());
         for routine in self.routines_all() {
             let uses = |ty: Oid| ty == row || ty == array;
-            if uses(routine.result.oid) || routine.args.iter().any(|arg| uses(arg.ty.oid)) {
+            let mut states = routine.aggregate.iter().flat_map(|aggregate| aggregate.states());
+            if uses(routine.result.oid)
+                || routine.args.iter().any(|arg| uses(arg.ty.oid))
+                || states.any(|ty| uses(ty.oid))
+            {
                 dependents.push(Dependent::Routine(routine.clone()));
             }
         }

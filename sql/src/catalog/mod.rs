@@ -4,6 +4,7 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
+//! - [`aggregate`] aggregates, which are routines
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
@@ -19,6 +20,7 @@
 //! two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
+pub mod aggregate;
 pub mod authority;
 pub mod dependency;
 pub mod names;
@@ -33,6 +35,7 @@ pub mod user_type;
 pub mod view;
 
 pub use access::{Access, AclItem, ObjectClass, Privileges};
+pub use aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use authority::{Authority, Required, Requirement, SessionRoles};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use partition::{
@@ -556,6 +559,27 @@ impl RoutineArg {
 pub enum RoutineKind {
     Function,
     Procedure,
+    Aggregate,
+}
+
+impl RoutineKind {
+    /// As messages name what a routine is.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RoutineKind::Function => "function",
+            RoutineKind::Procedure => "procedure",
+            RoutineKind::Aggregate => "aggregate",
+        }
+    }
+
+    /// pg_proc.prokind.
+    pub fn letter(self) -> &'static str {
+        match self {
+            RoutineKind::Function => "f",
+            RoutineKind::Procedure => "p",
+            RoutineKind::Aggregate => "a",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -588,6 +612,9 @@ pub struct Routine {
     pub distribution_arg: Option<u16>,
     #[serde(default)]
     pub traits: RoutineTraits,
+    /// Aggregates: what they are made of.
+    #[serde(default)]
+    pub aggregate: Option<Box<Aggregate>>,
     pub version: u64,
 }
 

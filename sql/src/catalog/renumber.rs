@@ -71,6 +71,7 @@ mod tests {
             source: String::new(),
             distribution_arg: None,
             traits: Default::default(),
+            aggregate: None,
             version: 1,
         };
         let oid = routine.oid;

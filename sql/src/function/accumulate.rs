@@ -5,6 +5,7 @@ use super::Eval;
 use super::args::*;
 use crate::datum::{Array, Datum, Dimension};
 use crate::error::{Result, SqlError};
+use crate::numeric::Numeric;
 use crate::types::Oid;
 
 fn sums<const N: usize>(args: &[Datum], index: usize, function: &str) -> Result<[f64; N]> {
@@ -126,7 +127,60 @@ fn combine_pairs(args: &[Datum]) -> Result<Datum> {
     Ok(answer(&sums))
 }
 
+/// Sums and counts of integers: `{count, sum}`.
+fn count_and_sum(args: &[Datum], index: usize) -> Result<[i64; 2]> {
+    let given = array(args, index)?;
+    match given.values[..] {
+        [Datum::Int8(count), Datum::Int8(sum)] if given.dimensions.len() == 1 => Ok([count, sum]),
+        _ => Err(SqlError::internal("expected 2-element int8 array")),
+    }
+}
+
+fn count_one_more(args: &[Datum], value: i64) -> Result<Datum> {
+    let [count, sum] = count_and_sum(args, 0)?;
+    let values = [count.wrapping_add(1), sum.wrapping_add(value)];
+    let dimensions = vec![Dimension { length: values.len(), lower_bound: 1 }];
+    let values = values.into_iter().map(Datum::Int8).collect();
+    Ok(Datum::Array(Array { element: Oid::INT8, dimensions, values }.into()))
+}
+
+fn mean_of_integers(args: &[Datum]) -> Result<Datum> {
+    let [count, sum] = count_and_sum(args, 0)?;
+    if count == 0 {
+        return Ok(Datum::Null);
+    }
+    Numeric::from(sum).div(&Numeric::from(count)).map(Datum::Numeric)
+}
+
+fn mean(args: &[Datum]) -> Result<Datum> {
+    let [count, sum, _] = sums::<3>(args, 0, "float8_avg")?;
+    Ok(if count == 0.0 { Datum::Null } else { Datum::Float8(sum / count) })
+}
+
+fn increment(args: &[Datum]) -> Result<Datum> {
+    let out_of_range =
+        || SqlError::new(crate::error::SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range");
+    int8(args, 0)?.checked_add(1).map(Datum::Int8).ok_or_else(out_of_range)
+}
+
+/// A sum so far, which may be NULL as the next value may.
+fn add_to_sum(args: &[Datum], value: impl Fn(&[Datum]) -> Result<i32>) -> Result<Datum> {
+    Ok(match (args[0].is_null(), args[1].is_null()) {
+        (true, true) => Datum::Null,
+        (true, false) => Datum::Int8(i64::from(value(args)?)),
+        (false, true) => args[0].clone(),
+        (false, false) => Datum::Int8(int8(args, 0)?.wrapping_add(i64::from(value(args)?))),
+    })
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("int2_avg_accum", |_, v| count_one_more(v, i64::from(int2(v, 1)?))),
+    ("int4_avg_accum", |_, v| count_one_more(v, i64::from(int4(v, 1)?))),
+    ("int8_avg", |_, v| mean_of_integers(v)),
+    ("int2_sum", |_, v| add_to_sum(v, |v| int2(v, 1).map(i32::from))),
+    ("int4_sum", |_, v| add_to_sum(v, |v| int4(v, 1))),
+    ("int8inc_any", |_, v| increment(v)),
+    ("float8_avg", |_, v| mean(v)),
     ("float8_accum", |_, v| accumulate(v)),
     ("float8_combine", |_, v| combine(v)),
     ("float8_regr_accum", |_, v| accumulate_pair(v)),

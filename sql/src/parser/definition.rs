@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlteredObject, Comment, CommentObject, CreateSchema, Drop, ObjectWord, Rename, RenameAction,
-    RenamedObject, Statement, Truncate,
+    RenamedObject, RoutineWord, Statement, Truncate,
 };
 use crate::catalog::Persistence;
 use crate::error::Result;
@@ -15,7 +15,6 @@ use super::cursor::Cursor;
 /// one begins another.
 const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["access", "method"],
-    &["aggregate"],
     &["cast"],
     &["collation"],
     &["conversion"],
@@ -52,6 +51,7 @@ impl Cursor<'_> {
         let or_replace = self.take_words(&["or", "replace"]);
         match self.word_at(0).as_str() {
             "function" | "procedure" => return self.create_routine(or_replace),
+            "aggregate" => return self.create_aggregate(or_replace),
             "trigger" => return self.create_trigger(or_replace),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return self.create_trigger(or_replace);
@@ -167,6 +167,11 @@ impl Cursor<'_> {
                 let what = format!("ALTER {}", word.as_str().to_uppercase());
                 self.rename(RenamedObject::Routine(word, signature), &what)
             }
+            "aggregate" => {
+                self.skip(1);
+                let signature = self.aggregate_signature()?;
+                self.rename(RenamedObject::Routine(RoutineWord::Aggregate, signature), "ALTER AGGREGATE")
+            }
             "default" if self.at_words(&["default", "privileges"]) => {
                 self.skip(2);
                 self.alter_default_privileges()
@@ -187,7 +192,10 @@ impl Cursor<'_> {
             RenameAction::OwnerTo(self.role()?)
         } else if self.at_end() || !matches!(self.peek(), Token::Word(_)) {
             return Err(self.unexpected());
-        } else if matches!(object, RenamedObject::Routine(..)) && !self.at("depends") && !self.at("no") {
+        } else if matches!(&object, RenamedObject::Routine(word, _) if *word != RoutineWord::Aggregate)
+            && !self.at("depends")
+            && !self.at("no")
+        {
             RenameAction::Clauses(Box::new(self.altered_clauses()?))
         } else {
             return Ok(self.refuse(what));
@@ -208,6 +216,7 @@ impl Cursor<'_> {
             "type" => ObjectWord::Type,
             "domain" => ObjectWord::Domain,
             "schema" => ObjectWord::Schema,
+            "aggregate" => return self.drop_aggregate(),
             "trigger" => return self.drop_trigger(),
             "owned" => return self.owned(false),
             _ => {
@@ -290,6 +299,10 @@ impl Cursor<'_> {
             "function" | "procedure" | "routine" => {
                 let word = self.routine_word().ok_or_else(|| self.unexpected())?;
                 CommentObject::Routine(word, self.routine_signature()?)
+            }
+            "aggregate" => {
+                self.skip(1);
+                CommentObject::Routine(RoutineWord::Aggregate, self.aggregate_signature()?)
             }
             "role" => {
                 self.skip(1);

@@ -35,6 +35,7 @@
 //! [`Statement::Unsupported`] with its name; it is never called a syntax error knowingly. No
 //! text, however deep or broken, panics or exhausts the stack.
 
+mod aggregate;
 mod copy;
 mod cursor;
 mod definition;

@@ -281,7 +281,7 @@ impl Cursor<'_> {
         Ok(args)
     }
 
-    fn argument_definition(&mut self) -> Result<ArgumentDefinition> {
+    pub(super) fn argument_definition(&mut self) -> Result<ArgumentDefinition> {
         let mut mode = self.argument_mode();
         let name = if self.argument_is_named() { Some(self.label()?) } else { None };
         if mode.is_none() {
@@ -336,7 +336,7 @@ impl Cursor<'_> {
                 _ => {}
             }
         }
-        !matches!(second_word.as_str(), "default" | "array")
+        !matches!(second_word.as_str(), "default" | "array" | "order")
     }
 
     /// `name` or `name(argument types)`.

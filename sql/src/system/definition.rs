@@ -219,7 +219,7 @@ fn argument(source: &dyn SystemSource, routine: &Routine, arg: &RoutineArg, with
     let mode = match (arg.mode, routine.kind) {
         // Procedures spell IN out, functions leave it away.
         (ArgMode::In, RoutineKind::Procedure) => "IN ",
-        (ArgMode::In, RoutineKind::Function) | (ArgMode::Table, _) => "",
+        (ArgMode::In, RoutineKind::Function | RoutineKind::Aggregate) | (ArgMode::Table, _) => "",
         (ArgMode::Out, _) => "OUT ",
         (ArgMode::InOut, _) => "INOUT ",
         (ArgMode::Variadic, _) => "VARIADIC ",

@@ -194,6 +194,11 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
             optional(constraint_definition(source, first, pretty))
         }
+        "pg_get_functiondef" if routine().is_some_and(|routine| routine.aggregate.is_some()) => {
+            let name = routine().map_or_else(String::new, |routine| routine.name.clone());
+            let message = format!("\"{name}\" is an aggregate function");
+            return Some(Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)));
+        }
         "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
         "pg_get_function_arguments" => match routine() {
             Some(routine) => text(function_arguments(source, &routine)),

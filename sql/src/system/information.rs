@@ -477,7 +477,11 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("routine_name", text(&routine.name)),
             (
                 "routine_type",
-                text(if routine.kind == RoutineKind::Procedure { "PROCEDURE" } else { "FUNCTION" }),
+                match routine.kind {
+                    RoutineKind::Function => text("FUNCTION"),
+                    RoutineKind::Procedure => text("PROCEDURE"),
+                    RoutineKind::Aggregate => Datum::Null,
+                },
             ),
             ("routine_body", text("EXTERNAL")),
             ("routine_definition", text(&routine.source)),
@@ -497,7 +501,7 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("security_type", text("INVOKER")),
             ("as_locator", text("NO")),
         ];
-        if routine.kind == RoutineKind::Function {
+        if routine.kind != RoutineKind::Procedure {
             for (name, value) in type_cells(source, routine.result) {
                 cells.push((
                     match name {

@@ -221,6 +221,7 @@ mod tests {
             source: "BEGIN END".into(),
             distribution_arg: None,
             traits: Default::default(),
+            aggregate: None,
             version: 1,
         };
         let catalog = Catalog::initial(tables()).apply(&[

@@ -5,7 +5,8 @@ use super::relations::{DEFAULT_COLLATION, schema_oid};
 use super::roles::{acl_of, owner};
 use super::shape::{Sheet, array, letter, text, vector};
 use crate::catalog::{
-    ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER, TableKind,
+    Aggregate, AggregateWay, ArgMode, Column, DATABASE, Language, PG_CATALOG, Routine, RoutineKind,
+    SUPERUSER, TableKind,
 };
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod, Volatility};
@@ -87,7 +88,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_namespace" => namespaces(source, sheet),
         "pg_type" => types(source, sheet),
         "pg_proc" => procedures(source, sheet),
-        "pg_aggregate" => aggregates(sheet),
+        "pg_aggregate" => aggregates(source, sheet),
         "pg_operator" => operators(sheet),
         "pg_cast" => casts(sheet),
         "pg_opclass" => opclasses(sheet),
@@ -390,12 +391,13 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
         ("proacl", acl_of(source, routine.oid)),
         (
             "prolang",
-            Datum::Oid(match routine.language {
-                Language::PlPgSql => PLPGSQL,
-                Language::Sql => SQL,
+            Datum::Oid(match (routine.kind, routine.language) {
+                (RoutineKind::Aggregate, _) => INTERNAL,
+                (_, Language::PlPgSql) => PLPGSQL,
+                (_, Language::Sql) => SQL,
             }),
         ),
-        ("procost", Datum::Float4(routine.traits.cost.unwrap_or(100.0) as f32)),
+        ("procost", Datum::Float4(routine.traits.cost.unwrap_or(default_cost(routine.kind)) as f32)),
         (
             "prorows",
             Datum::Float4(if routine.returns_set {
@@ -408,7 +410,7 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
         ("proleakproof", Datum::Bool(routine.traits.leakproof)),
         ("proconfig", config),
         ("provariadic", Datum::Oid(variadic)),
-        ("prokind", text(if routine.kind == RoutineKind::Procedure { "p" } else { "f" })),
+        ("prokind", text(routine.kind.letter())),
         ("proisstrict", Datum::Bool(routine.strict)),
         ("proretset", Datum::Bool(routine.returns_set)),
         ("provolatile", text(routine.volatility.encode_utf8(&mut [0; 4]))),
@@ -427,10 +429,53 @@ fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
     ]);
 }
 
-fn aggregates(sheet: &mut Sheet) {
+/// pg_proc.procost where a declaration says none.
+fn default_cost(kind: RoutineKind) -> f64 {
+    if kind == RoutineKind::Aggregate { 1.0 } else { 100.0 }
+}
+
+fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
     for f in function::all_aggregates() {
         sheet.add(&[("aggfnoid", Datum::Oid(f.oid)), ("aggkind", text("n"))]);
     }
+    for routine in source.catalog().routines_all() {
+        if let Some(aggregate) = &routine.aggregate {
+            defined_aggregate(routine.oid, aggregate, sheet);
+        }
+    }
+}
+
+fn defined_aggregate(oid: Oid, aggregate: &Aggregate, sheet: &mut Sheet) {
+    let function = |oid: Option<Oid>| Datum::Oid(oid.unwrap_or(Oid(0)));
+    let initial = |way: &AggregateWay| way.initial.as_ref().map_or(Datum::Null, text);
+    let modify = |way: &AggregateWay| text(way.finish_modify.encode_utf8(&mut [0; 4]));
+    let plain = &aggregate.plain;
+    let moving = aggregate.moving.as_ref();
+    let way = moving.map(|moving| &moving.way);
+    sheet.add(&[
+        ("aggfnoid", Datum::Oid(oid)),
+        ("aggkind", text("n")),
+        ("aggnumdirectargs", Datum::Int2(0)),
+        ("aggtransfn", Datum::Oid(plain.transition)),
+        ("aggfinalfn", function(plain.finish)),
+        ("aggcombinefn", function(aggregate.combine)),
+        ("aggserialfn", function(None)),
+        ("aggdeserialfn", function(None)),
+        ("aggmtransfn", function(way.map(|way| way.transition))),
+        ("aggminvtransfn", function(moving.map(|moving| moving.inverse))),
+        ("aggmfinalfn", function(way.and_then(|way| way.finish))),
+        ("aggfinalextra", Datum::Bool(plain.finish_extra)),
+        ("aggmfinalextra", Datum::Bool(way.is_some_and(|way| way.finish_extra))),
+        ("aggfinalmodify", modify(plain)),
+        ("aggmfinalmodify", way.map_or_else(|| text("r"), modify)),
+        ("aggsortop", function(aggregate.sort_operator)),
+        ("aggtranstype", Datum::Oid(plain.state.oid)),
+        ("aggtransspace", Datum::Int4(plain.state_space)),
+        ("aggmtranstype", Datum::Oid(way.map_or(Oid(0), |way| way.state.oid))),
+        ("aggmtransspace", Datum::Int4(way.map_or(0, |way| way.state_space))),
+        ("agginitval", initial(plain)),
+        ("aggminitval", way.map_or(Datum::Null, initial)),
+    ]);
 }
 
 fn operators(sheet: &mut Sheet) {
