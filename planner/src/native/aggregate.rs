@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::CompiledPredicate;
@@ -20,7 +21,7 @@ use super::node::{Node, Out};
 use super::path::OrderKey;
 use super::rows::RowBuffer;
 use super::sort::{KeyOrder, compare_keys};
-use crate::bound::{Accumulator, AggregateCall, Rel};
+use crate::bound::{Accumulator, AggregateCall, BoundExpr, Rel};
 
 /// One aggregate call, compiled.
 pub(crate) struct Call {
@@ -115,13 +116,26 @@ impl Compiler<'_> {
 
     /// Compiles a call. In scope: the input row.
     pub fn aggregate_call(&mut self, call: &AggregateCall) -> Result<Call> {
+        let (mut order_keys, mut orders) = (Vec::new(), Vec::new());
+        for key in &call.order_by {
+            order_keys.push(self.source(&key.expr)?);
+            orders.push(KeyOrder::of(key));
+        }
+        // PostgreSQL finds distinct arguments by sorting them.
+        if call.distinct && tells_order(call) {
+            let sorted = |arg: &BoundExpr| call.order_by.iter().any(|key| key.expr.is_same(arg));
+            for arg in call.args.iter().filter(|arg| !sorted(arg)) {
+                order_keys.push(self.source(arg)?);
+                orders.push(KeyOrder { descending: false, nulls_first: false });
+            }
+        }
         Ok(Call {
             taker: self.taker(&call.function, &call.args)?,
             args: self.exprs(&call.args)?,
             filter: call.filter.as_ref().map(|filter| self.predicate(filter)).transpose()?,
             distinct: call.distinct,
-            order_keys: call.order_by.iter().map(|key| self.source(&key.expr)).collect::<Result<_>>()?,
-            orders: call.order_by.iter().map(KeyOrder::of).collect(),
+            order_keys,
+            orders,
         })
     }
 }
@@ -334,6 +348,16 @@ impl Aggregation {
             ctx.frame.slots[*slot as usize] = call.finish(&mut running[states], ctx)?;
         }
         out(ctx)
+    }
+}
+
+/// Whether what a call answers may depend on the order of its rows.
+fn tells_order(call: &AggregateCall) -> bool {
+    let inexact = |arg: &BoundExpr| matches!(arg.ty.oid, Oid::FLOAT4 | Oid::FLOAT8);
+    match call.function.builtin_name() {
+        Some("count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or") => false,
+        Some("sum" | "avg") => call.args.iter().any(inexact),
+        _ => true,
     }
 }
 
