@@ -7,8 +7,8 @@ use crate::error::{Result, SqlError};
 use crate::type_table::element_of;
 use crate::types::Oid;
 
-/// PostgreSQL's HASH_PARTITION_SEED.
-const SEED: u64 = 0x7A5B_2236_7996_DCFD;
+/// PostgreSQL's HASH_PARTITION_SEED, which support functions of operator classes are given.
+pub const SEED: u64 = 0x7A5B_2236_7996_DCFD;
 
 /// The three words of Bob Jenkins' lookup3.
 struct Words {
@@ -193,12 +193,19 @@ fn combine(a: u64, b: u64) -> u64 {
     a ^ b.wrapping_add(0x49a0_f4dd_15e5_a8e3).wrapping_add(a << 54).wrapping_add(a >> 7)
 }
 
-/// The hash of a partition key; NULLs do not count. 0A000 for types whose hash is not known here.
+/// The hash of a partition key; NULLs do not count. 0A000 for types whose hash is not known here. A
+/// hash that a function of an operator class has answered comes in a record: rows are no keys.
 pub fn partition_hash<'d>(key: impl IntoIterator<Item = &'d Datum>) -> Result<u64> {
     let mut hash = 0;
     for value in key.into_iter().filter(|value| !value.is_null()) {
-        let value = hash_value(value, SEED)
-            .ok_or_else(|| SqlError::unsupported("a hash partition key of this type"))?;
+        let value = match value {
+            Datum::Record(hash) => match hash.first() {
+                Some(Datum::Int8(hash)) => *hash as u64,
+                _ => return Err(SqlError::internal("a function of an operator class returned NULL")),
+            },
+            value => hash_value(value, SEED)
+                .ok_or_else(|| SqlError::unsupported("a hash partition key of this type"))?,
+        };
         hash = combine(hash, value);
     }
     Ok(hash)

@@ -1,18 +1,21 @@
 //! Functions that definitions name for what runs without being called by a statement: those that
-//! aggregates are made of (lookup_agg_function).
+//! aggregates are made of, those of operator classes (lookup_agg_function).
 
 use archipel_sql::ast::QualifiedName;
-use archipel_sql::catalog::{RoutineKind, RoutineRef};
+use archipel_sql::catalog::operator_class::HASH_WITH_SEED;
+use archipel_sql::catalog::{PartitionStrategy, RoutineKind, RoutineRef, Table};
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ScalarFunction};
-use archipel_sql::type_table::element_of;
+use archipel_sql::partition_hash::SEED;
+use archipel_sql::type_table::{element_of, format_type};
 use archipel_sql::types::{Oid, Type};
 
 use super::coerce::{is_composite, is_polymorphic, resolve_polymorphic};
 use super::overload::{Argument, Callee, Candidate, Slot};
 use super::resolve::{Choice, choose, type_list};
 use super::{BindEnv, Binder};
-use crate::bound::BoundExpr;
+use crate::bound::{BoundExpr, ExprKind};
 
 /// A function that a definition names.
 #[derive(Clone, Debug)]
@@ -122,6 +125,36 @@ pub(crate) fn is_binary_coercible(from: Oid, to: Oid) -> bool {
     })
 }
 
+/// The arguments of satisfies_hash_partition behind the third must be a key of the table.
+fn check_hash_key(oid: Oid, table: Option<&Table>, args: &[BoundExpr]) -> Result<()> {
+    let wrong = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    let Some(table) = table else {
+        let message = format!("could not open relation with OID {}", oid.0);
+        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+    };
+    let by = table.partitioned_by.as_ref().filter(|by| by.strategy == PartitionStrategy::Hash);
+    let Some(by) = by else {
+        return wrong(format!("\"{}\" is not a hash partitioned table", table.name));
+    };
+    let given = args.len().saturating_sub(3);
+    if by.parts.len() != given {
+        let wanted = by.parts.len();
+        return wrong(format!(
+            "number of partitioning columns ({wanted}) does not match number of partition keys provided ({given})"
+        ));
+    }
+    for (place, (ty, arg)) in by.types(table).into_iter().zip(args.iter().skip(3)).enumerate() {
+        if !is_binary_coercible(arg.ty.oid, ty.oid) {
+            let (wanted, given) = (format_type(Type::of(ty.oid)), format_type(Type::of(arg.ty.oid)));
+            let place = place + 1;
+            return wrong(format!(
+                "column {place} of the partition key has type {wanted}, but supplied value is of type {given}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl Binder<'_, '_> {
     /// A call of a function by its number.
     pub(crate) fn support_call(&mut self, oid: Oid, args: Vec<BoundExpr>) -> Result<BoundExpr> {
@@ -148,5 +181,58 @@ impl Binder<'_, '_> {
         let args = args.into_iter().map(Argument::positional).collect();
         let resolved = self.complete(candidate, args)?;
         self.scalar_result(resolved, None)
+    }
+
+    /// A part of a partition key as the hash that its operator class tells, in a record
+    /// ([`archipel_sql::partition_hash::partition_hash`]).
+    pub(crate) fn hashed_part(&mut self, part: BoundExpr, class: Oid) -> Result<BoundExpr> {
+        let class = self.env.catalog.operator_class_by_oid(class);
+        let class = class.ok_or_else(|| SqlError::internal("an operator class that is gone"))?;
+        let function = class.function(HASH_WITH_SEED);
+        let function = function.ok_or_else(|| SqlError::internal("an operator class without a hash"))?;
+        let value = self.coerce_or_fail(part.clone(), class.input, CastContext::Implicit)?;
+        let seed = BoundExpr::constant(Datum::Int8(SEED as i64), Type::INT8);
+        let hash = self.support_call(function, vec![value, seed])?;
+        let hash = BoundExpr::new(ExprKind::Row(vec![hash]), Type::RECORD);
+        let present = BoundExpr::new(ExprKind::IsNotNull(Box::new(part)), Type::BOOL);
+        Ok(BoundExpr::new(ExprKind::Case { arms: vec![(present, hash)], otherwise: None }, Type::RECORD))
+    }
+
+    /// The arguments of satisfies_hash_partition: keys of classes that users defined become hashes.
+    pub(crate) fn hash_arguments(&mut self, mut args: Vec<BoundExpr>) -> Result<Vec<BoundExpr>> {
+        let Some(ExprKind::Const(Datum::Oid(table))) = args.first().map(|arg| &arg.kind) else {
+            return Ok(args);
+        };
+        let oid = *table;
+        // PostgreSQL looks at the numbers first: NULL, or wrong ones, say all there is to say.
+        let number = |place: usize| match args.get(place).map(|arg| &arg.kind) {
+            Some(ExprKind::Const(Datum::Int4(number))) => Some(Some(*number)),
+            Some(ExprKind::Const(_)) => Some(None),
+            _ => None,
+        };
+        let (modulus, remainder) = (number(1), number(2));
+        let is_wrong = match (modulus, remainder) {
+            (Some(None), _) | (_, Some(None)) => true,
+            (Some(Some(modulus)), Some(Some(remainder))) => {
+                modulus <= 0 || !(0..modulus).contains(&remainder)
+            }
+            (Some(Some(modulus)), None) => modulus <= 0,
+            (None, _) => false,
+        };
+        if is_wrong {
+            return Ok(args);
+        }
+        let found = self.env.catalog.table_by_oid(oid);
+        check_hash_key(oid, found.as_deref(), &args)?;
+        let Some(key) = found.as_ref().and_then(|table| table.partitioned_by.as_ref()) else {
+            return Ok(args);
+        };
+        for (place, arg) in args.iter_mut().skip(3).enumerate() {
+            if let Some(class) = key.class(place) {
+                let part = std::mem::replace(arg, BoundExpr::constant(Datum::Null, Type::TEXT));
+                *arg = self.hashed_part(part, class)?;
+            }
+        }
+        Ok(args)
     }
 }

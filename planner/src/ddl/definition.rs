@@ -12,8 +12,8 @@ use archipel_sql::types::Oid;
 
 use super::work::Work;
 use super::{
-    alter, alter_heirs, composite, domain, drop, drop_column, expression, index, kept, routine, user_type,
-    view,
+    alter, alter_heirs, composite, defined_class, domain, drop, drop_column, expression, index, kept,
+    routine, user_type, view,
 };
 
 /// What is what it is by a routine, a type or a sequence.
@@ -31,6 +31,7 @@ pub(super) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependen
         changed_by(CatalogChange::Drop(kind, oid), &|text| text.to_lowercase().contains(&name), work);
     if kind == ObjectKind::Routine {
         users.extend(aggregates_of(oid, work));
+        users.extend(defined_class::users_of_function(oid, work));
     }
     users
 }
@@ -201,6 +202,11 @@ pub(super) fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()>
             Dependent::Routine(found) => {
                 if let Some(found) = work.catalog.routine_by_oid(found.oid) {
                     routine::drop_one(&found, work)?;
+                }
+            }
+            Dependent::OperatorClass(class) => {
+                if let Some(class) = work.catalog.operator_class_by_oid(class.oid) {
+                    defined_class::drop_one(&class, work)?;
                 }
             }
             _ => {}

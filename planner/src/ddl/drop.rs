@@ -457,6 +457,11 @@ pub(super) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                     trigger::check_callers(found, true, work)?;
                     routine::drop_one(found, work)?;
                 }
+                Dependent::OperatorClass(found)
+                    if work.catalog.operator_class_by_oid(found.oid).is_some() =>
+                {
+                    definition::drop_users(std::slice::from_ref(dependent), work)?;
+                }
                 _ => {}
             }
             lines.extend(taken_along(mark, work));

@@ -283,7 +283,7 @@ pub(super) fn check_collation_and_class(
         ));
     }
     match &element.operator_class {
-        Some(class) => operator_class::check(class, method, ty, decides, &work.catalog),
+        Some(class) => operator_class::check(class, method, ty, decides, work),
         None => Ok(()),
     }
 }

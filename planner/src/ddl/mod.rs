@@ -18,6 +18,7 @@
 //! - [`kept`]         the names in texts that the catalog keeps; [`renamed`] other names for what they
 //!   mean; [`literal`] their dates and times
 //! - [`index`]        CREATE and DROP INDEX, local and global; [`operator_class`] how their keys are ordered
+//! - [`defined_class`] operator classes that users define
 //! - [`alter_heirs`]  what ALTER TABLE does to heirs; [`attach`] tables that get a parent or lose one
 //! - [`alter`], [`alter_column`], [`drop_column`] ALTER TABLE; [`computed`] values made for rows that are there
 //! - [`validation`] that rows which are there keep a constraint
@@ -40,6 +41,7 @@ mod composite;
 pub mod computed;
 mod constraint;
 mod default_access;
+mod defined_class;
 mod definition;
 pub mod distribution;
 mod domain;
@@ -236,6 +238,9 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateSchema(create) => schema::create_schema(create, work)?,
         Statement::CreateRoutine(create) => routine::create_routine(create, work)?,
         Statement::CreateAggregate(create) => aggregate::create_aggregate(create, work)?,
+        Statement::CreateOperatorClass(create) => defined_class::create(create, work)?,
+        Statement::AlterOperatorClass(alter) => defined_class::alter(alter, work)?,
+        Statement::DropOperatorClass(drop) => defined_class::drop(drop, work)?,
         Statement::Drop(drop) => drop::drop_objects(drop, work)?,
         Statement::DropRoutine(drop) => routine::drop_routine(drop, work)?,
         Statement::Rename(rename) => schema::rename(rename, work)?,
@@ -273,6 +278,9 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateSchema(_)
             | Statement::CreateRoutine(_)
             | Statement::CreateAggregate(_)
+            | Statement::CreateOperatorClass(_)
+            | Statement::AlterOperatorClass(_)
+            | Statement::DropOperatorClass(_)
             | Statement::Drop(_)
             | Statement::DropRoutine(_)
             | Statement::Rename(_)

@@ -4,10 +4,14 @@
 use archipel_sql::ast::{QualifiedName, type_display_name};
 use archipel_sql::catalog::Catalog;
 use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::operator_class::{HASH_WITH_SEED, OperatorClass};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::system::operator_class_named;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+
+use super::work::Work;
+use crate::bind::support::is_binary_coercible;
 
 /// Classes that order text as the type's own class does under the C collation.
 const PATTERN: [&str; 4] = ["text_ops", "varchar_ops", "text_pattern_ops", "varchar_pattern_ops"];
@@ -30,11 +34,15 @@ pub(super) fn check(
     method: &str,
     ty: Type,
     decides: Decides,
-    catalog: &Catalog,
+    work: &Work<'_>,
 ) -> Result<()> {
+    let catalog = &work.catalog;
     let (schema, name) = (class.schema.as_deref(), class.name.as_str());
     if let Some(schema) = schema.filter(|schema| !catalog.schema_exists(schema)) {
         return Err(undefined_schema(schema));
+    }
+    if let Some(defined) = catalog.operator_class(schema, name, method, work.search_path()) {
+        return check_defined(&defined, ty, decides);
     }
     let found = schema.is_none_or(|schema| schema == "pg_catalog");
     let Some(input) = found.then(|| operator_class_named(method, name)).flatten() else {
@@ -66,6 +74,35 @@ pub(super) fn check(
     }
     let ty = type_display_name(ty.oid);
     Err(SqlError::unsupported(format_args!("operator class \"{name}\" over values of type {ty}")))
+}
+
+/// A class that somebody defined: the order of keys is not its, but hash partitions are.
+fn check_defined(class: &OperatorClass, ty: Type, decides: Decides) -> Result<()> {
+    let name = &class.name;
+    if !is_binary_coercible(ty.oid, class.input.oid) {
+        let ty = type_display_name(ty.oid);
+        return Err(SqlError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("operator class \"{name}\" does not accept data type {ty}"),
+        ));
+    }
+    if decides == Decides::Path {
+        return Ok(());
+    }
+    if class.method != "hash" {
+        let what = format_args!("operator class \"{name}\" as the order of partitions or of unique keys");
+        return Err(SqlError::unsupported(what));
+    }
+    if class.function(HASH_WITH_SEED).is_none() {
+        let ty = type_display_name(ty.oid);
+        return Err(SqlError::new(
+            SqlState::INVALID_OBJECT_DEFINITION,
+            format!(
+                "operator class \"{name}\" of access method hash is missing support function 2 for type {ty}"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// The input type of a type's own operator class.

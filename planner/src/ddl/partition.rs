@@ -68,6 +68,7 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
     }
     let reference = TableRef::new(table.clone());
     let mut parts = Vec::with_capacity(by.parts.len());
+    let mut classes: Vec<Oid> = Vec::new();
     for (number, element) in by.parts.iter().enumerate() {
         let column = match &element.key {
             IndexKey::Column(name) => Some(name.clone()),
@@ -83,6 +84,16 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
         };
         let method = if strategy == PartitionStrategy::Hash { "hash" } else { "btree" };
         index::check_collation_and_class(element, method, part.ty(table), Decides::Rows, work)?;
+        let class = element.operator_class.as_ref().and_then(|name| {
+            let (schema, path) = (name.schema.as_deref(), work.search_path());
+            work.catalog.operator_class(schema, &name.name, method, path)
+        });
+        if let Some(class) = class {
+            classes.resize(parts.len(), Oid(0));
+            classes.push(class.oid);
+            parts.push(part);
+            continue;
+        }
         check_key_type(part.ty(table), strategy)?;
         if strategy == PartitionStrategy::Hash && !is_hashable(part.ty(table).oid) {
             let ty = format_type(Type::of(part.ty(table).oid));
@@ -90,7 +101,7 @@ pub(super) fn make_key(by: &PartitionBy, table: &Table, work: &Work<'_>) -> Resu
         }
         parts.push(part);
     }
-    Ok(PartitionKey { strategy, parts })
+    Ok(PartitionKey { strategy, parts, classes })
 }
 
 fn key_column(name: &str, position: u32, table: &Table) -> Result<PartitionKeyPart> {

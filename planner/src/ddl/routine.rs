@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
-use super::{definition, trigger};
+use super::{defined_class, definition, trigger};
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -409,6 +409,7 @@ pub(super) fn drop_one(routine: &RoutineRef, work: &mut Work<'_>) -> Result<()> 
     let users = definition::users(ObjectKind::Routine, routine.oid, work);
     definition::drop_users(&users, work)?;
     trigger::drop_callers(routine, work);
+    defined_class::forget_function(routine.oid, work);
     work.drop(ObjectKind::Routine, routine.oid);
     Ok(())
 }

@@ -173,6 +173,12 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
         changed.version += 1;
         work.put(Object::Routine(Arc::new(changed)));
     }
+    let classes: Vec<_> = work.catalog.operator_classes().filter(|c| c.schema == name).cloned().collect();
+    for class in classes {
+        let mut changed = (*class).clone();
+        changed.schema = to.clone();
+        work.put(Object::OperatorClass(Arc::new(changed)));
+    }
     kept::follow_schema(name, to, work)
 }
 

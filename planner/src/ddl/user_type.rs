@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::renamed::{Renaming, Said};
 use super::work::Work;
-use super::{alter, composite, definition, drop, owner, partition, routine, schema, view};
+use super::{alter, composite, defined_class, definition, drop, owner, partition, routine, schema, view};
 
 pub(super) fn create_type(create: &CreateType, work: &mut Work<'_>) -> Result<()> {
     let schema = work.target_schema(&create.name)?;
@@ -284,6 +284,8 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
         user => !definition::is_over(user, &columns),
     });
     dependents.extend(definitions.iter().cloned());
+    let classes = defined_class::users_of_type(&uses, work);
+    dependents.extend(classes.iter().cloned());
     if !dependents.is_empty() && !cascade {
         let name = quote_identifier(&known.name);
         return Err(still_depended_on(&format!("type {name}"), &dependents));
@@ -300,6 +302,7 @@ pub(super) fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>)
     }
     definition::drop_users(&definitions, work)?;
     definition::drop_users(&attributes, work)?;
+    definition::drop_users(&classes, work)?;
     let views: Vec<_> = work
         .catalog
         .tables()

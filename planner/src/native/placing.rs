@@ -107,7 +107,8 @@ impl Compiler<'_> {
         }
         let mut compiled = Vec::with_capacity(levels.len());
         for level in levels {
-            let parts = self.scoped(row, |c| level.key.iter().map(|part| c.source(part)).collect())?;
+            let asked = level.hashes.as_ref().unwrap_or(&level.key);
+            let parts = self.scoped(row, |c| asked.iter().map(|part| c.source(part)).collect())?;
             compiled.push((level, parts));
         }
         let stays = self.placing == Placing::Stays;

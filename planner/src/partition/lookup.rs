@@ -26,7 +26,11 @@ pub enum Lookup {
         default: Option<usize>,
     },
     /// Each modulus with the partitions of its remainders.
-    Hash { moduli: Vec<(u64, FxHashMap<u64, usize>)> },
+    Hash {
+        moduli: Vec<(u64, FxHashMap<u64, usize>)>,
+        /// Functions that users defined tell the hash: it is not known before they run.
+        by_functions: bool,
+    },
 }
 
 /// FROM (…) TO (…).
@@ -96,7 +100,8 @@ impl Lookup {
                         None => moduli.push((modulus, std::iter::once((remainder, child)).collect())),
                     }
                 }
-                Ok(Lookup::Hash { moduli })
+                let by_functions = table.partitioned_by.as_ref().is_some_and(|key| !key.classes.is_empty());
+                Ok(Lookup::Hash { moduli, by_functions })
             }
         }
     }
@@ -104,6 +109,11 @@ impl Lookup {
     /// Whether the partitions follow each other in the order of the key, which is never NULL.
     pub fn is_ordered(&self) -> bool {
         matches!(self, Lookup::Range { default: None, .. })
+    }
+
+    /// Whether only those who can run functions know the partition of a key.
+    pub fn is_by_functions(&self) -> bool {
+        matches!(self, Lookup::Hash { by_functions: true, .. })
     }
 
     /// The partition of a key; `None` if no partition takes it.
@@ -126,7 +136,7 @@ impl Lookup {
                 let found = range.filter(|range| against(key, &range.to) == Ordering::Less);
                 found.map(|range| range.child).or(*default)
             }
-            Lookup::Hash { moduli } => {
+            Lookup::Hash { moduli, .. } => {
                 let hash = partition_hash(key)?;
                 moduli.iter().find_map(|(modulus, children)| children.get(&(hash % modulus)).copied())
             }
@@ -186,7 +196,7 @@ impl Lookup {
                 }
                 default.iter().for_each(|child| take(*child));
             }
-            Lookup::Hash { moduli } => {
+            Lookup::Hash { moduli, .. } => {
                 moduli.iter().flat_map(|(_, children)| children.values()).for_each(|child| take(*child));
             }
         }

@@ -16,11 +16,12 @@ use std::sync::Arc;
 use archipel_sql::catalog::{Catalog, PartitionKeyPart, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::FunctionContext;
 use archipel_sql::types::{Oid, Type};
 
-use crate::bind::Clause;
 use crate::bind::reference::bind_definition;
 use crate::bind::target::over;
+use crate::bind::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 use lookup::Lookup;
 pub(crate) use prune::PartCondition;
@@ -50,6 +51,8 @@ pub struct PartitionNode {
     pub table: TableRef,
     /// The parts of its key, over the root's row.
     pub key: Vec<BoundExpr>,
+    /// What the lookup is asked, where that is not the key: hashes that functions compute.
+    pub hashes: Option<Vec<BoundExpr>>,
     pub lookup: Lookup,
     /// Its partitions, as the lookup counts them.
     pub children: Vec<Child>,
@@ -96,6 +99,22 @@ fn key_of(catalog: &Catalog, table: &TableRef) -> Result<Vec<BoundExpr>> {
             }
         })
         .collect()
+}
+
+/// The parts of a key as a lookup by functions takes them: the hashes of those that have an operator
+/// class of users'. `None` where the lookup takes the key itself.
+fn hashes_of(catalog: &Catalog, table: &TableRef, key: &[BoundExpr]) -> Result<Option<Vec<BoundExpr>>> {
+    let Some(by) = table.partitioned_by.as_ref().filter(|by| !by.classes.is_empty()) else {
+        return Ok(None);
+    };
+    let context = FunctionContext::detached();
+    let mut env = BindEnv::new(catalog, &[], &context);
+    let mut binder = Binder::new(&mut env);
+    let hashes = key.iter().enumerate().map(|(place, part)| match by.class(place) {
+        Some(class) => binder.hashed_part(part.clone(), class),
+        None => Ok(part.clone()),
+    });
+    hashes.collect::<Result<_>>().map(Some)
 }
 
 /// The other way round: which of a member's columns each expression over its row reads, over the root's.
@@ -164,7 +183,8 @@ impl Family {
         let key = over_root(key_of(catalog, table)?, &columns, table.columns.len());
         let lookup = Lookup::of(catalog, table, &partitions)?;
         let place = self.nodes.len();
-        self.nodes.push(PartitionNode { table: table.clone(), key, lookup, children: Vec::new() });
+        let hashes = hashes_of(catalog, table, &key)?;
+        self.nodes.push(PartitionNode { table: table.clone(), key, hashes, lookup, children: Vec::new() });
         for partition in &partitions {
             let child = if partition.is_partitioned() {
                 self.add_node(catalog, partition)?
@@ -209,6 +229,8 @@ impl Member {
 pub struct PartitionLevel {
     /// The key over the partition's own row.
     pub key: Vec<BoundExpr>,
+    /// As [`PartitionNode::hashes`].
+    pub hashes: Option<Vec<BoundExpr>>,
     pub lookup: Lookup,
     /// The partition on the way, as the lookup counts it.
     pub child: usize,
@@ -224,7 +246,9 @@ pub fn levels_above(catalog: &Catalog, table: &TableRef) -> Result<Vec<Partition
         let child = child.ok_or_else(|| SqlError::internal("a partition that its parent does not know"))?;
         let columns = columns_of(table, &parent)?;
         let key = over_root(key_of(catalog, &parent)?, &columns, parent.columns.len());
-        levels.push(PartitionLevel { key, lookup: Lookup::of(catalog, &parent, &partitions)?, child });
+        let (hashes, lookup) =
+            (hashes_of(catalog, &parent, &key)?, Lookup::of(catalog, &parent, &partitions)?);
+        levels.push(PartitionLevel { key, hashes, lookup, child });
         below = parent.oid;
     }
     // PostgreSQL asks the outermost table first.

@@ -39,7 +39,8 @@ impl Pruning {
         let one = |part: &PartCondition| {
             matches!(part, PartCondition::One(_) | PartCondition::Given(_) | PartCondition::Null)
         };
-        self.conditions.iter().flatten().all(one)
+        let known = self.family.nodes.iter().all(|node| !node.lookup.is_by_functions());
+        known && self.conditions.iter().flatten().all(one)
     }
 
     /// Whether conditions say anything.
@@ -51,6 +52,9 @@ impl Pruning {
     pub fn exact(&self, values: &[Option<Datum>]) -> Option<Option<usize>> {
         let mut node = 0;
         loop {
+            if self.family.nodes[node].lookup.is_by_functions() {
+                return None;
+            }
             let parts = &self.conditions[node];
             let mut key: smallvec::SmallVec<[Datum; 2]> = smallvec::SmallVec::with_capacity(parts.len());
             for part in parts {
@@ -102,6 +106,9 @@ impl Pruning {
     fn children(&self, node: usize, values: &[Option<Datum>], take: &mut dyn FnMut(usize)) {
         let found = &self.family.nodes[node];
         let all = 0..found.children.len();
+        if found.lookup.is_by_functions() {
+            return all.for_each(take);
+        }
         let known = |value: usize| values.get(value).and_then(Option::as_ref);
         let parts = &self.conditions[node];
         // Several values of the only part.

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::operator_class::OperatorClassRef;
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, Relation, Table};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -84,6 +85,9 @@ fn adds_to(before: &Catalog, after: &Catalog) -> bool {
             .user_types()
             .all(|old| after.user_type_by_oid(old.oid).is_some_and(|new| Arc::ptr_eq(old, &new)))
         && schemas.all(|old| after.schema(&old.name).is_some_and(|new| Arc::ptr_eq(old, &new)))
+        && before
+            .operator_classes()
+            .all(|old| after.operator_class_by_oid(old.oid).is_some_and(|new| Arc::ptr_eq(old, &new)))
         && before.roles().all(|old| after.role(&old.name).is_some_and(|new| Arc::ptr_eq(old, &new)))
         && before
             .access_all()
@@ -146,6 +150,19 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
                 );
                 duplicate("pg_proc", "pg_proc_proname_args_nsp_index", &key)
             })
+        }
+        Object::OperatorClass(class) => {
+            let is_it = |known: &&OperatorClassRef| {
+                known.schema == class.schema && known.name == class.name && known.method == class.method
+            };
+            let is_taken = is_new(&|catalog| catalog.operator_classes().find(is_it).map(|known| known.oid));
+            let key = format!(
+                "(opcmethod, opcname, opcnamespace)=({}, {}, {})",
+                class.method,
+                class.name,
+                place(&class.schema)
+            );
+            is_taken.then(|| duplicate("pg_opclass", "pg_opclass_am_name_nsp_index", &key))
         }
         Object::Schema(schema) => {
             let is_taken = is_new(&|catalog| catalog.schema(&schema.name).map(|schema| schema.oid));

@@ -6,7 +6,7 @@
 //! unless quoted) and expressions with their source text, as the catalog stores it.
 //!
 //! - [`ddl`]       tables, indexes, sequences, schemas; [`routine`] routines
-//! - [`aggregate`] aggregates
+//! - [`aggregate`] aggregates; [`operator_class`] operator classes
 //! - [`partition`] partitioned tables and their partitions
 //! - [`utility`]   transactions, settings, COPY, cursors, prepared statements, maintenance
 //! - [`type_name`] types as written
@@ -16,6 +16,7 @@
 pub mod aggregate;
 pub mod ddl;
 pub mod lock;
+pub mod operator_class;
 pub mod partition;
 pub mod role;
 pub mod routine;
@@ -27,6 +28,7 @@ use std::ops::Range;
 pub use aggregate::*;
 pub use ddl::*;
 pub use lock::*;
+pub use operator_class::*;
 pub use partition::*;
 pub use role::*;
 pub use routine::*;
@@ -74,6 +76,9 @@ pub enum Statement {
     CreateSchema(CreateSchema),
     CreateRoutine(Box<CreateRoutine>),
     CreateAggregate(Box<CreateAggregate>),
+    CreateOperatorClass(Box<CreateOperatorClass>),
+    AlterOperatorClass(AlterOperatorClass),
+    DropOperatorClass(DropOperatorClass),
     /// DROP TABLE, INDEX, SEQUENCE, VIEW, TYPE, SCHEMA.
     Drop(Drop),
     DropRoutine(DropRoutine),
@@ -209,6 +214,9 @@ impl Statement {
                 _ => "CREATE FUNCTION",
             },
             Statement::CreateAggregate(_) => "CREATE AGGREGATE",
+            Statement::CreateOperatorClass(_) => "CREATE OPERATOR CLASS",
+            Statement::AlterOperatorClass(_) => "ALTER OPERATOR CLASS",
+            Statement::DropOperatorClass(_) => "DROP OPERATOR CLASS",
             Statement::Drop(drop) => match drop.kind {
                 ObjectWord::Table => "DROP TABLE",
                 ObjectWord::Index => "DROP INDEX",

@@ -5,6 +5,7 @@ use crate::error::{SqlError, SqlState};
 use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
+use super::operator_class::OperatorClassRef;
 use super::{Catalog, RoutineRef, SequenceRef, TableKind, TableRef, UserTypeRef};
 
 /// Something that depends on an object.
@@ -44,6 +45,8 @@ pub enum Dependent {
     Sequence(SequenceRef),
     SchemaRoutine(RoutineRef),
     SchemaType(UserTypeRef),
+    /// An operator class that names the function, is over the type, or is in the schema.
+    OperatorClass(OperatorClassRef),
 }
 
 impl Dependent {
@@ -83,6 +86,7 @@ impl Dependent {
                 format!("column {name} of composite type {}", ty.name)
             }
             Dependent::Index(table, place) => format!("index {}", table.indexes[*place].name),
+            Dependent::OperatorClass(class) => class.describe(),
             Dependent::Heir(table) | Dependent::PartitionKey(table) => format!("table {}", table.name),
             Dependent::View(view) => format!("view {}", view.name),
             Dependent::Table(table) if table.kind == TableKind::View => {
@@ -212,6 +216,8 @@ impl Catalog {
                 .cloned()
                 .map(Dependent::SchemaRoutine),
         );
+        let classes = self.operator_classes().filter(|class| class.schema == schema).cloned();
+        dependents.extend(classes.map(Dependent::OperatorClass));
         dependents
     }
 }

@@ -5,6 +5,7 @@
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`aggregate`] aggregates, which are routines
+//! - [`operator_class`] operator classes
 //! - [`dependency`] who would break if an object went
 //! - [`view`]     views' stored queries
 //! - [`trigger`]  triggers, which are part of their table
@@ -25,6 +26,7 @@ pub mod authority;
 pub mod dependency;
 pub mod names;
 pub mod object;
+pub mod operator_class;
 pub mod partition;
 pub mod partition_condition;
 mod renumber;

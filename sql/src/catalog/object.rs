@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
+use super::operator_class::OperatorClassRef;
 use super::{Access, Role, RoutineRef, SequenceRef, TableRef, UserTypeRef};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +51,11 @@ pub enum ObjectKind {
     Migration,
     Type,
     Access,
+    OperatorClass,
 }
 
 impl ObjectKind {
-    const ALL: [ObjectKind; 10] = [
+    const ALL: [ObjectKind; 11] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,
@@ -64,6 +66,7 @@ impl ObjectKind {
         ObjectKind::Migration,
         ObjectKind::Type,
         ObjectKind::Access,
+        ObjectKind::OperatorClass,
     ];
 
     /// As the key of the catalog row spells it.
@@ -79,6 +82,7 @@ impl ObjectKind {
             ObjectKind::Migration => "migration",
             ObjectKind::Type => "type",
             ObjectKind::Access => "access",
+            ObjectKind::OperatorClass => "operator_class",
         }
     }
 
@@ -100,6 +104,7 @@ pub enum Object {
     Type(UserTypeRef),
     /// Of another object, by whose oid it goes.
     Access(Access),
+    OperatorClass(OperatorClassRef),
 }
 
 impl Object {
@@ -115,6 +120,7 @@ impl Object {
             Object::Migration(_) => ObjectKind::Migration,
             Object::Type(_) => ObjectKind::Type,
             Object::Access(_) => ObjectKind::Access,
+            Object::OperatorClass(_) => ObjectKind::OperatorClass,
         }
     }
 
@@ -130,6 +136,7 @@ impl Object {
             Object::Migration(migration) => Oid(migration.version),
             Object::Type(ty) => ty.oid,
             Object::Access(access) => access.object,
+            Object::OperatorClass(class) => class.oid,
         }
     }
 
@@ -146,6 +153,7 @@ impl Object {
             Object::Migration(migration) => serde_json::to_vec(migration),
             Object::Type(ty) => serde_json::to_vec(ty.as_ref()),
             Object::Access(access) => serde_json::to_vec(access),
+            Object::OperatorClass(class) => serde_json::to_vec(class.as_ref()),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -168,6 +176,9 @@ impl Object {
             ObjectKind::Migration => read(payload).map(Object::Migration),
             ObjectKind::Type => read(payload).map(|ty| Object::Type(UserTypeRef::new(ty))),
             ObjectKind::Access => read(payload).map(Object::Access),
+            ObjectKind::OperatorClass => {
+                read(payload).map(|class| Object::OperatorClass(OperatorClassRef::new(class)))
+            }
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))

@@ -25,6 +25,10 @@ use super::{Catalog, Table, TableRef};
 pub struct PartitionKey {
     pub strategy: PartitionStrategy,
     pub parts: Vec<PartitionKeyPart>,
+    /// The operator classes of the parts, where somebody defined one: 0 is the type's own. None at
+    /// all: every part has its own.
+    #[serde(default)]
+    pub classes: Vec<Oid>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +130,11 @@ impl PartitionKeyPart {
 }
 
 impl PartitionKey {
+    /// The operator class of a part, if somebody defined it.
+    pub fn class(&self, part: usize) -> Option<Oid> {
+        self.classes.get(part).copied().filter(|class| class.0 != 0)
+    }
+
     /// The types of its parts, in the table it is of.
     pub fn types(&self, table: &Table) -> Vec<Type> {
         self.parts.iter().map(|part| part.ty(table)).collect()

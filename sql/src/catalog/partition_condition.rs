@@ -109,7 +109,7 @@ fn is_enclosed(text: &str) -> bool {
 }
 
 /// PARTITION BY's argument, as pg_get_partkeydef shows it.
-pub fn partition_key_text(table: &Table, key: &PartitionKey) -> String {
+pub fn partition_key_text(catalog: &Catalog, table: &Table, key: &PartitionKey) -> String {
     let text = |part: &PartitionKeyPart| match part {
         PartitionKeyPart::Expression { text, .. } => match crate::parser::parse_expression(text) {
             _ if is_enclosed(text) && !text.starts_with('(') => text.clone(),
@@ -122,7 +122,12 @@ pub fn partition_key_text(table: &Table, key: &PartitionKey) -> String {
             table.columns.get(usize::from(*column)).map_or_else(String::new, |c| quote_identifier(&c.name))
         }
     };
-    let parts: Vec<String> = key.parts.iter().map(text).collect();
+    let class = |place: usize| key.class(place).and_then(|class| catalog.operator_class_by_oid(class));
+    let parts = key.parts.iter().map(text).enumerate().map(|(place, text)| match class(place) {
+        Some(class) => format!("{text} {}", quote_identifier(&class.name)),
+        None => text,
+    });
+    let parts: Vec<String> = parts.collect();
     format!("{} ({})", key.strategy.as_str(), parts.join(", "))
 }
 
@@ -372,7 +377,11 @@ mod tests {
     /// A table of two columns, partitioned by both or by the first, with these partitions.
     fn catalog(strategy: PartitionStrategy, parts: u16, bounds: Vec<PartitionBound>) -> Catalog {
         let columns = vec![Column::new("a", Type::INT4), Column::new("b", Type::TEXT)];
-        let key = PartitionKey { strategy, parts: (0..parts).map(PartitionKeyPart::Column).collect() };
+        let key = PartitionKey {
+            strategy,
+            parts: (0..parts).map(PartitionKeyPart::Column).collect(),
+            classes: Vec::new(),
+        };
         let parent = Table {
             columns: columns.clone(),
             partitioned_by: Some(key),

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::types::Oid;
 
+use super::operator_class::OperatorClassRef;
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, FIRST_GROUP, FIRST_OID, FIRST_TREE, INFORMATION_SCHEMA,
     Numbers, Object, ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
@@ -73,6 +74,7 @@ struct State {
     access: Arc<BTreeMap<Oid, Arc<Access>>>,
     comments: Arc<BTreeMap<Oid, Arc<Comments>>>,
     types: Arc<BTreeMap<Oid, UserTypeRef>>,
+    operator_classes: Arc<BTreeMap<Oid, OperatorClassRef>>,
     /// Names of enums' labels.
     labels: Arc<FxHashMap<Oid, Arc<str>>>,
     /// The relations of composite types, by their oids.
@@ -111,6 +113,7 @@ impl Catalog {
             access: Arc::default(),
             comments: Arc::default(),
             types: Arc::default(),
+            operator_classes: Arc::default(),
             labels: Arc::default(),
             composites: Arc::default(),
             relation_names: Arc::default(),
@@ -191,6 +194,10 @@ impl Catalog {
 
     pub fn sequence_by_oid(&self, oid: Oid) -> Option<SequenceRef> {
         self.0.sequences.get(&oid).cloned()
+    }
+
+    pub fn operator_class_by_oid(&self, oid: Oid) -> Option<OperatorClassRef> {
+        self.0.operator_classes.get(&oid).cloned()
     }
 
     pub fn routine_by_oid(&self, oid: Oid) -> Option<RoutineRef> {
@@ -291,6 +298,10 @@ impl Catalog {
         self.0.routines.values()
     }
 
+    pub fn operator_classes(&self) -> impl Iterator<Item = &OperatorClassRef> {
+        self.0.operator_classes.values()
+    }
+
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
         self.0.roles.values()
     }
@@ -385,6 +396,9 @@ impl State {
                     Arc::make_mut(&mut self.composites).insert(relation.oid, Arc::new(relation));
                 }
             }
+            Object::OperatorClass(class) => {
+                Arc::make_mut(&mut self.operator_classes).insert(class.oid, class.clone());
+            }
             Object::Routine(routine) => {
                 Arc::make_mut(&mut self.routines).insert(routine.oid, routine.clone());
                 let names = Arc::make_mut(&mut self.routine_names).entry(routine.schema.clone()).or_default();
@@ -409,6 +423,11 @@ impl State {
             ObjectKind::Access => {
                 if self.access.contains_key(&oid) {
                     Arc::make_mut(&mut self.access).remove(&oid);
+                }
+            }
+            ObjectKind::OperatorClass => {
+                if self.operator_classes.contains_key(&oid) {
+                    Arc::make_mut(&mut self.operator_classes).remove(&oid);
                 }
             }
             ObjectKind::Comments => {

@@ -396,10 +396,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("satisfies_hash_partition", |_, v| {
         let (Datum::Int4(modulus), Datum::Int4(remainder)) = (any(v, 1)?, any(v, 2)?) else {
-            return Ok(Datum::Null);
+            return Ok(Datum::Bool(false));
         };
         if any(v, 0)?.is_null() {
-            return Ok(Datum::Null);
+            return Ok(Datum::Bool(false));
         }
         let refused = |what: &str| {
             let message = format!("{what} for hash partition must be ");

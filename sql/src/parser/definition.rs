@@ -26,7 +26,6 @@ const FOREIGN_OBJECTS: &[&[&str]] = &[
     &["language"],
     &["large", "object"],
     &["materialized", "view"],
-    &["operator", "class"],
     &["operator", "family"],
     &["operator"],
     &["policy"],
@@ -52,6 +51,9 @@ impl Cursor<'_> {
         match self.word_at(0).as_str() {
             "function" | "procedure" => return self.create_routine(or_replace),
             "aggregate" => return self.create_aggregate(or_replace),
+            "operator" if !or_replace && self.at_words(&["operator", "class"]) => {
+                return self.create_operator_class();
+            }
             "trigger" => return self.create_trigger(or_replace),
             "constraint" if self.at_words(&["constraint", "trigger"]) => {
                 return self.create_trigger(or_replace);
@@ -167,6 +169,7 @@ impl Cursor<'_> {
                 let what = format!("ALTER {}", word.as_str().to_uppercase());
                 self.rename(RenamedObject::Routine(word, signature), &what)
             }
+            "operator" if self.at_words(&["operator", "class"]) => self.alter_operator_class(),
             "aggregate" => {
                 self.skip(1);
                 let signature = self.aggregate_signature()?;
@@ -217,6 +220,7 @@ impl Cursor<'_> {
             "domain" => ObjectWord::Domain,
             "schema" => ObjectWord::Schema,
             "aggregate" => return self.drop_aggregate(),
+            "operator" if self.at_words(&["operator", "class"]) => return self.drop_operator_class(),
             "trigger" => return self.drop_trigger(),
             "owned" => return self.owned(false),
             _ => {
@@ -307,6 +311,9 @@ impl Cursor<'_> {
             "role" => {
                 self.skip(1);
                 CommentObject::Role(self.role_name()?)
+            }
+            "operator" if self.at_words(&["operator", "class"]) => {
+                return Ok(self.refuse("COMMENT ON OPERATOR CLASS"));
             }
             _ => return self.foreign_object("COMMENT ON"),
         };

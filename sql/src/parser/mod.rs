@@ -48,6 +48,7 @@ mod inference;
 mod join;
 mod keywords;
 mod only;
+mod operator_class;
 mod partition;
 mod recursion;
 mod refuse;

@@ -48,6 +48,10 @@ fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet) {
             PartitionKeyPart::Expression { .. } => Datum::Int2(0),
         });
         let types = key.types(table);
+        let classes = types
+            .iter()
+            .enumerate()
+            .map(|(place, ty)| Datum::Oid(key.class(place).unwrap_or_else(|| operator_class(ty.oid))));
         let collation = |oid: Oid| type_info(oid).map_or(Oid(0), |info| info.collation);
         let expressions: Vec<&str> = key
             .parts
@@ -64,10 +68,7 @@ fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("partnatts", Datum::Int2(key.parts.len() as i16)),
             ("partdefid", Datum::Oid(default)),
             ("partattrs", vector(Oid::INT2, numbers.collect())),
-            (
-                "partclass",
-                vector(Oid::OID, types.iter().map(|ty| Datum::Oid(operator_class(ty.oid))).collect()),
-            ),
+            ("partclass", vector(Oid::OID, classes.collect())),
             (
                 "partcollation",
                 vector(Oid::OID, types.iter().map(|ty| Datum::Oid(collation(ty.oid))).collect()),
@@ -88,7 +89,7 @@ pub(super) fn bound_of(catalog: &Catalog, table: &Table) -> Datum {
 /// pg_get_partkeydef.
 pub(super) fn key_definition(catalog: &Catalog, oid: Oid) -> Datum {
     let Some(table) = catalog.table_in_place(oid) else { return Datum::Null };
-    table.partitioned_by.as_ref().map_or(Datum::Null, |key| text(partition_key_text(table, key)))
+    table.partitioned_by.as_ref().map_or(Datum::Null, |key| text(partition_key_text(catalog, table, key)))
 }
 
 /// pg_get_partition_constraintdef.

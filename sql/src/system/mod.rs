@@ -24,6 +24,7 @@ mod heirs;
 mod information;
 mod names;
 mod objects;
+mod operator_classes;
 mod privileges;
 mod relations;
 mod roles;
@@ -37,7 +38,7 @@ use crate::types::{Oid, Type};
 
 pub use definition::type_text as type_as_written;
 pub use functions::call;
-pub use objects::operator_class_named;
+pub use objects::{default_operator_class, operator_class_named};
 pub use shape::tables;
 
 /// A kept expression that is to be shown.

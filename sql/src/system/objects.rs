@@ -82,6 +82,14 @@ pub fn operator_class_named(method: &str, name: &str) -> Option<Oid> {
     other.then_some(if name == "enum_ops" { Oid::ANYENUM } else { Oid(0) })
 }
 
+/// The name of the class that is a type's own for `btree` or `hash`.
+pub fn default_operator_class(method: &str, ty: Oid) -> Option<&'static str> {
+    let hash = method == "hash";
+    let fits = |class: &OperatorClass| class.default && class.input == ty;
+    let name = operator_classes().find(fits).map(|class| class.name)?;
+    (!hash || !BTREE_ALONE.contains(&name)).then_some(name)
+}
+
 /// Fills the relation if it is one of this file's.
 pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
     match name {
@@ -91,8 +99,16 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         "pg_aggregate" => aggregates(source, sheet),
         "pg_operator" => operators(sheet),
         "pg_cast" => casts(sheet),
-        "pg_opclass" => opclasses(sheet),
-        "pg_opfamily" => opfamilies(sheet),
+        "pg_opclass" => {
+            opclasses(sheet);
+            super::operator_classes::classes(source, sheet);
+        }
+        "pg_opfamily" => {
+            opfamilies(sheet);
+            super::operator_classes::families(source, sheet);
+        }
+        "pg_amop" => super::operator_classes::operators(source, sheet),
+        "pg_amproc" => super::operator_classes::functions(source, sheet),
         "pg_am" => access_methods(sheet),
         "pg_language" => languages(sheet),
         "pg_enum" => enum_labels(source, sheet),

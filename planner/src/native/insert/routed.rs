@@ -18,7 +18,7 @@ use crate::bound::{
 };
 use crate::native::compile::Compiler;
 use crate::native::context::{ExecContext, ExecResult};
-use crate::native::expression::Source;
+use crate::native::expression::{Source, eval_all};
 use crate::native::family::{Chosen, shown_as};
 use crate::native::placing::{PartitionCheck, Placing, key_values_text};
 use crate::native::statement::Emit;
@@ -30,6 +30,8 @@ pub(crate) struct Router {
     family: Arc<Family>,
     /// The parts of the keys of its partitioned tables.
     keys: Vec<Vec<Source>>,
+    /// What their lookups are asked instead, if anything.
+    hashes: Vec<Option<Vec<Source>>>,
     /// That the row is one of the table's, where that is a partition itself.
     check: Option<Box<PartitionCheck>>,
     /// The row.
@@ -66,7 +68,11 @@ impl Router {
             for part in &self.keys[node] {
                 key.push(part.eval(ctx)?);
             }
-            match found.lookup.child(&key)?.map(|child| found.children[child]) {
+            let child = match &self.hashes[node] {
+                None => found.lookup.child(&key)?,
+                Some(hashes) => found.lookup.child(&eval_all(hashes, ctx)?)?,
+            };
+            match child.map(|child| found.children[child]) {
                 Some(Child::Member(member)) => return Ok(member),
                 Some(Child::Node(next)) => node = next,
                 None => return Err(no_partition(&found.table, &key, ctx).into()),
@@ -132,12 +138,15 @@ impl Compiler<'_> {
     /// What finds the partition of a row of a family's root in these slots.
     pub fn router(&mut self, family: &Arc<Family>, slots: &[u32]) -> Result<Router> {
         let mut keys = Vec::with_capacity(family.nodes.len());
+        let mut hashes = Vec::with_capacity(family.nodes.len());
         for node in &family.nodes {
-            keys.push(self.scoped(slots, |c| node.key.iter().map(|part| c.source(part)).collect())?);
+            keys.push(self.scoped(slots, |c| c.exprs(&node.key))?);
+            let asked = node.hashes.as_ref();
+            hashes.push(self.scoped(slots, |c| asked.map(|asked| c.exprs(asked)).transpose())?);
         }
         let check = self.partition_check(&family.root, slots, None)?;
         self.mark_all(slots);
-        Ok(Router { family: family.clone(), keys, check, slots: slots.to_vec() })
+        Ok(Router { family: family.clone(), keys, hashes, check, slots: slots.to_vec() })
     }
 
     /// What is known beforehand of the partitions of rows in these slots.

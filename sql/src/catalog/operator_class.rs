@@ -1,0 +1,87 @@
+//! Operator classes that users define (chapter 38.16): how values of a type are compared or hashed
+//! where somebody asks for that by name. A class brings a family of its own along.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Oid, Type};
+
+use super::Catalog;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorClass {
+    pub oid: Oid,
+    pub schema: String,
+    pub name: String,
+    /// The access method: `btree` or `hash`.
+    pub method: String,
+    /// The type of the values.
+    pub input: Type,
+    pub default: bool,
+    pub operators: Vec<ClassOperator>,
+    pub functions: Vec<ClassFunction>,
+}
+
+/// A row of pg_amop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassOperator {
+    pub strategy: i16,
+    pub left: Oid,
+    pub right: Oid,
+    pub operator: Oid,
+}
+
+/// A row of pg_amproc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassFunction {
+    pub number: i16,
+    pub left: Oid,
+    pub right: Oid,
+    pub function: Oid,
+}
+
+pub type OperatorClassRef = Arc<OperatorClass>;
+
+/// The support function of hash classes that takes a seed.
+pub const HASH_WITH_SEED: i16 = 2;
+
+impl OperatorClass {
+    /// The oid of its family.
+    pub fn family(&self) -> Oid {
+        Oid(self.oid.0 + 1)
+    }
+
+    /// The support function of a number over values of its own type.
+    pub fn function(&self, number: i16) -> Option<Oid> {
+        let own = self.functions.iter().find(|function| function.number == number);
+        own.map(|function| function.function)
+    }
+
+    /// `operator class c for access method hash`, as messages name it.
+    pub fn describe(&self) -> String {
+        format!("operator class {} for access method {}", self.name, self.method)
+    }
+}
+
+impl Catalog {
+    /// A defined class of a method, along the path unless a schema is given.
+    pub fn operator_class(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        method: &str,
+        search_path: &[String],
+    ) -> Option<OperatorClassRef> {
+        let found_in = |schema: &str| {
+            let is_it = |class: &&OperatorClassRef| {
+                class.schema == schema && class.name == name && class.method == method
+            };
+            self.operator_classes().find(is_it).cloned()
+        };
+        match schema {
+            Some(schema) => found_in(schema),
+            None => self.effective_path(search_path).into_iter().find_map(found_in),
+        }
+    }
+}
