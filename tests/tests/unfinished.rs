@@ -107,3 +107,45 @@ async fn a_client_that_goes_takes_its_block_along() {
     other.batch_execute("UPDATE kept SET id = id WHERE id = 1").await.expect("the row is free again");
     nothing_is_left(&server.url()).await;
 }
+
+/// What users define of aggregates and operator classes is there after a kill if it was committed,
+/// and is not if it was not.
+#[tokio::test]
+async fn a_kill_leaves_committed_aggregates_and_operator_classes() {
+    let mut server = Server::start(&[]);
+    let (client, other) = (server.connect().await, server.connect().await);
+    client
+        .batch_execute(
+            "CREATE FUNCTION longer(text, text) RETURNS text LANGUAGE plpgsql STRICT
+                 AS $$BEGIN RETURN $1 || '-' || $2; END$$;
+             CREATE AGGREGATE chain (text) (SFUNC = longer, STYPE = text, INITCOND = 'begin');
+             CREATE FUNCTION plus_seed(int4, int8) RETURNS int8 LANGUAGE sql AS 'SELECT $1 + $2';
+             CREATE OPERATOR CLASS by_seed FOR TYPE int4 USING hash AS OPERATOR 1 =, FUNCTION 2 plus_seed(int4, int8);
+             CREATE TABLE kept (a int) PARTITION BY HASH (a by_seed);
+             CREATE TABLE kept_0 PARTITION OF kept FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+             CREATE TABLE kept_1 PARTITION OF kept FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+             CREATE TABLE other (a int)",
+        )
+        .await
+        .expect("all of it can be defined");
+    client
+        .batch_execute(
+            "BEGIN;
+             CREATE AGGREGATE fleeting (int4) (SFUNC = int4pl, STYPE = int4);
+             CREATE OPERATOR CLASS fleeting FOR TYPE int4 USING hash AS OPERATOR 1 =",
+        )
+        .await
+        .expect("the block goes well");
+    // What the block has logged is durable with this.
+    other.batch_execute("INSERT INTO other VALUES (5)").await.expect("others go on");
+    server.kill();
+    server.restart();
+    let client = server.connect().await;
+    assert_eq!(ids(&client, "SELECT chain(x) FROM unnest(ARRAY['a', NULL, 'b']) x").await, ["begin-a-b"]);
+    client.batch_execute("INSERT INTO kept SELECT generate_series(1, 4)").await.expect("rows go their way");
+    assert_eq!(ids(&client, "SELECT array_agg(a ORDER BY a) FROM kept_0").await, ["{2,4}"]);
+    assert_eq!(ids(&client, "SELECT oid FROM pg_proc WHERE proname = 'fleeting'").await, [""; 0]);
+    assert_eq!(ids(&client, "SELECT oid FROM pg_opclass WHERE opcname = 'fleeting'").await, [""; 0]);
+    let refused = client.simple_query("DROP FUNCTION longer(text, text)").await.expect_err("it is used");
+    assert_eq!(refused.code().map(|code| code.code()), Some("2BP01"));
+}
