@@ -211,6 +211,15 @@ impl Engine {
         Some(self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called)))
     }
 
+    /// A number that no earlier start of the database has had, zero for the first: it is logged in an
+    /// epoch before all that are entered from now on.
+    pub fn number_start(&self) -> u64 {
+        let starts = &self.shared.starts;
+        let number = starts.peek() as i64;
+        self.shared.with_worker(|shared, worker| starts.set(shared, worker, number, true));
+        number as u64
+    }
+
     /// Whether any table is locked, or about to be, in a mode that is in the way of one-shots.
     pub fn has_table_locks(&self) -> bool {
         self.shared.locks.is_strong()

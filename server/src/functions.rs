@@ -12,7 +12,7 @@ use archipel_planner::ddl::DistributionCall;
 use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::SessionHost;
+use archipel_sql::function::{SessionHost, Snapshot};
 use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -85,6 +85,13 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             }
             _ => Datum::Null,
         },
+        "pg_current_xact_id" => Datum::Int8(host.memory.transaction.assigned(&host.server.transaction_ids)),
+        "pg_current_xact_id_if_assigned" => host.memory.transaction.id().map_or(Datum::Null, Datum::Int8),
+        "pg_current_snapshot" => Datum::text(&current_snapshot(host).to_string()),
+        "pg_xact_status" => match args {
+            [Datum::Int8(id)] => host.server.transaction_ids.status(*id)?.map_or(Datum::Null, Datum::text),
+            _ => Datum::Null,
+        },
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_notification_queue_usage" => Datum::Float8(host.server.notifications.usage()),
         "pg_listening_channels" => {
@@ -112,6 +119,13 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
                 .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))));
         }
     })
+}
+
+/// Which transactions are over: for one that reads a single snapshot, when it first asked.
+fn current_snapshot(host: &Host) -> Snapshot {
+    let isolation = host.setting("transaction_isolation");
+    let kept = isolation.is_some_and(|level| matches!(&*level, "repeatable read" | "serializable"));
+    host.memory.transaction.snapshot(&host.server.transaction_ids, kept)
 }
 
 /// The name of a role as it is now.

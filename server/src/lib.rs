@@ -10,7 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`notifications`] NOTIFY from session to session
+//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`catalog`]    the catalog snapshot in force; [`functions`], [`system`] what SQL can ask
 //! - [`design`]     where tables live, by the evidence of deployed routines
@@ -44,5 +44,6 @@ pub mod settings;
 pub mod statement;
 pub mod system;
 pub mod topology;
+pub mod transaction_ids;
 pub mod wire;
 pub mod workload;

@@ -28,6 +28,7 @@ use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::topology::AskedFor;
+use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
 
 /// Why a server did not start, or did not end well.
@@ -78,6 +79,7 @@ pub struct Server {
     pub routines: Arc<Registry>,
     pub sessions: Arc<Sessions>,
     pub notifications: Arc<Hub>,
+    pub transaction_ids: Arc<TransactionIds>,
     pub doors: Arc<Doors>,
     pub started: Instant,
     pub started_at: i64,
@@ -343,6 +345,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let server = Arc::new(Server {
         sessions: Sessions::new(config.integer("max_connections") as usize),
         notifications: Arc::default(),
+        transaction_ids: TransactionIds::of_start(engine.number_start()),
         engine: engine.clone(),
         catalog: CatalogHandle::new(catalog),
         routines: Registry::new(),

@@ -95,6 +95,7 @@ fn known_order(ty: Option<Oid>) -> bool {
             Oid::INT2
                 | Oid::INT4
                 | Oid::INT8
+                | Oid::XID8
                 | Oid::OID
                 | Oid::FLOAT4
                 | Oid::FLOAT8

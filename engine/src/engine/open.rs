@@ -25,8 +25,8 @@ use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
-    GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, Sequence, SequenceRecord,
-    SharedTree, TableRecord, sequence_key,
+    GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE, Sequence,
+    SequenceRecord, SharedTree, TableRecord, sequence_key,
 };
 
 /// Where an executor lives.
@@ -349,6 +349,8 @@ fn rebuild(
     debug_assert_eq!(sequence_key(ROW_ID_SEQUENCE.id), format!("value/{}", u32::MAX));
     let row_ids = Sequence::new(ROW_ID_SEQUENCE, values.get(&u32::MAX).map(|record| record.next));
 
+    let starts = Sequence::new(START_SEQUENCE, values.get(&START_SEQUENCE.id.0).map(|record| record.next));
+
     // The first keys of each group's partitions, with the home that was logged, if any.
     let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();
     groups.entry(REFERENCE_GROUP).or_default();
@@ -406,6 +408,7 @@ fn rebuild(
         first_epoch: Epoch(recovered.epoch.0 + 1),
         references: References::new(vector),
         row_ids,
+        starts,
         schema,
         routing,
         next_partition: build.partitions.len() as u32,

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub repartitions: History,
     pub monitor: Monitor,
     pub row_ids: Arc<Sequence>,
+    /// Counts the starts of the database.
+    pub starts: Arc<Sequence>,
     /// Every executor there may ever be; those below `seats_used` have had a core.
     executors: Vec<Arc<Executor>>,
     seats_used: AtomicUsize,
@@ -124,6 +126,8 @@ pub(crate) struct SharedParts {
     pub first_epoch: Epoch,
     pub references: References,
     pub row_ids: Arc<Sequence>,
+    /// Counts the starts of the database.
+    pub starts: Arc<Sequence>,
     pub schema: Schema,
     pub routing: RoutingTable,
     pub partitions: Vec<PartitionRef>,
@@ -169,6 +173,7 @@ impl Shared {
             repartitions: History::default(),
             monitor: Monitor::new(settings),
             row_ids: parts.row_ids,
+            starts: parts.starts,
             executors,
             seats_used: AtomicUsize::new(0),
             active: AtomicUsize::new(places.len()),

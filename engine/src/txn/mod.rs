@@ -77,7 +77,7 @@ pub use repartition::{
 };
 pub(crate) use repartition::{GroupRecord, History};
 pub use sequence::{NextValue, Sequence};
-pub(crate) use sequence::{ROW_ID_SEQUENCE, SequenceRecord, sequence_key};
+pub(crate) use sequence::{ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};
 pub(crate) use view::StatementView;

@@ -152,6 +152,10 @@ const ROW_ID_BLOCK: i128 = 4_096;
 pub(crate) const ROW_ID_SEQUENCE: SequenceDef =
     SequenceDef { id: SequenceId(u32::MAX), start: 1, increment: 1, min: 1, max: i64::MAX, cycle: false };
 
+/// The sequence behind the numbers of starts.
+pub(crate) const START_SEQUENCE: SequenceDef =
+    SequenceDef { id: SequenceId(u32::MAX - 1), start: 0, increment: 1, min: 0, max: i64::MAX, cycle: false };
+
 impl Txn<'_> {
     /// A value no other row of any table has had, for tables without a primary key. Allocated
     /// in blocks per thread, so ids of one thread ascend and threads do not meet.

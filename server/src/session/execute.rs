@@ -373,6 +373,7 @@ impl Session {
     async fn next_transaction(&mut self, run: &mut StatementRun) -> Result<()> {
         let paused = run.paused.take();
         let committed = paused.as_ref().is_some_and(|paused| paused.commit);
+        self.memory.transaction.end(committed);
         run.resume = paused;
         let host = run.host.clone();
         if committed {

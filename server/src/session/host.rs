@@ -25,6 +25,7 @@ use crate::catalog::CatalogState;
 use crate::server::Server;
 use crate::sessions::SessionEntry;
 use crate::settings::session::Effective;
+use crate::transaction_ids::OwnTransaction;
 
 /// What functions keep for a session from one statement to the next.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub struct Memory {
     pub sequence_values: Mutex<FxHashMap<u32, i64>>,
     /// `lastval`: the sequence used last.
     pub last_sequence: Mutex<Option<u32>>,
+    /// The id of the transaction under way, and its snapshot.
+    pub transaction: OwnTransaction,
     /// What the session listens to, in the order it began to.
     pub listening: Mutex<Vec<Arc<str>>>,
 }

@@ -478,6 +478,7 @@ impl Session {
                 }
             }
         }
+        self.memory.transaction.end(true);
         if let Some(pending) = transaction.pending {
             self.settle_pending(*pending, ticket, epoch);
         }
@@ -492,6 +493,7 @@ impl Session {
         match self.transaction.kind {
             Kind::Implicit => self.commit_transaction().await,
             Kind::None => {
+                self.memory.transaction.end(true);
                 self.settings.commit();
                 self.commit_pending()?;
                 self.end_temporary().await
@@ -512,7 +514,9 @@ impl Session {
         self.roll_settings_back();
     }
 
+    /// What the session itself had begun with a transaction that is undone.
     fn roll_settings_back(&mut self) {
+        self.memory.transaction.end(false);
         // Going back to values that were in force cannot fail.
         let _ = self.change_settings(|all| {
             all.rollback();

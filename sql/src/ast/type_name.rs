@@ -74,6 +74,9 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("anycompatible", 5077, 0),
     ("anycompatiblearray", 5078, 0),
     ("pg_node_tree", 194, 0),
+    ("txid_snapshot", 2970, 2949),
+    ("pg_snapshot", 5038, 5039),
+    ("xid8", 5069, 271),
 ];
 
 /// The array type whose elements are `element`, for built-in types.

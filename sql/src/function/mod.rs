@@ -32,6 +32,7 @@ mod registry;
 mod send;
 mod series;
 mod session;
+mod snapshot;
 mod string;
 mod temporal;
 mod variadic;
@@ -39,6 +40,7 @@ mod variadic;
 pub use array::from_values as array_of_values;
 pub use pattern::{like, regular_expression};
 pub use session::VERSION_TEXT;
+pub use snapshot::{Snapshot, parse_transaction_id};
 pub use string::{quote_identifier, quote_literal};
 pub use variadic::OF_ARRAY;
 
@@ -79,9 +81,18 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     send::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
+    snapshot::FUNCTIONS,
 ];
-const SET_TABLES: &[SetTable] =
-    &[series::SETS, temporal::SETS, array::SETS, pattern::SETS, json::SETS, jsonpath::SETS, session::SETS];
+const SET_TABLES: &[SetTable] = &[
+    series::SETS,
+    temporal::SETS,
+    array::SETS,
+    pattern::SETS,
+    json::SETS,
+    jsonpath::SETS,
+    session::SETS,
+    snapshot::SETS,
+];
 
 pub use float::{Operation as FloatOperation, apply as float_arithmetic};
 pub use string::{

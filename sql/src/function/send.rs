@@ -31,6 +31,8 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamp_send", |c, v| send(Type::TIMESTAMP, c, v)),
     ("timestamptz_send", |c, v| send(Type::TIMESTAMPTZ, c, v)),
     ("interval_send", |c, v| send(Type::INTERVAL, c, v)),
+    ("xid8send", |c, v| send(Type::XID8, c, v)),
+    ("pg_snapshot_send", |c, v| send(Type::PG_SNAPSHOT, c, v)),
     ("uuid_send", |c, v| send(Type::UUID, c, v)),
     ("json_send", |c, v| send(Type::JSON, c, v)),
     ("jsonb_send", |c, v| send(Type::JSONB, c, v)),

@@ -33,7 +33,7 @@ pub(super) const HOSTED: &[(&str, Eval)] = hosted! {
     "pg_advisory_lock_shared_int8" "pg_advisory_unlock_shared_int8" "pg_try_advisory_lock_shared_int8" "pg_advisory_xact_lock_shared_int8" "pg_try_advisory_xact_lock_shared_int8"
     "pg_advisory_lock_shared_int4" "pg_advisory_unlock_shared_int4" "pg_try_advisory_lock_shared_int4" "pg_advisory_xact_lock_shared_int4" "pg_try_advisory_xact_lock_shared_int4"
     "pg_advisory_unlock_all" "pg_blocking_pids" "pg_isolation_test_session_is_blocked"
-    "pg_current_xact_id" "pg_current_xact_id_if_assigned" "pg_trigger_depth" "row_security_active" "row_security_active_name"
+    "pg_current_xact_id" "pg_current_xact_id_if_assigned" "pg_current_snapshot" "pg_xact_status" "pg_trigger_depth" "row_security_active" "row_security_active_name"
     "to_regclass" "to_regproc" "to_regprocedure" "to_regnamespace" "to_regrole"
     "has_table_privilege_name_name" "has_table_privilege_name_id" "has_table_privilege_id_name" "has_table_privilege_id_id" "has_table_privilege_name" "has_table_privilege_id"
     "has_sequence_privilege_name_name" "has_sequence_privilege_name_id" "has_sequence_privilege_id_name" "has_sequence_privilege_id_id" "has_sequence_privilege_name" "has_sequence_privilege_id"

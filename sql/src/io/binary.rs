@@ -53,7 +53,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
 pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum> {
     Ok(match ty.oid {
         Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
-        Oid::INT8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
         Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, ty)?)),
         Oid::BOOL => Datum::Bool(fixed::<1>(bytes, ty)?[0] != 0),
         Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, ty)?)),
@@ -116,6 +116,13 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
                 )));
             }
             super::text_in(utf8(rest)?, ty, ctx)?
+        }
+        Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
+            let snapshot = crate::function::Snapshot::from_binary(bytes).ok_or_else(|| {
+                let message = "invalid external pg_snapshot data";
+                SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+            })?;
+            Datum::text(&snapshot.to_string())
         }
         Oid::VOID => Datum::text(""),
         Oid::RECORD => return Err(super::record::anonymous_input()),
@@ -252,6 +259,11 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Jsonb(text) => {
             out.push(1);
             out.extend_from_slice(text.as_bytes());
+        }
+        Datum::Text(text) if matches!(ty.oid, Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT) => {
+            if let Ok(snapshot) = crate::function::Snapshot::parse(text) {
+                snapshot.write_binary(out);
+            }
         }
         Datum::Text(text) => {
             if ty.oid == Oid::JSONPATH {

@@ -146,6 +146,10 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         }
         Oid::UUID => Datum::Uuid(Box::new(parse_uuid(text).ok_or_else(|| invalid_syntax("uuid", text))?)),
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
+        Oid::XID8 => Datum::Int8(crate::function::parse_transaction_id(text)),
+        Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
+            Datum::text(&crate::function::Snapshot::parse(text)?.to_string())
+        }
         Oid::REGTYPE => match crate::type_table::type_by_name(&text.to_ascii_lowercase()) {
             Some(info) => Datum::Oid(info.oid),
             None => registered(ty.oid, text, ctx)?,
@@ -405,6 +409,7 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Oid(_) => {
             ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4)
         }
+        Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8),
         Datum::Array(array) => {
             let element = element_of(ty);
             element == Some(array.element)
