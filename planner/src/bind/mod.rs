@@ -63,6 +63,7 @@ mod mutable;
 pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;
+mod postpone;
 pub mod query;
 mod record;
 mod recursion;

@@ -20,6 +20,7 @@ use super::expr::unnest;
 use super::grouping::{Grouping, output_target};
 use super::lock::{require_lockable, require_locked_names, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
+use super::postpone::{postpone, project_behind};
 use super::query::Options;
 use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
 use super::span::{first_span, item_span};
@@ -492,8 +493,12 @@ impl Binder<'_, '_> {
             })
             .collect();
         let junk = parts.targets.iter().any(|target| target.junk);
-        let exprs: Vec<BoundExpr> = parts.targets.into_iter().map(|target| target.expr).collect();
+        let mut exprs: Vec<BoundExpr> = parts.targets.into_iter().map(|target| target.expr).collect();
         let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
+        let keys: Vec<usize> = parts.order.iter().map(|key| key.target).collect();
+        let distinct = parts.distinct || parts.distinct_on.is_some();
+        let postponed =
+            if distinct || !sets.is_empty() { None } else { postpone(&mut exprs, columns.len(), &keys) };
         rel = projected(rel, exprs, sets);
         if parts.distinct {
             rel = Rel::Distinct { input: Box::new(rel), on: None };
@@ -524,7 +529,9 @@ impl Binder<'_, '_> {
             rel = Rel::Lock { input: Box::new(rel) };
         }
         rel = self.limit(rel, options)?;
-        if junk {
+        if let Some(exprs) = postponed {
+            project_behind(&mut rel, exprs);
+        } else if junk {
             // Junk follows the output columns: sorting added it last.
             let exprs =
                 columns.iter().enumerate().map(|(i, column)| BoundExpr::column(i, column.ty)).collect();
