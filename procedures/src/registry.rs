@@ -105,6 +105,20 @@ fn unnamed(source: &str) -> Routine {
     }
 }
 
+/// What stands for the routine of a query with parameters.
+pub(crate) fn query_as_routine(source: &str, params: &[Type]) -> RoutineRef {
+    let param =
+        |ty: &Type| RoutineArg { name: None, mode: ArgMode::In, ty: *ty, default: None, domain: None };
+    Arc::new(Routine {
+        kind: RoutineKind::Function,
+        language: Language::Sql,
+        args: params.iter().map(param).collect(),
+        result: Type::RECORD,
+        returns_set: true,
+        ..unnamed(source)
+    })
+}
+
 /// One trigger compiled for one event, and what it was compiled from.
 struct TriggerEntry {
     /// What was known of rows.
@@ -301,16 +315,7 @@ impl Registry {
         params: &[Type],
         environment: &Environment,
     ) -> Result<Arc<Program>> {
-        let param =
-            |ty: &Type| RoutineArg { name: None, mode: ArgMode::In, ty: *ty, default: None, domain: None };
-        let routine = Arc::new(Routine {
-            kind: RoutineKind::Function,
-            language: Language::Sql,
-            args: params.iter().map(param).collect(),
-            result: Type::RECORD,
-            returns_set: true,
-            ..unnamed(source)
-        });
+        let routine = query_as_routine(source, params);
         let environment =
             &Environment { shapes: self.shapes.clone(), in_pieces: true, ..environment.clone() };
         let linker = self.linker_within(environment, Vec::new());

@@ -30,6 +30,7 @@ use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
 use super::{Columns, Compiler, Environment, bind_env, command, no_session, shape, trace};
 use crate::plpgsql::ast::*;
+use crate::registry::query_as_routine;
 use crate::run::operation::*;
 use crate::run::pause::Command;
 
@@ -224,6 +225,7 @@ impl Compiler<'_> {
             result,
             found,
             kept: Default::default(),
+            pieces: Default::default(),
             cursors: Default::default(),
         });
         Ok(DynamicPlan { text, using, into, returns, binder })
@@ -326,6 +328,7 @@ struct TextBinder {
     /// Where the structure of the rows shows at run time: the place, and what was compiled for.
     found: Option<(shape::Place, Vec<shape::Structure>)>,
     kept: Kept<Bound<CompiledStatement>>,
+    pieces: Kept<Option<Arc<Pieces>>>,
     cursors: Kept<Bound<CursorQuery>>,
 }
 
@@ -370,11 +373,9 @@ impl<T> Kept<T> {
     }
 }
 
-impl DynamicBinder for TextBinder {
-    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>> {
-        if let Some(known) = self.kept.get(text) {
-            return Ok(known.checked(session)?);
-        }
+impl TextBinder {
+    /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
+    fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
         let (mut bound, needed) = bind_text(&self.environment, text, &self.types, self.transitions.as_ref())?;
         let mut at = 0;
         if let Some((place, compiled)) = &self.found
@@ -384,11 +385,8 @@ impl DynamicBinder for TextBinder {
         }
         if let Some(wanted) = &self.wanted {
             if output_columns(&bound).is_empty() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "INTO used with a command that cannot return data",
-                )
-                .into());
+                let message = "INTO used with a command that cannot return data";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).into());
             }
             if let Some((_, types)) = wanted.get(at) {
                 cast_columns(&mut bound, types, &self.environment)?;
@@ -404,6 +402,16 @@ impl DynamicBinder for TextBinder {
                 "structure of query does not match function result type",
             )?;
         }
+        Ok((bound, needed))
+    }
+}
+
+impl DynamicBinder for TextBinder {
+    fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<CompiledStatement>> {
+        if let Some(known) = self.kept.get(text) {
+            return Ok(known.checked(session)?);
+        }
+        let (bound, needed) = self.bound(text)?;
         let env = CompileEnv {
             tables: self.environment.tables.as_ref(),
             catalog: &self.environment.catalog,
@@ -412,6 +420,21 @@ impl DynamicBinder for TextBinder {
         let compiled = Arc::new(native::compile_statement(&bound, &env)?);
         let kept = self.kept.keep(text, Bound { rights: Rights::of(needed), compiled });
         Ok(kept.checked(session)?)
+    }
+
+    fn pieces(&self, text: &str) -> ExecResult<Option<Arc<Pieces>>> {
+        if !self.environment.in_pieces {
+            return Ok(None);
+        }
+        if let Some(known) = self.pieces.get(text) {
+            return Ok((*known).clone());
+        }
+        let (bound, _) = self.bound(text)?;
+        let width = output_columns(&bound).len();
+        let routine = query_as_routine(text, &self.types);
+        let program = super::sql::compile_bound(bound, &routine, &self.environment, &self.linker)?;
+        let pieces = program.map(|program| Arc::new(Pieces { program: Arc::new(program), width }));
+        Ok((*self.pieces.keep(text, pieces)).clone())
     }
 
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)> {

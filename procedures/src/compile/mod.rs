@@ -412,7 +412,11 @@ impl<'a> Compiler<'a> {
     /// Compiles a bound statement and notes what it will touch.
     pub fn plan(&mut self, bound: &BoundStatement) -> Result<CompiledStatement> {
         let hoisted = self.hoist_statement(bound)?;
-        let bound = hoisted.as_ref().unwrap_or(bound);
+        self.plan_whole(hoisted.as_ref().unwrap_or(bound))
+    }
+
+    /// The same with all of its calls in it.
+    pub fn plan_whole(&mut self, bound: &BoundStatement) -> Result<CompiledStatement> {
         let compiled = self.native(|env| native::compile_statement(bound, env))?;
         for access in &compiled.accesses {
             let access = self.trace.access(access);

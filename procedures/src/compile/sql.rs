@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::rights::Rights;
@@ -98,6 +99,45 @@ pub fn compile(
     if parsed.is_empty() && compiler.columns != Columns::None {
         return Err(mismatch(routine, NO_FINAL_QUERY));
     }
+    let language = if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql };
+    Ok(finish(compiler, operations, language))
+}
+
+/// Compiles a statement over parameters in the form that can stop, as [`crate::Registry::query_in_pieces`]
+/// does a text: `None` if it has no calls that are made before it.
+pub(super) fn compile_bound(
+    mut bound: BoundStatement,
+    routine: &RoutineRef,
+    environment: &Environment,
+    linker: &Arc<dyn RoutineLinker + Send + Sync>,
+) -> Result<Option<Program>> {
+    let body = body_of(routine);
+    let mut compiler = Compiler::new(routine, &body, environment, linker)?;
+    let registers: Vec<u32> =
+        body.parameters.iter().map(|variable| compiler.register_of(*variable)).collect();
+    visit::visit_statement_mut(&mut bound, 0, &mut |part, _| {
+        if let ExprKind::Param(number) = part.kind
+            && let Some(register) = registers.get(usize::from(number))
+        {
+            part.kind = ExprKind::Variable(*register);
+        }
+        true
+    });
+    let outer = compiler.begin_calls(1, true);
+    let compiled = compiler.plan(&bound);
+    let calls = compiler.end_calls(outer);
+    if calls.is_empty() {
+        return Ok(None);
+    }
+    let statement = SqlStatement { compiled: compiled?, text: None };
+    let kind = OperationKind::ReturnQuery { statement, spread: false };
+    let operation = Operation { site: Compiler::site(1, "statement"), rights: None, kind };
+    Ok(Some(finish(compiler, vec![after_calls(calls, operation)], ContextLanguage::Inlined)))
+}
+
+/// The program of these statements.
+fn finish(mut compiler: Compiler<'_>, operations: Vec<Operation>, language: ContextLanguage) -> Program {
+    let (routine, body) = (compiler.routine, compiler.body);
     let width = match &compiler.columns {
         Columns::Record => 0,
         columns => columns.width() as u32,
@@ -111,9 +151,9 @@ pub fn compile(
     let mut homes = compiler.homes();
     homes.append(&mut compiler.homes_of_answers());
     let site = Compiler::site(1, "statement");
-    Ok(Program {
+    Program {
         routine: routine.clone(),
-        signature: signature_text(&environment.declared(routine), environment),
+        signature: signature_text(&compiler.environment.declared(routine), compiler.environment),
         registers: compiler.registers,
         plain_arguments: super::is_plain(&arguments),
         arguments,
@@ -130,10 +170,10 @@ pub fn compile(
         failures: Vec::new(),
         flow: compiler.flow.into_inner().finish(),
         homes,
-        language: if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql },
+        language,
         asks: false,
-        asked_below: linker.asked_below(),
-    })
+        asked_below: compiler.linker.asked_below(),
+    }
 }
 
 /// Whether PostgreSQL puts the function's expression in the place of its calls.
@@ -147,7 +187,7 @@ fn dissolves(routine: &RoutineRef, bound: &BoundStatement) -> bool {
         && !routine.traits.security_definer
         && routine.traits.settings.is_empty()
         && routine.kind == archipel_sql::catalog::RoutineKind::Function;
-    archipel_planner::bind::visit::visit_expr(expr, 0, &mut |part, _| {
+    visit::visit_expr(expr, 0, &mut |part, _| {
         simple &= !matches!(part.kind, ExprKind::Subquery(_));
         simple
     });

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use archipel_planner::native::{ExecContext, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 
-use super::operation::{HoistedCall, Operation, Site};
-use super::pause::Resume;
+use super::loops::Budget;
+use super::operation::{Hoisted, HoistedCall, HoistedRows, Operation, Site};
+use super::pause::{EachRow, Resume};
 use super::rows::Row;
 use super::{Flow, Invocation};
 
@@ -27,15 +28,22 @@ impl Invocation<'_, '_> {
     pub(super) fn hoisted(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        calls: &[HoistedCall],
+        calls: &[Hoisted],
         statement: &Operation,
     ) -> ExecResult<Flow> {
         let from = if self.resuming { self.place_in_list() } else { 0 };
-        for (at, call) in calls.iter().enumerate().skip(from) {
-            let flow = self.answer(ctx, call, statement.text(), statement.site)?;
-            if matches!(flow, Flow::Pause(_)) {
-                self.places.push(Resume::At(at));
-                return Ok(flow);
+        let (text, site) = (statement.text(), statement.site);
+        for (at, hoisted) in calls.iter().enumerate().skip(from) {
+            let (answered, register) = match hoisted {
+                Hoisted::Call { call, register } => (self.answer(ctx, call, text, site)?, *register),
+                Hoisted::Rows(rows) => (self.answer_rows(ctx, rows, text, site)?, rows.register),
+            };
+            match answered {
+                ControlFlow::Continue(rows) => ctx.variables[register as usize] = rows,
+                ControlFlow::Break(flow) => {
+                    self.places.push(Resume::At(at));
+                    return Ok(flow);
+                }
             }
         }
         let flow = self.operation(ctx, statement)?;
@@ -45,14 +53,14 @@ impl Invocation<'_, '_> {
         Ok(flow)
     }
 
-    /// Makes one of the calls, or goes on with it.
+    /// Makes one of the calls, or goes on with it: answers its rows.
     fn answer(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         call: &HoistedCall,
         text: Option<&str>,
         site: Site,
-    ) -> ExecResult<Flow> {
+    ) -> ExecResult<ControlFlow<Flow, Datum>> {
         let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
         let mut values = Row::new();
         let (program, paused) = self.program_of_call(&call.routine, site)?;
@@ -61,16 +69,60 @@ impl Invocation<'_, '_> {
                 values.push(arg(ctx).map_err(|e| self.at(e, site))?);
             }
         }
-        if !(call.strict && values.iter().any(Datum::is_null)) {
+        if paused.is_some() || !(call.strict && values.iter().any(Datum::is_null)) {
             let paused = self
                 .query(ctx, text, site, |ctx| program.invoke_until_pause(ctx, &values, &mut rows, paused))?;
             if let Some(paused) = paused {
                 let flow = self.pause_below(program, paused, text, site);
                 self.places.push(Resume::Answer(rows.0));
-                return Ok(flow);
+                return Ok(ControlFlow::Break(flow));
             }
         }
-        ctx.variables[call.register as usize] = Datum::Record(rows.0.into());
-        Ok(Flow::Next)
+        Ok(ControlFlow::Continue(Datum::Record(rows.0.into())))
+    }
+
+    /// Makes calls for each row of a query, or goes on with that: answers the rows, the answers behind
+    /// their columns.
+    fn answer_rows(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &HoistedRows,
+        text: Option<&str>,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Datum>> {
+        let mut each = match self.resumed_each_row() {
+            Some(each) => each,
+            None => {
+                let mut rows = Waiting::default();
+                self.query(ctx, text, site, |ctx| plan.input.run(ctx, &mut rows))?;
+                EachRow { rows: rows.0.into(), done: Vec::new(), row: Vec::new() }
+            }
+        };
+        let mut budget = Budget::default();
+        while let Some(Datum::Record(columns)) = each.rows.get(each.done.len()) {
+            if each.row.is_empty() {
+                each.row.extend(columns.iter().cloned());
+            }
+            while let Some(call) = plan.calls.get(each.row.len() - plan.width) {
+                if !self.resuming {
+                    budget.round(ctx)?;
+                }
+                for (column, register) in &plan.columns {
+                    if let Some(value) = each.row.get(usize::from(*column)) {
+                        ctx.variables[*register as usize] = value.clone();
+                    }
+                }
+                match self.answer(ctx, call, text, site)? {
+                    ControlFlow::Continue(rows) => each.row.push(rows),
+                    ControlFlow::Break(flow) => {
+                        self.places.push(Resume::EachRow(each));
+                        return Ok(ControlFlow::Break(flow));
+                    }
+                }
+            }
+            let row = std::mem::take(&mut each.row);
+            each.done.push(Datum::Record(row.into()));
+        }
+        Ok(ControlFlow::Continue(Datum::Record(each.done.into())))
     }
 }

@@ -1,6 +1,7 @@
 //! Loops. Each looks at the transaction's budget when it comes round: a long one stops being a
 //! one-shot instead of holding its claims.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
@@ -157,12 +158,18 @@ impl Invocation<'_, '_> {
             }
             LoopKind::Cursor { open, targets } => self.over_cursor(ctx, looping, open, targets, site),
             LoopKind::DynamicRows { plan } => {
-                let rows = match self.resumed_rows() {
+                let inside = self.resumes_call();
+                let resumed = if inside { None } else { self.resumed_rows() };
+                let rows = match resumed {
                     Some(rows) => rows,
                     None => {
                         let mut rows = Gathered::default();
-                        let (_, width) = self.run_dynamic(ctx, plan, &mut rows, site)?;
-                        RowsLeft { rows: Arc::new(rows.rows(width)), at: 0 }
+                        match self.run_dynamic(ctx, plan, &mut rows, site)? {
+                            ControlFlow::Continue((_, width)) => {
+                                RowsLeft { rows: Arc::new(rows.rows(width)), at: 0 }
+                            }
+                            ControlFlow::Break(flow) => return Ok(flow),
+                        }
                     }
                 };
                 let targets = plan.into.as_ref().map(|into| &into.targets);

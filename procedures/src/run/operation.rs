@@ -386,7 +386,7 @@ pub enum OperationKind {
     Shared(Arc<Operation>),
     /// A statement, and calls that are made before it.
     Hoisted {
-        calls: Vec<HoistedCall>,
+        calls: Vec<Hoisted>,
         statement: Box<Operation>,
     },
     /// A statement that could not be bound.
@@ -395,12 +395,31 @@ pub enum OperationKind {
     },
 }
 
-/// A call of a routine whose rows wait in a register, for the statement it stands in.
+/// What is called before the statement it stands in.
+pub enum Hoisted {
+    /// A call whose rows wait in a register.
+    Call {
+        call: HoistedCall,
+        register: u32,
+    },
+    Rows(HoistedRows),
+}
+
+/// A call of a routine.
 pub struct HoistedCall {
     pub routine: Arc<dyn CompiledRoutine>,
     pub args: Vec<Compiled>,
     /// Not made at all where an argument is NULL.
     pub strict: bool,
+}
+
+/// Calls for each row of a query: the rows wait in a register, the answers behind their columns.
+pub struct HoistedRows {
+    pub input: CompiledStatement,
+    pub width: usize,
+    /// The columns that the calls read, answers of calls before them included, and where.
+    pub columns: Vec<(u16, u32)>,
+    pub calls: Vec<HoistedCall>,
     pub register: u32,
 }
 
@@ -509,6 +528,9 @@ pub trait DynamicBinder: Send + Sync {
         session: &dyn SessionHost,
     ) -> archipel_planner::native::ExecResult<Arc<CompiledStatement>>;
 
+    /// A text that calls routines, in the form that can stop where they do; `None` if there is none.
+    fn pieces(&self, text: &str) -> archipel_planner::native::ExecResult<Option<Arc<Pieces>>>;
+
     /// What the session has to run, if this text is such a statement, or several.
     fn command(&self, text: &Arc<str>, params: &[Datum]) -> Option<(Command, &'static str)>;
 
@@ -521,6 +543,13 @@ pub trait DynamicBinder: Send + Sync {
         text: &str,
         session: &dyn SessionHost,
     ) -> archipel_sql::error::Result<Arc<CursorQuery>>;
+}
+
+/// A query as a routine whose arguments are its parameters.
+pub struct Pieces {
+    pub program: Arc<Program>,
+    /// Columns of its rows.
+    pub width: usize,
 }
 
 /// The variable that holds a cursor's name.

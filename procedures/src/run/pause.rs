@@ -89,6 +89,8 @@ pub(crate) enum Resume {
     Call(Arc<Program>, Box<Paused>, Option<Box<str>>),
     /// The rows so far of a call that is made before its statement.
     Answer(Vec<Datum>),
+    /// Of calls that are made for each row of a query.
+    EachRow(EachRow),
     /// A block with a savepoint of the session's: whether its body has begun.
     Guarded(bool),
     /// The handler of one that has failed, and what it did is undone.
@@ -101,6 +103,16 @@ pub(crate) enum Resume {
 pub(crate) struct RowsLeft {
     pub rows: Arc<CursorRows>,
     pub at: usize,
+}
+
+/// Where calls for each row of a query are.
+#[derive(Clone)]
+pub(crate) struct EachRow {
+    pub rows: Arc<[Datum]>,
+    /// Those with all their answers.
+    pub done: Vec<Datum>,
+    /// The one at hand, with the answers so far.
+    pub row: Vec<Datum>,
 }
 
 impl Paused {
@@ -352,9 +364,35 @@ impl Invocation<'_, '_> {
         }
     }
 
+    pub(super) fn resumed_each_row(&mut self) -> Option<EachRow> {
+        match self.resuming.then(|| self.places.pop())?? {
+            Resume::EachRow(each) => Some(each),
+            _ => None,
+        }
+    }
+
+    /// Whether the way back leads into a routine from here.
+    pub(super) fn resumes_call(&self) -> bool {
+        self.resuming && matches!(self.places.last(), Some(Resume::Call(..)))
+    }
+
     pub(super) fn resumed_answer(&mut self) -> Option<Vec<Datum>> {
         match self.resuming.then(|| self.places.pop())?? {
             Resume::Answer(rows) => Some(rows),
+            _ => None,
+        }
+    }
+
+    /// The text of an EXECUTE to go back into, as [`Invocation::resumed_call`].
+    pub(super) fn resumed_text(&mut self) -> Option<(Box<str>, Arc<Program>, Paused)> {
+        if !self.resumes_call() {
+            return None;
+        }
+        match self.places.pop()? {
+            Resume::Call(program, paused, text) => {
+                self.resuming = false;
+                Some((text.unwrap_or_default(), program, *paused))
+            }
             _ => None,
         }
     }

@@ -348,14 +348,16 @@ impl Invocation<'_, '_> {
         plan: &DynamicPlan,
         site: Site,
     ) -> ExecResult<Flow> {
-        // Only a command can have stopped here.
-        if self.resuming {
+        // Else only a command can have stopped here.
+        if self.resuming && !self.resumes_call() {
             return self.after_command(site);
         }
         match (&plan.into, plan.returns) {
             (Some(into), _) => {
                 let mut first = FirstRow::new(if into.strict { 2 } else { 1 }, Vec::new());
-                self.run_dynamic(ctx, plan, &mut first, site)?;
+                if let ControlFlow::Break(flow) = self.run_dynamic(ctx, plan, &mut first, site)? {
+                    return Ok(flow);
+                }
                 let found = ctx.variables[self.program.found as usize].clone();
                 // Here PostgreSQL gives no hint.
                 let stored = self.store_first(ctx, into, first, site);
@@ -371,11 +373,20 @@ impl Invocation<'_, '_> {
             }
             (None, true) => {
                 let mut rows = Gathered::default();
-                let width = self.run_dynamic(ctx, plan, &mut rows, site)?.1;
+                let width = match self.run_dynamic(ctx, plan, &mut rows, site)? {
+                    ControlFlow::Continue((_, width)) => width,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                };
                 for row in rows.values.chunks_mut(width.max(1)) {
                     self.send(row)?;
                 }
                 self.set_found(ctx, rows.rows as u64);
+            }
+            (None, false) if self.resuming => {
+                match self.run_dynamic(ctx, plan, &mut Counted::default(), site)? {
+                    ControlFlow::Continue((rows, _)) => self.row_count = rows,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                }
             }
             (None, false) => {
                 let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
@@ -399,7 +410,10 @@ impl Invocation<'_, '_> {
                     };
                 }
                 let inputs = (text, params);
-                self.row_count = self.run_text(ctx, bound, inputs, &mut Counted::default(), site)?.0;
+                match self.run_text(ctx, (plan, bound), inputs, &mut Counted::default(), site)? {
+                    ControlFlow::Continue((rows, _)) => self.row_count = rows,
+                    ControlFlow::Break(flow) => return Ok(flow),
+                }
             }
         }
         Ok(Flow::Next)
@@ -429,32 +443,72 @@ impl Invocation<'_, '_> {
         Ok((text, params))
     }
 
-    /// Runs the text of EXECUTE; answers rows and columns.
+    /// Runs the text of EXECUTE, or goes on with it: answers rows and columns.
     pub(super) fn run_dynamic(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         plan: &DynamicPlan,
         sink: &mut dyn RowSink,
         site: Site,
-    ) -> ExecResult<(u64, usize)> {
+    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
+        if let Some((text, before, paused)) = self.resumed_text() {
+            let now = plan.binder.pieces(&text);
+            let now = now.map_err(|error| self.in_statement(error, Some(&text), site))?;
+            let renewed = now.and_then(|now| Some((paused.renewed(&before, &now.program)?, now)));
+            let (paused, pieces) = match renewed {
+                Some(renewed) => renewed,
+                None => {
+                    let width = before.width as usize;
+                    (paused, Arc::new(Pieces { program: before, width }))
+                }
+            };
+            return self.run_pieces(ctx, &pieces, &text, (&[], Some(paused)), sink, site);
+        }
         let inputs = self.dynamic_inputs(ctx, plan, site)?;
         let bound = plan.binder.bind(&inputs.0, ctx.functions.session);
-        self.run_text(ctx, bound, inputs, sink, site)
+        self.run_text(ctx, (plan, bound), inputs, sink, site)
     }
 
     fn run_text(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        bound: ExecResult<Arc<CompiledStatement>>,
+        (plan, bound): (&DynamicPlan, ExecResult<Arc<CompiledStatement>>),
         (text, params): (Arc<str>, Vec<Datum>),
         sink: &mut dyn RowSink,
         site: Site,
-    ) -> ExecResult<(u64, usize)> {
+    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
         let statement = bound.map_err(|error| self.in_statement(error, Some(&text), site))?;
         self.tell_from_now_on(ctx, site);
+        if ctx.in_pieces && ctx.may_command {
+            let pieces = plan.binder.pieces(&text);
+            if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
+                return self.run_pieces(ctx, &pieces, &text, (&params, None), sink, site);
+            }
+        }
         let outer = std::mem::replace(&mut ctx.params, params);
         let result = self.query(ctx, Some(&text), site, |ctx| statement.run(ctx, sink));
         ctx.params = outer;
-        Ok((result?, statement.columns.len()))
+        Ok(ControlFlow::Continue((result?, statement.columns.len())))
+    }
+
+    /// Runs a text in the form that can stop, or goes on with it.
+    fn run_pieces(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        pieces: &Pieces,
+        text: &str,
+        (params, paused): (&[Datum], Option<Paused>),
+        sink: &mut dyn RowSink,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
+        let mut through = Through { sink, rows: 0, spread: false };
+        let program = &pieces.program;
+        let paused = self.query(ctx, Some(text), site, |ctx| {
+            program.invoke_until_pause(ctx, params, &mut through, paused)
+        })?;
+        Ok(match paused {
+            Some(paused) => ControlFlow::Break(self.pause_below(program.clone(), paused, Some(text), site)),
+            None => ControlFlow::Continue((through.rows, pieces.width)),
+        })
     }
 }
