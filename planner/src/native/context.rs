@@ -144,6 +144,8 @@ pub struct ExecContext<'a, 'e> {
     /// Whether a routine may stop and have the session run a statement in the same transaction:
     /// under a call that the client sent.
     pub may_command: bool,
+    /// Whether a routine around runs with settings or rights of its own.
+    pub borrows: bool,
     /// How many blocks with an EXCEPTION clause are around: none of them may lose its
     /// transaction.
     pub subtransactions: u32,
@@ -220,6 +222,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             read_only: false,
             may_end: false,
             may_command: false,
+            borrows: false,
             subtransactions: 0,
             in_pieces: false,
             may_run_in_pieces: false,

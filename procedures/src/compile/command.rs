@@ -142,11 +142,13 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
             if several.iter().any(|text| ends(&text.statement)) {
                 return None;
             }
-            "several statements"
+            let sets = |statement: &Statement| matches!(statement, Statement::Set(_));
+            let set = several.iter().find(|text| sets(&text.statement));
+            set.map_or("several statements", |set| set.statement.tag())
         }
     };
     let params = types.iter().map(|ty| ty.oid).zip(params.iter().cloned()).collect();
-    Some((Command { text: text.clone(), written: text.clone(), params }, tag))
+    Some((Command { text: text.clone(), written: text.clone(), params, within: Vec::new() }, tag))
 }
 
 /// What a text tells listeners, if it is a NOTIFY.

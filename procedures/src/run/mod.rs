@@ -50,7 +50,7 @@ use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
 use operation::*;
-use pause::{Command, Left, Paused, Resume};
+use pause::{Command, Left, Paused, Resume, Within};
 pub use rows::Row;
 
 /// How deep routines may call each other: further than PostgreSQL's default stack takes them.
@@ -183,9 +183,10 @@ impl Program {
         let own = self.routine.traits.settings.is_empty() && !self.routine.traits.security_definer;
         // Nobody's transaction ends inside of a subtransaction of a caller's.
         ctx.may_end &= own && ctx.subtransactions == 0 && ctx.guards == 0;
-        // The session would run it in its own name and with its own settings. Rows that have been
-        // sent would be lost; in pieces, they are kept.
-        ctx.may_command &= as_itself && (ctx.in_pieces || !self.routine.returns_set);
+        // Rows that have been sent would be lost; in pieces, they are kept.
+        ctx.may_command &= ctx.in_pieces || !self.routine.returns_set;
+        let borrows = ctx.borrows;
+        ctx.borrows |= !as_itself;
         let outer = std::mem::replace(&mut ctx.variables, frame);
         let told = ctx.callers.len();
         ctx.depth += 1;
@@ -197,6 +198,11 @@ impl Program {
         ctx.callers.truncate(told);
         ctx.functions = functions;
         (ctx.may_end, ctx.may_command) = (may_end, may_command);
+        ctx.borrows = borrows;
+        if let (Some(Left::Statement(command)), false) = (&mut invocation.left, as_itself) {
+            let (definer, settings) = (traits.security_definer, traits.settings.clone());
+            command.within.push(Within { routine: self.routine.oid, definer, settings });
+        }
         let frame = std::mem::replace(&mut ctx.variables, outer);
         match result? {
             Some(commit) => Ok(Some(invocation.stop(commit, frame))),
@@ -501,7 +507,8 @@ impl Invocation<'_, '_> {
             OperationKind::Command { text, written, tag, params } => {
                 let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
                 let params = params.iter().map(value).collect();
-                let command = Command { text: text.clone(), written: written.clone(), params };
+                let command =
+                    Command { text: text.clone(), written: written.clone(), params, within: Vec::new() };
                 return self.command(ctx, command, tag, site);
             }
             OperationKind::Notify { notification, text } => {

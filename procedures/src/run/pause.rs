@@ -42,6 +42,17 @@ pub struct Command {
     pub written: Arc<str>,
     /// Its parameters, with their types.
     pub params: Vec<(Oid, Datum)>,
+    /// The routines around it that run with settings or rights of their own, innermost first: the
+    /// session runs it with those.
+    pub within: Vec<Within>,
+}
+
+/// A routine with SET clauses, or SECURITY DEFINER.
+#[derive(Clone)]
+pub struct Within {
+    pub routine: Oid,
+    pub definer: bool,
+    pub settings: Vec<(String, String)>,
 }
 
 /// What a routine leaves to its session, in the transaction it is in.
@@ -255,6 +266,9 @@ impl Invocation<'_, '_> {
         }
         let problem = if !ctx.may_command {
             format!("{tag} in a routine that a query calls")
+        } else if ctx.borrows && matches!(tag, "SET" | "RESET") {
+            // What it sets would end with the routine's own settings.
+            format!("{tag} in a routine with SET clauses, or SECURITY DEFINER,")
         } else if ctx.subtransactions > 0 {
             format!("{tag} in a block with an EXCEPTION clause")
         } else {

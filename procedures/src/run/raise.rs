@@ -49,7 +49,9 @@ impl Invocation<'_, '_> {
             Level::Notice => "NOTICE",
             Level::Warning => "WARNING",
         };
-        ctx.notice(severity, error, ctx.depth - 1);
+        if !ctx.borrows || is_heard(ctx, severity) {
+            ctx.notice(severity, error, ctx.depth - 1);
+        }
         Ok(())
     }
 
@@ -213,6 +215,17 @@ fn option_name(option: RaiseOption) -> &'static str {
         RaiseOption::Table => "TABLE",
         RaiseOption::Schema => "SCHEMA",
     }
+}
+
+/// Whether a message reaches the client where a routine around has settings of its own: those of the
+/// session are asked later.
+#[cold]
+fn is_heard(ctx: &ExecContext<'_, '_>, severity: &str) -> bool {
+    const LEVELS: [&str; 5] = ["debug", "log", "notice", "warning", "error"];
+    let rank = |level: &str| LEVELS.iter().position(|known| level.starts_with(known));
+    let least = ctx.functions.session.setting("client_min_messages");
+    let least = least.and_then(|level| rank(&level.to_ascii_lowercase()));
+    severity == "INFO" || rank(&severity.to_ascii_lowercase()) >= least
 }
 
 /// ERRCODE takes a code or a condition's name.

@@ -19,9 +19,9 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::Session;
 use super::execute::Ran;
 use super::host::Host;
+use super::{Session, role};
 use crate::encode::Formats;
 use crate::run::statement::StatementRun;
 use crate::statement::{Code, Prepared};
@@ -121,7 +121,7 @@ impl Session {
                 // Its completion and its rows are nobody's; its notices come out of the routine.
                 let before = std::mem::take(&mut self.output);
                 let heard = self.overheard.replace(Vec::new());
-                let ran = self.run_deep(command).await;
+                let ran = self.run_within(command).await;
                 self.output = before;
                 let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
                 for (severity, notice) in notices {
@@ -152,6 +152,37 @@ impl Session {
         run.out = self.output.take();
         run.mark = run.out.len();
         Ok(())
+    }
+
+    /// Runs a statement with the settings, and in the name, that the routines around it have.
+    async fn run_within(&mut self, command: &Command) -> Result<()> {
+        if command.within.is_empty() {
+            return self.run_deep(command).await;
+        }
+        let mark = self.settings.mark();
+        let catalog = self.host().catalog.clone();
+        let taken = self.change_settings(|all| {
+            for around in command.within.iter().rev() {
+                let owner = catalog.catalog.role_by_oid(catalog.catalog.owner(around.routine));
+                if let Some(owner) = owner.filter(|_| around.definer) {
+                    all.set_role(role::ROLE, Some(role::role_value(&owner)), true);
+                }
+                for (name, value) in &around.settings {
+                    all.set(name, Some(value), true)?;
+                }
+            }
+            Ok(())
+        });
+        let ran = match taken {
+            Ok(()) => self.run_deep(command).await,
+            Err(error) => Err(error),
+        };
+        self.change_settings(|all| {
+            all.rollback_to(mark);
+            Ok(())
+        })?;
+        self.host = None;
+        ran
     }
 
     /// Runs a statement, which may call a routine that leaves one, and so on.
