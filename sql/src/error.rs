@@ -166,6 +166,8 @@ pub struct ErrorFields {
     pub hint: Option<String>,
     /// One-based character position in the query text.
     pub position: Option<u32>,
+    /// PostgreSQL tells no position: whoever passes the error on adds none.
+    pub placeless: bool,
     /// A query a routine ran, and the position in it: not the client's own.
     pub internal: Option<(u32, String)>,
     /// Call context, innermost line first (PL/pgSQL).
@@ -186,6 +188,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            placeless: false,
             internal: None,
             context: None,
             schema: None,
@@ -237,9 +240,17 @@ impl SqlError {
     /// Sets the position unless one is set already: the innermost place knows best.
     #[must_use]
     pub fn at(mut self, position: Option<u32>) -> Self {
-        if self.0.position.is_none() {
+        if self.0.position.is_none() && !self.0.placeless {
             self.0.position = position;
         }
+        self
+    }
+
+    /// Takes the position away, for good.
+    #[must_use]
+    pub fn placeless(mut self) -> Self {
+        self.0.position = None;
+        self.0.placeless = true;
         self
     }
 }

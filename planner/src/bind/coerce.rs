@@ -622,9 +622,8 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
     }
     let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
     if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM]) && element.is_none() {
-        return Err(mismatch(
-            "could not determine polymorphic type because input has type unknown".to_owned(),
-        ));
+        let message = "could not determine polymorphic type because input has type unknown";
+        return Err(mismatch(message.to_owned()).placeless());
     }
     let mut compatible_element = None;
     if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {

@@ -239,7 +239,10 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>)
         .map(|dependent| {
             let on = match dependent {
                 Dependent::View(view) => below(view),
-                Dependent::Column(..) | Dependent::Attribute(..) => format!("type {}", table.name),
+                Dependent::Column(..)
+                | Dependent::Attribute(..)
+                | Dependent::Routine(_)
+                | Dependent::SchemaRoutine(_) => format!("type {}", table.name),
                 _ => format!("{} {}", word_of(table), table.name),
             };
             let line = format!("{} depends on {on}", dependent.describe());

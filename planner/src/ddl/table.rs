@@ -34,7 +34,10 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     }
     let schema = match persistence {
         Persistence::Temporary => work.temporary_target(&create.name)?,
-        _ => work.target_schema(&create.name)?,
+        _ => work.target_schema(&create.name).map_err(|error| match error.state() {
+            SqlState::INSUFFICIENT_PRIVILEGE => error.at(create.name.at()),
+            _ => error,
+        })?,
     };
     let name = &create.name.name;
     let same_type = work.catalog.user_type_in(&schema, name);

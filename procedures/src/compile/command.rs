@@ -109,6 +109,9 @@ pub(super) fn refused(statement: &Statement) -> SqlError {
         Statement::Transaction(_) => {
             SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "unsupported transaction command in PL/pgSQL")
         }
+        Statement::Copy(copy) if copy.is_of_client() => {
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot COPY to/from client in PL/pgSQL")
+        }
         other => unsupported(&format!("{} in a routine", other.tag())),
     }
 }

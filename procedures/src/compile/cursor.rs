@@ -22,6 +22,7 @@ use sqlparser::ast::{
 
 use super::control::{Path, walk};
 use super::into::output_columns;
+use super::invoke::TextFor;
 use super::{Compiler, Environment, shape};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -210,7 +211,9 @@ impl Compiler<'_> {
                 let compiled = self.plan(&bound.bound)?;
                 OpenedQuery::Static(Box::new(bound.compiled(compiled, &query.text)))
             }
-            (None, Some(dynamic)) => OpenedQuery::Dynamic(Box::new(self.dynamic_plan(dynamic, None, false)?)),
+            (None, Some(dynamic)) => {
+                OpenedQuery::Dynamic(Box::new(self.dynamic_plan(dynamic, None, TextFor::Statement)?))
+            }
         };
         let cursor = self.cursor_place(cursor);
         self.trace.forget(cursor.register, "a cursor");

@@ -93,7 +93,7 @@ impl Compiler<'_> {
                 not_null.push((position as u32, name));
             }
         }
-        Ok((Targets { registers, not_null, present: None }, types))
+        Ok((Targets { not_null, ..Targets::of(registers) }, types))
     }
 
     /// A value read from a reference table by what is known beforehand is known beforehand, too:

@@ -31,8 +31,18 @@ use super::trigger::Transitions;
 use super::{Columns, Compiler, Environment, bind_env, command, no_session, shape, trace};
 use crate::plpgsql::ast::*;
 use crate::registry::query_as_routine;
+use crate::run::context;
 use crate::run::operation::*;
 use crate::run::pause::Command;
+
+/// What is done with the text of an EXECUTE.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextFor {
+    Statement,
+    /// Its rows are the routine's.
+    Result,
+    Loop,
+}
 
 /// Statements of one EXECUTE kept by their text.
 const DYNAMIC_KEPT_MAX: usize = 64;
@@ -99,10 +109,15 @@ impl Compiler<'_> {
             }
             let (register, ty) = self.scalar_target(&target)?;
             if ty.oid != arg.ty.oid && ty.oid != arg.declared().oid {
-                return Err(SqlError::unsupported(format_args!(
-                    "an OUT argument of another type than its variable \"{}\"",
-                    target.text
-                )));
+                // PostgreSQL finds a cast where it wants a variable.
+                let named = match &arg.name {
+                    Some(name) => format!("\"{name}\""),
+                    None => (position + 1).to_string(),
+                };
+                let message = format!(
+                    "procedure parameter {named} is an output parameter but corresponding argument is not writable"
+                );
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
             if let Some(name) = self.not_null(target.variable) {
                 not_null.push((registers.len() as u32, name));
@@ -112,7 +127,7 @@ impl Compiler<'_> {
         for register in &registers {
             self.trace.forget(*register, "the result of a procedure");
         }
-        let targets = (!registers.is_empty()).then_some(Targets { registers, not_null, present: None });
+        let targets = (!registers.is_empty()).then(|| Targets { not_null, ..Targets::of(registers) });
         let call = OperationKind::Call { routine, args, targets, text: text.text.as_str().into() };
         if taken_apart.is_empty() {
             return Ok(call);
@@ -160,7 +175,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn execute(&mut self, query: &Dynamic, into: Option<&Into>) -> Result<OperationKind> {
-        Ok(OperationKind::Dynamic(Box::new(self.dynamic_plan(query, into, false)?)))
+        Ok(OperationKind::Dynamic(Box::new(self.dynamic_plan(query, into, TextFor::Statement)?)))
     }
 
     /// EXECUTE and its relatives: bound when it runs, because its text is known only then.
@@ -168,7 +183,7 @@ impl Compiler<'_> {
         &mut self,
         query: &Dynamic,
         into: Option<&Into>,
-        returns: bool,
+        used: TextFor,
     ) -> Result<DynamicPlan> {
         let bound_text = self.bind(&query.text, Some(Type::TEXT))?;
         let mut using = Vec::new();
@@ -212,6 +227,7 @@ impl Compiler<'_> {
                 Some(IntoPlan { strict: into.strict, modifies: false, targets, parameters })
             }
         };
+        let returns = used == TextFor::Result;
         let result = returns.then(|| self.columns.clone());
         // What it touches shows only when it runs.
         self.note(unknown_access("dynamic SQL", "EXECUTE is bound when it runs"));
@@ -222,13 +238,14 @@ impl Compiler<'_> {
             types,
             transitions: self.transitions().cloned(),
             wanted,
+            looped: used == TextFor::Loop,
             result,
             found,
             kept: Default::default(),
             pieces: Default::default(),
             cursors: Default::default(),
         });
-        Ok(DynamicPlan { text, using, into, returns, binder })
+        Ok(DynamicPlan { text, using, into, returns, looped: used == TextFor::Loop, binder })
     }
 
     /// USING as text, for what INTO STRICT tells.
@@ -269,7 +286,8 @@ impl Compiler<'_> {
         let ExprKind::Const(Datum::Text(text)) = &text.kind else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
-        let (bound, _) = bind_text(self.environment, text, types, self.transitions())?;
+        let bound = bind_text(self.environment, text, types, self.transitions());
+        let (bound, _) = bound.map_err(|error| context::of_statement(error, text))?;
         Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
 }
@@ -324,6 +342,8 @@ struct TextBinder {
     transitions: Option<Transitions>,
     /// What its columns must become; where it is found out at run time, of one of these.
     wanted: Option<Alternatives>,
+    /// Whether a loop goes over the rows.
+    looped: bool,
     result: Option<Columns>,
     /// Where the structure of the rows shows at run time: the place, and what was compiled for.
     found: Option<(shape::Place, Vec<shape::Structure>)>,
@@ -384,6 +404,11 @@ impl TextBinder {
             at = self.environment.shapes.check(*place, compiled, output_columns(&bound))?;
         }
         if let Some(wanted) = &self.wanted {
+            if output_columns(&bound).is_empty() && self.looped {
+                let tag = parse_statement(text)?.tag();
+                let message = format!("cannot open {tag} query as cursor");
+                return Err(SqlError::new(SqlState(*b"42P11"), message).into());
+            }
             if output_columns(&bound).is_empty() {
                 let message = "INTO used with a command that cannot return data";
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).into());

@@ -9,6 +9,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
 use super::control::{Path, assigned_in, walk};
+use super::invoke::TextFor;
 use super::spoken::{about_converted, expression_line};
 use super::storage::{RecordState, Storage};
 use super::trace::Symbol;
@@ -208,7 +209,7 @@ impl Compiler<'_> {
         body: &[Statement],
     ) -> Result<Path> {
         let into = Into { strict: false, targets: targets.to_vec() };
-        let plan = match self.dynamic_plan(query, Some(&into), false) {
+        let plan = match self.dynamic_plan(query, Some(&into), TextFor::Loop) {
             Ok(plan) => plan,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
@@ -240,7 +241,11 @@ impl Compiler<'_> {
                 ));
             };
             let [target] = targets else {
-                return Err(SqlError::unsupported("FOREACH into several variables"));
+                let (scratch, kind) = self.fields_of_element(targets, element, slice)?;
+                let symbol = Symbol::Unknown("rows in an array".into());
+                let array: SharedExpr = self.plan_expression(&bound)?.into();
+                let over = (array, scalar::reads(&bound).into(), element);
+                return Ok((over, Targets::of(vec![scratch]), symbol, scratch, Some(kind)));
             };
             if slice == 0 && target.path.is_empty() && self.storage[target.variable as usize].is_record() {
                 let taken_apart = self.row_of_element(target.variable, element)?;
@@ -269,7 +274,7 @@ impl Compiler<'_> {
             let array: SharedExpr = self.plan_expression(&bound)?.into();
             let over = (array, scalar::reads(&bound).into(), wanted.oid);
             if wanted.oid == ty.oid {
-                let targets = Targets { registers: vec![register], not_null, present: None };
+                let targets = Targets { not_null, ..Targets::of(vec![register]) };
                 return Ok((over, targets, symbol, register, None));
             }
             // The element is cast before the body runs.
@@ -300,6 +305,38 @@ impl Compiler<'_> {
         self.trace.forget(register, "the last element of an array");
         let kind = LoopKind::Array { array, reads, slice, targets: places, element };
         Ok((self.loop_operation(site, number, kind, operations), true))
+    }
+
+    /// An element that is a row on its way into several variables: as
+    /// [`Compiler::row_of_element`].
+    fn fields_of_element(
+        &mut self,
+        targets: &[Target],
+        element: Oid,
+        slice: u32,
+    ) -> Result<(u32, OperationKind)> {
+        let relation = self.environment.catalog.table_of_row_type(element);
+        let Some(relation) = relation.filter(|_| slice == 0) else {
+            let message = match slice {
+                0 => "cannot assign non-composite value to a record variable",
+                _ => "FOREACH ... SLICE loop variable must be of an array type",
+            };
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        };
+        let columns = super::storage::declared_columns(&relation);
+        let (places, types) = self.places(targets, &columns)?;
+        for register in &places.registers {
+            self.trace.forget(*register, "rows in an array");
+        }
+        let scratch = self.scratch();
+        let mut values = Vec::new();
+        for (index, (ty, (_, column))) in types.iter().zip(&columns).enumerate() {
+            let record = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::of(element) };
+            let field = ExprKind::Field { record: Box::new(record), index: index as u16 };
+            let value = self.cast_unless_one(BoundExpr { kind: field, ty: *column }, *ty)?;
+            values.push(self.plan_expression(&value)?);
+        }
+        Ok((scratch, OperationKind::AssignRow { targets: places, values }))
     }
 
     /// An element that is a row on its way into a variable that takes rows: a register for it, and what

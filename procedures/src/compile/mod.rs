@@ -50,6 +50,7 @@ use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinker, TableSource};
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
+use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession};
@@ -238,7 +239,16 @@ pub fn signature_text(routine: &archipel_sql::catalog::Routine, environment: &En
         .filter(|arg| is_input(arg.mode))
         .map(|arg| type_as_written(&environment.catalog, Type::of(arg.declared().oid)))
         .collect();
-    format!("{}({})", routine.name, args.join(","))
+    let name = quote_identifier(&routine.name);
+    let found = environment.catalog.routines(None, &routine.name, &environment.search_path);
+    let same = found.iter().find(|other| other.input_types() == routine.input_types());
+    let schema = match same {
+        Some(visible) if visible.oid == routine.oid => String::new(),
+        // Before it is there at all, nobody calls it.
+        _ if routine.oid == Oid(0) => String::new(),
+        _ => format!("{}.", quote_identifier(&routine.schema)),
+    };
+    format!("{schema}{name}({})", args.join(","))
 }
 
 pub(crate) fn is_input(mode: ArgMode) -> bool {

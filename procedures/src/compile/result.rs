@@ -12,6 +12,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
 use super::into::output_columns;
+use super::invoke::TextFor;
 use super::spoken::expression_line;
 use super::storage::declared_columns;
 use crate::plpgsql::ast::*;
@@ -254,7 +255,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn return_dynamic(&mut self, query: &Dynamic) -> Result<OperationKind> {
-        let plan = self.dynamic_plan(query, None, true)?;
+        let plan = self.dynamic_plan(query, None, TextFor::Result)?;
         self.found_unknown();
         Ok(OperationKind::Dynamic(Box::new(plan)))
     }

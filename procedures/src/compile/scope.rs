@@ -102,6 +102,12 @@ impl VariableScope for Scope<'_, '_> {
                 [field] => self.compiler.tagged(id, Some(field)),
                 _ => None,
             };
+            // As a whole, one without a structure is NULL.
+            if used == parts.len()
+                && matches!(storage, Storage::Record { state: RecordState::Unassigned, .. })
+            {
+                return Some(BoundExpr { kind: ExprKind::Const(Datum::Null), ty: Type::RECORD });
+            }
             if tagged.is_none() {
                 self.no_structure(id);
             }
@@ -310,9 +316,18 @@ impl Compiler<'_> {
         if let SqlAst::Unsupported { what, .. } = statement {
             return Err(SqlAst::refusal(what));
         }
-        let mut bound = self
-            .binding(fragment, |env| bind::bind_statement(statement, env))
-            .map_err(|error| about_statement(error, fragment))?;
+        let mut bound =
+            self.binding(fragment, |env| bind::bind_statement(statement, env)).map_err(|error| {
+                let error = about_statement(error, fragment);
+                let fields = error.fields();
+                let placed =
+                    fields.internal.is_some() || fields.position.is_some() || fields.context.is_some();
+                // What has no place in the statement is said of all of it.
+                if placed || self.routine.language != Language::PlPgSql {
+                    return error;
+                }
+                context::add_line(error, &context::statement_line(&fragment.text))
+            })?;
         if let Some(rows) = &self.trigger {
             rows.blank_statement(&mut bound);
         }

@@ -113,6 +113,12 @@ pub(super) fn about_assignment(mut error: SqlError, value: &Fragment, line: &str
     if fields.context.as_deref() == Some(expression_line(value).as_str()) {
         fields.context = Some(line.to_owned());
     }
+    if fields.message.starts_with("cannot subscript type")
+        && let (None, Some(written)) = (&fields.internal, written)
+    {
+        fields.internal = Some((1, written.to_string()));
+        return error;
+    }
     if let (Some((position, query)), Some(written)) = (&mut fields.internal, written)
         && query == value.text.trim_end()
         && written.ends_with(query.as_str())

@@ -420,7 +420,9 @@ impl Compiler<'_> {
             _ => self.reshape(variable, &named),
         };
         let registers = fields.iter().map(|f| f.register).collect();
-        let targets = Targets { present: self.presence(variable), ..Targets::of(registers) };
+        let whole_not_null = self.not_null(variable);
+        let present = self.presence(variable);
+        let targets = Targets { present, whole_not_null, ..Targets::of(registers) };
         match bound.kind {
             ExprKind::Row(items) => {
                 let mut values = Vec::new();

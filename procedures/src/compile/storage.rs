@@ -2,6 +2,7 @@
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_sql::catalog::TableRef;
+use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
 use archipel_sql::types::{Oid, Type};
@@ -199,6 +200,14 @@ impl Compiler<'_> {
         self.cast(value, declared)
     }
 
+    /// The context of a type that cannot be read: PostgreSQL shows it up to what follows it.
+    fn wrong_type_name(&self, written: &Fragment) -> String {
+        let rest = self.routine.source.get(written.start..).unwrap_or(&written.text);
+        let behind = rest.get(written.text.len()..).unwrap_or_default();
+        let blanks = behind.len() - behind.trim_start().len();
+        format!("invalid type name \"{}{}\"", written.text, &behind[..blanks])
+    }
+
     /// Where all variables live, for a call that goes on in another form of its routine.
     pub(super) fn homes(&self) -> Vec<Home> {
         let mut homes = Vec::new();
@@ -286,6 +295,13 @@ impl Compiler<'_> {
             TypeSpec::Record => Ok(VariableType::Record),
             TypeSpec::OfVariable(id) => Ok(known[*id as usize].clone()),
             TypeSpec::Named(fragment) => named_type(&fragment.text, self.environment).map_err(|error| {
+                let schema = fragment.text.split_once('.').map(|(schema, _)| schema.trim());
+                let error = match schema.filter(|_| error.state() == SqlState::UNDEFINED_OBJECT) {
+                    Some(schema) if !self.environment.catalog.schema_exists(schema) => {
+                        undefined_schema(schema).at(error.fields().position)
+                    }
+                    _ => error,
+                };
                 let inside = error.fields().position.unwrap_or(1);
                 let start = lexer::position(&self.routine.source, fragment.start);
                 let mut error = error;
@@ -295,12 +311,19 @@ impl Compiler<'_> {
                     return SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
                 }
                 if error.state() == SqlState::SYNTAX_ERROR {
-                    error = context::add_line(error, &format!("invalid type name \"{}\"", fragment.text));
+                    error = context::add_line(error, &self.wrong_type_name(fragment));
                 }
                 error.fields_mut().position = Some(start + inside - 1);
                 error
             }),
-            TypeSpec::OfColumn(parts) => column_type(parts, self.environment),
+            // PostgreSQL takes what is no column's type for a type's name, and its %TYPE for a mistake.
+            TypeSpec::OfColumn(parts, written) => column_type(parts, self.environment).map_err(|_| {
+                let percent = written.start + written.text.find('%').unwrap_or_default();
+                let message = "syntax error at or near \"%\"";
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
+                let error = error.at(Some(lexer::position(&self.routine.source, percent)));
+                context::add_line(error, &self.wrong_type_name(written))
+            }),
             TypeSpec::RowOf(parts) => find_table(parts, self.environment).map(|table| row_of(&table)),
         };
         resolved.map_err(|mut error| {

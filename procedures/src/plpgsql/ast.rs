@@ -110,7 +110,7 @@ pub enum TypeSpec {
     /// `variable%TYPE`.
     OfVariable(VariableId),
     /// `table.column%TYPE`, `schema.table.column%TYPE`, or a field of a record variable.
-    OfColumn(Vec<String>),
+    OfColumn(Vec<String>, Fragment),
     /// `table%ROWTYPE`.
     RowOf(Vec<String>),
     Record,

@@ -43,15 +43,18 @@ impl Invocation<'_, '_> {
         self.operations(ctx, &plan.arguments)?;
         let mut rows = Gathered::default();
         let dynamic;
+        let opened = plan;
         let query = match &plan.query {
             OpenedQuery::Static(query) => {
+                self.require_scrollable(plan, query, site)?;
                 self.query(ctx, Some(&query.text), site, |ctx| query.compiled.run(ctx, &mut rows))?;
                 &**query
             }
             OpenedQuery::Dynamic(plan) => {
                 let (text, params) = self.dynamic_inputs(ctx, plan, site)?;
                 let bound = plan.binder.bind_cursor(&text, ctx.functions.session);
-                dynamic = bound.map_err(|e| self.in_statement(e.into(), Some(&text), site))?;
+                dynamic = bound.map_err(|e| self.in_text(e.into(), &text, site))?;
+                self.require_scrollable(opened, &dynamic, site)?;
                 self.tell_from_now_on(ctx, site);
                 let outer = std::mem::replace(&mut ctx.params, params);
                 let result = self.query(ctx, Some(&text), site, |ctx| dynamic.compiled.run(ctx, &mut rows));
@@ -71,6 +74,17 @@ impl Invocation<'_, '_> {
         });
         ctx.cursors.open(name.clone(), cursor);
         Ok(name)
+    }
+
+    /// A cursor that locks what it reads goes forward only.
+    fn require_scrollable(&self, plan: &OpenPlan, query: &CursorQuery, site: Site) -> ExecResult<()> {
+        if plan.scroll != Some(true) || !query.locks {
+            return Ok(());
+        }
+        let message = "DECLARE SCROLL CURSOR ... FOR UPDATE/SHARE is not supported";
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .with_detail("Scrollable cursors must be READ ONLY.");
+        Err(self.in_statement(error.into(), Some(&query.text), site))
     }
 
     /// FETCH and MOVE.

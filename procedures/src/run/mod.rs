@@ -405,6 +405,9 @@ impl Invocation<'_, '_> {
             }
             OperationKind::AssignRecord { targets, value } => {
                 let value = value(ctx).map_err(|e| self.at(e, site))?;
+                if let (true, Some(name)) = (value.is_null(), &targets.whole_not_null) {
+                    return Err(self.at(null_refused(name).into(), site));
+                }
                 let mut row: Row = match &value {
                     Datum::Record(fields) => fields.iter().cloned().collect(),
                     _ => Row::new(),

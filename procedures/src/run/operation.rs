@@ -189,12 +189,14 @@ pub struct Targets {
     pub not_null: Vec<(u32, Box<str>)>,
     /// The register that says that a row is there, where they are a row's.
     pub present: Option<u32>,
+    /// The variable, if it is one as a whole and declared NOT NULL.
+    pub whole_not_null: Option<Box<str>>,
 }
 
 impl Targets {
     /// Registers that are not those of one row.
     pub fn of(registers: Vec<u32>) -> Targets {
-        Targets { registers, not_null: Vec::new(), present: None }
+        Targets { registers, not_null: Vec::new(), present: None, whole_not_null: None }
     }
 }
 
@@ -516,6 +518,8 @@ pub struct DynamicPlan {
     pub using: Vec<Compiled>,
     pub into: Option<IntoPlan>,
     pub returns: bool,
+    /// A loop goes over the rows: what fails in it is not said of the text.
+    pub looped: bool,
     pub binder: Arc<dyn DynamicBinder>,
 }
 

@@ -97,7 +97,7 @@ pub(crate) enum Resume {
     Array(Arc<Array>, usize),
     /// Another procedure, and the form it has run in: meanwhile it may have been compiled anew. The
     /// CALL as written.
-    Call(Arc<Program>, Box<Paused>, Option<Box<str>>),
+    Call(Arc<Program>, Box<Paused>, Option<Box<str>>, Shown),
     /// The rows so far of a call that is made before its statement.
     Answer(Vec<Datum>),
     /// Of calls that are made for each row of a query.
@@ -114,6 +114,13 @@ pub(crate) enum Resume {
 pub(crate) struct RowsLeft {
     pub rows: Arc<CursorRows>,
     pub at: usize,
+}
+
+/// Whether CONTEXT lines name the text of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Yes,
+    No,
 }
 
 /// Where calls for each row of a query are.
@@ -148,7 +155,7 @@ impl Paused {
     /// Keeps what has failed for the innermost routine.
     fn fail_inside(&mut self, failure: (Arc<str>, SqlError)) {
         for place in &mut self.places {
-            if let Resume::Call(_, inner, _) = place {
+            if let Resume::Call(_, inner, ..) = place {
                 return inner.fail_inside(failure);
             }
         }
@@ -159,7 +166,7 @@ impl Paused {
     pub fn is_guarded(&self) -> bool {
         self.places.iter().any(|place| match place {
             Resume::Guarded(begun) => *begun,
-            Resume::Call(_, inner, _) => inner.is_guarded(),
+            Resume::Call(_, inner, ..) => inner.is_guarded(),
             _ => false,
         })
     }
@@ -168,7 +175,9 @@ impl Paused {
     /// that; `program` is what has run.
     pub fn add_context(&self, program: &Program, error: SqlError) -> SqlError {
         let inner = self.places.iter().find_map(|place| match place {
-            Resume::Call(program, paused, text) => Some((program, paused, text)),
+            Resume::Call(program, paused, text, shown) => {
+                Some((program, paused, text.as_ref().filter(|_| *shown == Shown::Yes)))
+            }
             _ => None,
         });
         let error = match inner {
@@ -300,7 +309,7 @@ impl Invocation<'_, '_> {
         let commit = paused.commit;
         self.left = paused.left.clone();
         self.ended_at = site;
-        self.places.push(Resume::Call(program, Box::new(paused), text.map(Into::into)));
+        self.places.push(Resume::Call(program, Box::new(paused), text.map(Into::into), Shown::Yes));
         Flow::Pause(commit)
     }
 
@@ -403,7 +412,7 @@ impl Invocation<'_, '_> {
             return None;
         }
         match self.places.pop()? {
-            Resume::Call(program, paused, text) => {
+            Resume::Call(program, paused, text, _) => {
                 self.resuming = false;
                 Some((text.unwrap_or_default(), program, *paused))
             }
@@ -414,7 +423,7 @@ impl Invocation<'_, '_> {
     /// The procedure to go back into. Whoever is inside of it has come back to its COMMIT.
     pub(super) fn resumed_call(&mut self) -> Option<(Arc<Program>, Paused)> {
         match self.resuming.then(|| self.places.pop())?? {
-            Resume::Call(program, paused, _) => {
+            Resume::Call(program, paused, ..) => {
                 self.resuming = false;
                 Some((program, *paused))
             }

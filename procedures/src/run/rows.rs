@@ -12,7 +12,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use smallvec::SmallVec;
 
 use super::operation::*;
-use super::pause::Paused;
+use super::pause::{Paused, Resume, Shown};
 use super::{Flow, Invocation, context, null_refused};
 use crate::registry::program_of;
 
@@ -462,7 +462,7 @@ impl Invocation<'_, '_> {
                     (paused, Arc::new(Pieces { program: before, width }))
                 }
             };
-            return self.run_pieces(ctx, &pieces, &text, (&[], Some(paused)), sink, site);
+            return self.run_pieces(ctx, (plan, &pieces), &text, (&[], Some(paused)), sink, site);
         }
         let inputs = self.dynamic_inputs(ctx, plan, site)?;
         let bound = plan.binder.bind(&inputs.0, ctx.functions.session);
@@ -477,25 +477,36 @@ impl Invocation<'_, '_> {
         sink: &mut dyn RowSink,
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
-        let statement = bound.map_err(|error| self.in_statement(error, Some(&text), site))?;
+        let statement = bound.map_err(|error| self.in_text(error, &text, site))?;
         self.tell_from_now_on(ctx, site);
         if ctx.in_pieces && ctx.may_command {
             let pieces = plan.binder.pieces(&text);
             if let Some(pieces) = pieces.map_err(|error| self.in_statement(error, Some(&text), site))? {
-                return self.run_pieces(ctx, &pieces, &text, (&params, None), sink, site);
+                return self.run_pieces(ctx, (plan, &pieces), &text, (&params, None), sink, site);
             }
         }
+        let shown = (!plan.looped).then_some(&*text);
         let outer = std::mem::replace(&mut ctx.params, params);
-        let result = self.query(ctx, Some(&text), site, |ctx| statement.run(ctx, sink));
+        let result = self.query(ctx, shown, site, |ctx| statement.run(ctx, sink));
         ctx.params = outer;
         Ok(ControlFlow::Continue((result?, statement.columns.len())))
+    }
+
+    /// An error of binding a text; what EXECUTE itself refuses is not said of the text.
+    pub(super) fn in_text(&self, error: ExecError, text: &str, site: Site) -> ExecError {
+        let refusals = ["EXECUTE of ", "INTO used with a command", "cannot open "];
+        let own = match &error {
+            ExecError::Sql(error) => refusals.iter().any(|words| error.message().starts_with(words)),
+            ExecError::Stop(_) => false,
+        };
+        self.in_statement(error, (!own).then_some(text), site)
     }
 
     /// Runs a text in the form that can stop, or goes on with it.
     fn run_pieces(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
-        pieces: &Pieces,
+        (plan, pieces): (&DynamicPlan, &Pieces),
         text: &str,
         (params, paused): (&[Datum], Option<Paused>),
         sink: &mut dyn RowSink,
@@ -503,11 +514,17 @@ impl Invocation<'_, '_> {
     ) -> ExecResult<ControlFlow<Flow, (u64, usize)>> {
         let mut through = Through { sink, rows: 0, spread: false };
         let program = &pieces.program;
-        let paused = self.query(ctx, Some(text), site, |ctx| {
-            program.invoke_until_pause(ctx, params, &mut through, paused)
-        })?;
+        let shown = (!plan.looped).then_some(text);
+        let paused = self
+            .query(ctx, shown, site, |ctx| program.invoke_until_pause(ctx, params, &mut through, paused))?;
         Ok(match paused {
-            Some(paused) => ControlFlow::Break(self.pause_below(program.clone(), paused, Some(text), site)),
+            Some(paused) => {
+                let flow = self.pause_below(program.clone(), paused, Some(text), site);
+                if let (true, Some(Resume::Call(.., shown))) = (plan.looped, self.places.last_mut()) {
+                    *shown = Shown::No;
+                }
+                ControlFlow::Break(flow)
+            }
             None => ControlFlow::Continue((through.rows, pieces.width)),
         })
     }

@@ -35,6 +35,13 @@ pub struct Copy {
     pub filter: Option<Expression>,
 }
 
+impl Copy {
+    /// Whether the rows come from the client, or go to it.
+    pub fn is_of_client(&self) -> bool {
+        matches!(self.direction, CopyDirection::FromStdin | CopyDirection::ToStdout)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum CopyTarget {
     /// Columns: empty for all.

@@ -97,20 +97,13 @@ impl Dependent {
             Dependent::Sequence(sequence) => {
                 format!("sequence {}", quote_qualified(&sequence.schema, &sequence.name))
             }
-            Dependent::Routine(routine) => format!("{} {}", word_of(routine), routine_signature(routine)),
+            // Procedures, too.
+            Dependent::Routine(routine) => format!("function {}", routine_signature(routine)),
             Dependent::SchemaRoutine(routine) => {
                 let schema = quote_identifier(&routine.schema);
-                format!("{} {schema}.{}", word_of(routine), routine_signature(routine))
+                format!("function {schema}.{}", routine_signature(routine))
             }
         }
-    }
-}
-
-fn word_of(routine: &super::Routine) -> &'static str {
-    match routine.kind {
-        super::RoutineKind::Procedure => "procedure",
-        // Aggregates are functions to whoever depends on something.
-        super::RoutineKind::Function | super::RoutineKind::Aggregate => "function",
     }
 }
 

@@ -16,7 +16,15 @@ impl Parser<'_> {
             }
             self.at += 1;
             for next in 0.. {
-                // `name := value`.
+                // `name := value`, and no arrow.
+                if self.token().word().is_some()
+                    && self.ahead(1).is_symbol('=')
+                    && self.ahead(2).is_symbol('>')
+                {
+                    let arrow = self.ahead(1).start;
+                    let message = "syntax error at or near \"=>\"";
+                    return Err(self.error_at(SqlState::SYNTAX_ERROR, message, arrow));
+                }
                 let start = self.token().start;
                 let given = self.token().word().filter(|_| self.ahead(1).kind == TokenKind::ColonEquals);
                 let place = match given.map(str::to_string) {

@@ -178,6 +178,15 @@ impl Parser<'_> {
             return Ok(TypeSpec::Record);
         }
         let first = self.at;
+        self.skip_type()?;
+        if first == self.at {
+            return Err(self.near("missing data type declaration"));
+        }
+        Ok(TypeSpec::Named(self.fragment(first, self.at)))
+    }
+
+    /// Goes to what ends a type.
+    fn skip_type(&mut self) -> Result<()> {
         let mut depth = 0;
         loop {
             let token = self.token();
@@ -197,10 +206,7 @@ impl Parser<'_> {
             }
             self.at += 1;
         }
-        if first == self.at {
-            return Err(self.near("missing data type declaration"));
-        }
-        Ok(TypeSpec::Named(self.fragment(first, self.at)))
+        Ok(())
     }
 
     /// `x%TYPE` and `t%ROWTYPE`.
@@ -246,7 +252,11 @@ impl Parser<'_> {
                         self.token().start,
                     ));
                 }
-                _ => TypeSpec::OfColumn(parts),
+                _ => {
+                    self.skip_type()?;
+                    let written = self.fragment(start, self.at);
+                    TypeSpec::OfColumn(parts, written)
+                }
             }
         };
         self.at = end + 3;

@@ -129,6 +129,14 @@ impl Parser<'_> {
 
     /// What PERFORM runs: a SELECT without its first word.
     pub(super) fn performed(&mut self) -> Result<Fragment> {
+        if self.is_symbol(';') {
+            let nothing = self.fragment(self.at, self.at + 1);
+            self.at += 1;
+            return Ok(Fragment { text: "NULL".to_owned(), ..nothing });
+        }
+        if self.is_word("select") {
+            return Err(self.syntax_error());
+        }
         let fragment = self.sql_until(&|t| t.is_symbol(';'), ";", false)?;
         self.check_expression(&fragment)?;
         self.at += 1;
@@ -219,10 +227,25 @@ impl Parser<'_> {
     pub(super) fn target_list(&mut self) -> Result<Into> {
         let strict = self.accept_word("strict");
         let mut targets = vec![self.target()?];
+        if self.is_symbol(',') && self.is_record(&targets[0]) {
+            return Err(self.error_here("record variable cannot be part of multiple-item INTO list"));
+        }
         while self.accept_symbol(',') {
-            targets.push(self.target()?);
+            let start = self.token().start;
+            let target = self.target()?;
+            if self.is_record(&target) {
+                let message = format!("\"{}\" is not a scalar variable", target.text);
+                return Err(self.error_at(SqlState::SYNTAX_ERROR, message, start));
+            }
+            targets.push(target);
         }
         Ok(Into { strict, targets })
+    }
+
+    /// Whether a target is a record for sure.
+    fn is_record(&self, target: &Target) -> bool {
+        let ty = &self.variables[target.variable as usize].ty;
+        target.path.is_empty() && matches!(ty, TypeSpec::Record | TypeSpec::RowOf(_))
     }
 
     /// A SQL statement up to its semicolon, its INTO clause taken out.
@@ -259,9 +282,9 @@ impl Parser<'_> {
             let end = end.min(fragment.start + fragment.text.len());
             if start < end {
                 let (from, to) = (start - fragment.start, end - fragment.start);
-                // Character by character, so that positions keep counting the same.
-                let blanks: String =
-                    fragment.text[from..to].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+                // Character by character, so that positions keep counting the same; PostgreSQL blanks
+                // line breaks, too.
+                let blanks = " ".repeat(fragment.text[from..to].chars().count());
                 fragment.text.replace_range(from..to, &blanks);
             }
             clause

@@ -8,6 +8,9 @@ impl Parser<'_> {
         let parts = [self.token().word().unwrap_or_default()];
         let qualified = self.ahead(1).is_symbol('.');
         if !qualified && self.find_variable(&parts).is_none() {
+            if self.ahead(1).is_symbol(',') {
+                return Err(self.error_here(format!("\"{}\" is not a known variable", parts[0])));
+            }
             self.identifier()?;
             return Ok(None);
         }

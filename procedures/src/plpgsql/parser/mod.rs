@@ -210,7 +210,7 @@ impl Parser<'_> {
             TypeSpec::Known(ty) => ty == Type::RECORD || ty.oid.0 >= FIRST_OID,
             TypeSpec::Named(_) | TypeSpec::Record | TypeSpec::RowOf(_) => true,
             TypeSpec::OfVariable(other) => self.may_be_record(other),
-            TypeSpec::OfColumn(_) => true,
+            TypeSpec::OfColumn(..) => true,
         }
     }
 
@@ -273,7 +273,15 @@ impl Parser<'_> {
                 (Some("variable_conflict"), "error") => self.conflict = Conflict::Error,
                 (Some("variable_conflict"), "use_variable") => self.conflict = Conflict::UseVariable,
                 (Some("variable_conflict"), "use_column") => self.conflict = Conflict::UseColumn,
-                _ => return Err(self.syntax_error()),
+                (Some("print_strict_params"), value) => {
+                    let message = format!("unrecognized print_strict_params option {value}");
+                    return Err(self.error_near(SqlState::INTERNAL_ERROR, message, 1));
+                }
+                (Some("option" | "variable_conflict"), _) => return Err(self.syntax_error()),
+                _ => {
+                    self.at -= 1;
+                    return Err(self.syntax_error());
+                }
             }
             self.at += 1;
         }
