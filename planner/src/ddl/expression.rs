@@ -12,6 +12,8 @@ use archipel_sql::types::Type;
 use sqlparser::ast::{AccessExpr, Expr, UnaryOperator, Value, Visit, Visitor};
 use sqlparser::tokenizer::Span;
 
+use crate::bind::BindEnv;
+use crate::bind::modify::check_domain_default;
 use crate::row::datum_to_cell;
 
 /// The columns of the table an expression names, in column order; 42703 for a name that is none.
@@ -215,7 +217,16 @@ pub(super) fn rows_of_condition(expression: &Expression, columns: &[Column]) -> 
 
 /// The default of a routine's argument: like a column's, with its own words.
 pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
-    if !names_used(&expression.expr).is_empty() {
+    if has_subquery(&expression.expr) {
+        let message = "cannot use subquery in DEFAULT expression";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(position(expression)));
+    }
+    let names = names_used(&expression.expr);
+    if let Some([column]) = names.first().map(Vec::as_slice) {
+        let message = format!("column \"{column}\" does not exist");
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message).at(position(expression)));
+    }
+    if !names.is_empty() {
         return Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
             "cannot use table references in parameter default value",
@@ -223,6 +234,24 @@ pub(super) fn check_argument_default(expression: &Expression) -> Result<()> {
         .at(position(expression)));
     }
     Ok(())
+}
+
+/// Whether a default of this type can be read; where it stands in the statement is told.
+pub(super) fn check_default_value(
+    expression: &Expression,
+    (ty, schema): (Type, &str),
+    env: &mut BindEnv<'_>,
+) -> Result<()> {
+    match check_domain_default(&expression.text, schema, ty, env) {
+        Err(mut error) if error.state().as_str().starts_with("22") => {
+            if let (Some(inside), Some(start)) = (error.fields().position, position(expression)) {
+                error.fields_mut().position = Some(start + inside - 1);
+            }
+            Err(error)
+        }
+        // What else there may be is found at a call.
+        _ => Ok(()),
+    }
 }
 
 /// What an expression mentions.

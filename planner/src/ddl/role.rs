@@ -197,7 +197,7 @@ pub(super) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
                 return Err(denied("permission denied"));
             }
             let (name, value) = match &alter.action {
-                RoleAction::Set(set) => (&set.name, routine::setting_text(set)?),
+                RoleAction::Set(set) => (&set.name, routine::setting_text(set, work.env.context.session)?),
                 RoleAction::Reset(name) => (name, None),
                 _ => {
                     role.settings.clear();

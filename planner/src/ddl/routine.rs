@@ -12,10 +12,12 @@ use archipel_sql::catalog::{
     ArgMode, Catalog, Language, Object, ObjectKind, Routine, RoutineArg, RoutineKind, RoutineRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::SessionHost;
 use archipel_sql::types::{Oid, Type};
 
 use super::work::Work;
 use super::{defined_class, definition, trigger};
+use crate::bind::BindEnv;
 
 /// PostgreSQL's FUNC_MAX_ARGS.
 const MAX_ARGUMENTS: usize = 100;
@@ -34,8 +36,15 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     if create.window {
         return Err(SqlError::unsupported("a WINDOW function"));
     }
-    let args = arguments(&create.args, kind, work)?;
+    let args = arguments(&create.args, kind, &schema, work)?;
+    if matches!(create.returns, Some(Returns::Table))
+        && args.iter().any(|arg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut))
+    {
+        let message = "OUT and INOUT arguments aren't allowed in TABLE functions";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
     let (result, result_domain, returns_set) = result_type(create, kind, &args, work)?;
+    check_polymorphic(&args, result)?;
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
         RoutineBody::Inline(text) if language == Language::Sql => text.clone(),
@@ -66,7 +75,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         version: 1,
     };
     check_leakproof(&create.clauses, work)?;
-    apply_clauses(&mut routine, &create.clauses)?;
+    apply_clauses(&mut routine, &create.clauses, work.env.context.session)?;
     let routine: RoutineRef = Arc::new(numbered(routine, create.or_replace, work)?);
     work.plan.routines.push(routine.clone());
     work.put(Object::Routine(routine));
@@ -105,9 +114,13 @@ pub(super) fn check_leakproof(clauses: &RoutineClauses, work: &Work<'_>) -> Resu
 }
 
 /// What clauses of CREATE and ALTER say.
-pub(super) fn apply_clauses(routine: &mut Routine, clauses: &RoutineClauses) -> Result<()> {
+pub(super) fn apply_clauses(
+    routine: &mut Routine,
+    clauses: &RoutineClauses,
+    session: &dyn SessionHost,
+) -> Result<()> {
     if routine.kind == RoutineKind::Procedure && clauses.of_functions_only() {
-        return Err(invalid("invalid attribute in procedure definition"));
+        return Err(invalid("invalid attribute in procedure definition").at(clauses.of_functions_at));
     }
     if clauses.rows.is_some() && !routine.returns_set {
         return Err(SqlError::new(
@@ -130,7 +143,7 @@ pub(super) fn apply_clauses(routine: &mut Routine, clauses: &RoutineClauses) -> 
                 continue;
             }
             RoutineSetting::Reset(name) => (name, None),
-            RoutineSetting::Set(set) => (&set.name, setting_text(set)?),
+            RoutineSetting::Set(set) => (&set.name, setting_text(set, session)?),
         };
         traits.settings.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         if let Some(value) = value {
@@ -141,10 +154,16 @@ pub(super) fn apply_clauses(routine: &mut Routine, clauses: &RoutineClauses) -> 
 }
 
 /// The value of a SET clause as pg_proc keeps it; `None` for DEFAULT.
-pub(super) fn setting_text(set: &Set) -> Result<Option<String>> {
+pub(super) fn setting_text(set: &Set, session: &dyn SessionHost) -> Result<Option<String>> {
     Ok(match &set.value {
         SetValue::Default => None,
-        SetValue::Current => return Err(SqlError::unsupported("SET … FROM CURRENT")),
+        SetValue::Current => match session.setting(&set.name) {
+            Some(value) => Some(value),
+            None => {
+                let message = format!("unrecognized configuration parameter \"{}\"", set.name);
+                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+        },
         SetValue::List(items) if set.name.eq_ignore_ascii_case("search_path") => {
             let items: Vec<String> = items.iter().map(|item| quote_identifier(item)).collect();
             Some(items.join(", "))
@@ -180,6 +199,7 @@ fn language(create: &CreateRoutine) -> Result<Language> {
 pub(super) fn arguments(
     definitions: &[ArgumentDefinition],
     kind: RoutineKind,
+    schema: &str,
     work: &Work<'_>,
 ) -> Result<Vec<RoutineArg>> {
     let mut args: Vec<RoutineArg> = Vec::with_capacity(definitions.len());
@@ -193,7 +213,7 @@ pub(super) fn arguments(
         let (ty, domain) = declared.map_err(|error| {
             if error.state() == SqlState::UNDEFINED_OBJECT && !definition.ty.percent_type {
                 SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type {} does not exist", definition.ty))
-                    .at(error.fields().position)
+                    .placeless()
             } else {
                 error
             }
@@ -240,6 +260,8 @@ pub(super) fn arguments(
             Some(default) => {
                 default_seen = true;
                 super::expression::check_argument_default(default)?;
+                let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+                super::expression::check_default_value(default, (ty, schema), &mut env)?;
             }
             None if default_seen && input => {
                 return Err(invalid(
@@ -290,7 +312,11 @@ fn result_type(
             .map(|ty| (ty, implied_domain, false))
             .ok_or_else(|| invalid("function result type must be specified")),
         Some(Returns::Type(name)) => {
-            let (ty, domain) = work.catalog.resolve_declared(name, work.search_path())?;
+            let declared = work.catalog.resolve_declared(name, work.search_path());
+            let (ty, domain) = declared.map_err(|error| match error.state() {
+                SqlState::UNDEFINED_OBJECT if !name.percent_type => error.placeless(),
+                _ => error,
+            })?;
             let ty = Type::of(ty.oid);
             if let Some(implied) = implied
                 && implied != ty
@@ -306,6 +332,36 @@ fn result_type(
             Ok((ty, domain, name.setof))
         }
     }
+}
+
+/// What is answered has a type that calls can tell from what they give.
+fn check_polymorphic(args: &[RoutineArg], result: Type) -> Result<()> {
+    let families: [(&[Oid], &str); 2] = [
+        (
+            &[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM],
+            "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
+        ),
+        (
+            &[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY],
+            "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or anycompatiblemultirange",
+        ),
+    ];
+    let is_output = |arg: &&RoutineArg| matches!(arg.mode, ArgMode::Out | ArgMode::InOut | ArgMode::Table);
+    for (family, names) in families {
+        let is_input =
+            |arg: &RoutineArg| matches!(arg.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
+        if args.iter().any(|arg| is_input(arg) && family.contains(&arg.ty.oid)) {
+            continue;
+        }
+        let outputs = args.iter().filter(is_output).map(|arg| arg.ty);
+        if let Some(unknown) = outputs.chain([result]).find(|ty| family.contains(&ty.oid)) {
+            let name = type_display_name(unknown.oid);
+            return Err(invalid("cannot determine result data type").with_detail(format!(
+                "A result of type {name} requires at least one input of type {names}."
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A function that triggers call: it finds its arguments in variables of their own.
@@ -465,7 +521,7 @@ pub(super) fn find(
                 SqlState::UNDEFINED_FUNCTION,
                 format!("could not find {} named \"{name}\"", with_article(word)),
             )
-            .at(name.at())),
+            .placeless()),
             _ => Err(SqlError::new(
                 SqlState::AMBIGUOUS_FUNCTION,
                 format!("{} name \"{name}\" is not unique", word.as_str()),

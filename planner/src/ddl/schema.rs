@@ -89,7 +89,7 @@ pub(super) fn rename(rename: &Rename, work: &mut Work<'_>) -> Result<()> {
                 }
                 RenameAction::Clauses(clauses) => {
                     routine::check_leakproof(clauses, work)?;
-                    routine::apply_clauses(&mut changed, clauses)?;
+                    routine::apply_clauses(&mut changed, clauses, work.env.context.session)?;
                     changed.version += 1;
                     let changed = Arc::new(changed);
                     work.plan.routines.push(changed.clone());

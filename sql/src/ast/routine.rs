@@ -53,6 +53,8 @@ pub struct RoutineClauses {
     pub rows: Option<f64>,
     /// SET and RESET clauses, in order.
     pub settings: Vec<RoutineSetting>,
+    /// Where the first clause stands that procedures do not have.
+    pub of_functions_at: Option<u32>,
 }
 
 impl RoutineClauses {

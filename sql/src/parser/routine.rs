@@ -11,6 +11,23 @@ use crate::error::{Result, SqlError, SqlState};
 
 use super::cursor::Cursor;
 
+/// A clause that may stand once, and where this one stands.
+struct Once {
+    position: u32,
+}
+
+impl Once {
+    fn fill<T>(&self, slot: &mut Option<T>, value: T) -> Result<()> {
+        match slot.replace(value) {
+            None => Ok(()),
+            Some(_) => {
+                let message = "conflicting or redundant options";
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(self.position)))
+            }
+        }
+    }
+}
+
 impl Cursor<'_> {
     /// After CREATE [OR REPLACE], at FUNCTION or PROCEDURE.
     pub(super) fn create_routine(&mut self, or_replace: bool) -> Result<Statement> {
@@ -77,7 +94,9 @@ impl Cursor<'_> {
     }
 
     fn routine_clause(&mut self, routine: &mut CreateRoutine, body: &mut Option<RoutineBody>) -> Result<()> {
-        let conflict = || SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+        let position = self.position();
+        let conflict =
+            || SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options").at(Some(position));
         match self.word_at(0).as_str() {
             "language" => {
                 self.skip(1);
@@ -122,32 +141,33 @@ impl Cursor<'_> {
 
     /// A clause that CREATE and ALTER have in common.
     fn common_clause(&mut self, clauses: &mut RoutineClauses) -> Result<()> {
-        fn once<T>(slot: &mut Option<T>, value: T) -> Result<()> {
-            match slot.replace(value) {
-                None => Ok(()),
-                Some(_) => Err(SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")),
-            }
+        let position = self.position();
+        if clauses.of_functions_at.is_none() {
+            let word = self.word_at(0);
+            let of_all = matches!(word.as_str(), "external" | "security" | "set" | "reset");
+            clauses.of_functions_at = (!of_all).then_some(position);
         }
+        let once = Once { position };
         match self.word_at(0).as_str() {
             word @ ("immutable" | "stable" | "volatile") => {
-                once(&mut clauses.volatility, word.chars().next().unwrap_or('v'))?;
+                once.fill(&mut clauses.volatility, word.chars().next().unwrap_or('v'))?;
                 self.skip(1);
             }
             "strict" => {
                 self.skip(1);
-                once(&mut clauses.strict, true)?;
+                once.fill(&mut clauses.strict, true)?;
             }
             "returns" if self.take_words(&["returns", "null", "on", "null", "input"]) => {
-                once(&mut clauses.strict, true)?;
+                once.fill(&mut clauses.strict, true)?;
             }
             "called" if self.take_words(&["called", "on", "null", "input"]) => {
-                once(&mut clauses.strict, false)?;
+                once.fill(&mut clauses.strict, false)?;
             }
             "leakproof" => {
                 self.skip(1);
-                once(&mut clauses.leakproof, true)?;
+                once.fill(&mut clauses.leakproof, true)?;
             }
-            "not" if self.take_words(&["not", "leakproof"]) => once(&mut clauses.leakproof, false)?,
+            "not" if self.take_words(&["not", "leakproof"]) => once.fill(&mut clauses.leakproof, false)?,
             "external" | "security" => {
                 self.take("external");
                 self.expect("security")?;
@@ -155,7 +175,7 @@ impl Cursor<'_> {
                 if !definer {
                     self.expect("invoker")?;
                 }
-                once(&mut clauses.security_definer, definer)?;
+                once.fill(&mut clauses.security_definer, definer)?;
             }
             "cost" => {
                 self.skip(1);
@@ -163,7 +183,7 @@ impl Cursor<'_> {
                 if cost <= 0.0 {
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "COST must be positive"));
                 }
-                once(&mut clauses.cost, cost)?;
+                once.fill(&mut clauses.cost, cost)?;
             }
             "rows" => {
                 self.skip(1);
@@ -171,7 +191,7 @@ impl Cursor<'_> {
                 if rows <= 0.0 {
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "ROWS must be positive"));
                 }
-                once(&mut clauses.rows, rows)?;
+                once.fill(&mut clauses.rows, rows)?;
             }
             "parallel" => {
                 self.skip(1);
@@ -186,7 +206,7 @@ impl Cursor<'_> {
                         ));
                     }
                 };
-                once(&mut clauses.parallel, parallel)?;
+                once.fill(&mut clauses.parallel, parallel)?;
             }
             "support" => {
                 self.skip(1);
