@@ -22,7 +22,8 @@ use super::star::rewrite_stars;
 use super::truncation::truncate_identifier;
 use super::unicode::{decode_unicode, escape_error};
 use super::words::{
-    rewrite_like_any, rewrite_sort_operators, rewrite_table, rewrite_typed_escapes, rewrite_words,
+    rewrite_column_definitions, rewrite_like_any, rewrite_sort_operators, rewrite_table,
+    rewrite_typed_escapes, rewrite_words,
 };
 
 /// PostgreSQL cuts identifiers at this many bytes (NAMEDATALEN - 1).
@@ -129,7 +130,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
     let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(
-        rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(tokens))),
+        rewrite_column_definitions(rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(tokens)))),
     ))));
     Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(tokens)))))
 }

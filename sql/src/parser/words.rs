@@ -112,6 +112,43 @@ pub(super) fn rewrite_typed_escapes(mut tokens: Vec<TokenWithSpan>) -> Vec<Token
     tokens
 }
 
+/// `f(…) AS (a int, …)` names the rows as the function: `f(…) AS f (a int, …)`.
+pub(super) fn rewrite_column_definitions(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const QUERIES: [&str; 8] = ["select", "with", "values", "table", "insert", "update", "delete", "merge"];
+    let mut at = 0;
+    while at + 4 < tokens.len() {
+        let defines = tokens[at].token == Token::RParen
+            && is_word(tokens.get(at + 1), "as")
+            && tokens[at + 2].token == Token::LParen
+            && matches!(tokens[at + 3].token, Token::Word(_))
+            && matches!(tokens[at + 4].token, Token::Word(_))
+            && !QUERIES.iter().any(|word| is_word(tokens.get(at + 3), word));
+        if defines && let Some(name) = called(&tokens[..at]) {
+            let name = TokenWithSpan { token: name, span: tokens[at + 2].span };
+            tokens.insert(at + 2, name);
+        }
+        at += 1;
+    }
+    tokens
+}
+
+/// The name of the function whose arguments end here, before the parenthesis.
+fn called(tokens: &[TokenWithSpan]) -> Option<Token> {
+    let mut depth = 1;
+    for at in (1..tokens.len()).rev() {
+        match tokens[at].token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            let name = &tokens[at - 1].token;
+            return matches!(name, Token::Word(_)).then(|| name.clone());
+        }
+    }
+    None
+}
+
 /// Rewrites that are local to a few words:
 ///
 /// - `TRIM(BOTH FROM x)` says which characters: the blank;
