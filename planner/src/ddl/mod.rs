@@ -231,6 +231,7 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::CreateView(create) => view::create_view(create, work)?,
         Statement::CreateTrigger(create) => trigger::create_trigger(create, work)?,
         Statement::DropTrigger(drop) => trigger::drop_trigger(drop, work)?,
+        Statement::RenameTrigger(rename) => trigger::rename_trigger(rename, work)?,
         Statement::AlterTable(alter) => alter::alter_table(alter, work)?,
         Statement::CreateIndex(create) => index::create_index(create, work)?,
         Statement::CreateSequence(create) => sequence::create_sequence(create, work)?,
@@ -267,6 +268,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateView(_)
             | Statement::CreateTrigger(_)
             | Statement::DropTrigger(_)
+            | Statement::RenameTrigger(_)
             | Statement::CreateType(_)
             | Statement::AlterType(_)
             | Statement::CreateDomain(_)

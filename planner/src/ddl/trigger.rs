@@ -1,7 +1,7 @@
 //! Triggers: part of their table. Every change gives the table a new version, so that statements
 //! compiled without them are compiled again.
 
-use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName};
+use archipel_sql::ast::{CreateTrigger, DropTrigger, QualifiedName, RenameTrigger};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
@@ -17,7 +17,8 @@ use super::work::Work;
 use super::{attach, definition, expression, heir_keys};
 
 pub(super) fn create_trigger(create: &CreateTrigger, work: &mut Work<'_>) -> Result<()> {
-    let table = work.catalog.require_table(&create.table, work.search_path())?;
+    let table = work.catalog.require_table(&create.table, work.search_path());
+    let table = table.map_err(SqlError::placeless)?;
     check_relation(create, &table)?;
     work.require(table.oid, ObjectClass::Relation, Privileges::TRIGGER)?;
     if table.kind != TableKind::View {
@@ -294,6 +295,49 @@ pub(super) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()
     finish(changed, work);
     let gone: Vec<Oid> = trigger.iter().map(|(oid, _)| *oid).collect();
     attach::drop_cloned_triggers(&table, &gone, work);
+    Ok(())
+}
+
+/// ALTER TRIGGER … RENAME TO: those of partitions made from it are renamed with it.
+pub(super) fn rename_trigger(rename: &RenameTrigger, work: &mut Work<'_>) -> Result<()> {
+    let table = work.catalog.require_table(&rename.table, work.search_path());
+    let table = table.map_err(SqlError::placeless)?;
+    work.require_owner(table.oid)?;
+    if table.kind != TableKind::View {
+        work.check_changeable(&table)?;
+    }
+    let Some(trigger) = table.trigger(&rename.name) else {
+        return Err(undefined_trigger(&rename.name, &table));
+    };
+    if let Some(parent) = trigger.parent
+        && let Some((above, _)) = work.catalog.trigger_by_oid(parent)
+    {
+        let message = format!("cannot rename trigger \"{}\" on table \"{}\"", rename.name, table.name);
+        let hint = format!("Rename the trigger on the partitioned table \"{}\" instead.", above.name);
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
+    }
+    let oid = trigger.oid;
+    rename_on(&table, oid, &rename.new_name, work)
+}
+
+fn rename_on(table: &TableRef, trigger: Oid, name: &str, work: &mut Work<'_>) -> Result<()> {
+    if table.triggers.iter().any(|other| other.name == name && other.oid != trigger) {
+        let message = format!("trigger \"{name}\" for relation \"{}\" already exists", table.name);
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    let mut changed = (**table).clone();
+    if let Some(place) = changed.triggers.iter().position(|renamed| renamed.oid == trigger) {
+        let mut renamed = changed.triggers.remove(place);
+        renamed.name = name.to_owned();
+        // They fire in the order of their names.
+        changed.put_trigger(renamed);
+    }
+    finish(changed, work);
+    for heir in work.catalog.heirs(table.oid) {
+        if let Some(clone) = heir.triggers.iter().find(|clone| clone.parent == Some(trigger)) {
+            rename_on(&heir, clone.oid, name, work)?;
+        }
+    }
     Ok(())
 }
 

@@ -93,6 +93,14 @@ pub struct DropTrigger {
     pub if_exists: bool,
 }
 
+/// ALTER TRIGGER name ON table RENAME TO.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenameTrigger {
+    pub name: String,
+    pub table: QualifiedName,
+    pub new_name: String,
+}
+
 /// CREATE [OR REPLACE] [TEMPORARY] VIEW name [(columns)] AS query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateView {

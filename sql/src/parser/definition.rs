@@ -154,6 +154,7 @@ impl Cursor<'_> {
             }
             "type" => self.alter_type(),
             "domain" => self.alter_domain(),
+            "trigger" => self.alter_trigger(),
             "system" => {
                 self.skip(1);
                 self.alter_system()

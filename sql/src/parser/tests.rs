@@ -363,7 +363,6 @@ fn statements_without_an_equivalent_are_refused_by_name() {
             "create trigger x after insert on t referencing new row as n execute function f()",
             "REFERENCING OLD ROW or NEW ROW",
         ),
-        ("alter trigger x on t rename to y", "ALTER TRIGGER"),
         ("create rule r as on insert to t do instead (delete from u; delete from v)", "CREATE RULE"),
         ("create user mapping for r server s", "CREATE USER MAPPING"),
         ("grant set on parameter work_mem to r", "GRANT on this kind of object"),

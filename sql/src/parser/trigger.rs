@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, Statement};
+use crate::ast::{ConstraintTiming, CreateTrigger, DropTrigger, RenameTrigger, Statement};
 use crate::catalog::TriggerEvent;
 use crate::error::{Result, SqlError, SqlState};
 
@@ -165,6 +165,19 @@ impl Cursor<'_> {
             Token::Word(_) => self.label(),
             _ => self.string(),
         }
+    }
+
+    /// After ALTER, at TRIGGER.
+    pub(super) fn alter_trigger(&mut self) -> Result<Statement> {
+        self.skip(1);
+        let name = self.identifier()?;
+        self.expect("on")?;
+        let table = self.name()?;
+        if !self.take_words(&["rename", "to"]) {
+            return Ok(self.refuse("ALTER TRIGGER … DEPENDS ON EXTENSION"));
+        }
+        let new_name = self.identifier()?;
+        Ok(Statement::RenameTrigger(RenameTrigger { name, table, new_name }))
     }
 
     /// After DROP, at TRIGGER.
