@@ -142,6 +142,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("default_transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the default deferrable status of new transactions."),
     setting("default_transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the transaction isolation level of each new transaction."),
     setting("default_transaction_read_only", Kind::Bool, User, "off", CLIENT, "Sets the default read-only status of new transactions."),
+    setting("default_with_oids", OFF_ONLY, User, "off", COMPATIBILITY, "Tables are not created with OIDs; this can only be off."),
     setting("effective_cache_size", Kind::Integer { min: 8, max: i64::MAX, unit: Unit::Kilobytes }, User, "4GB", TUNING, HINT),
     setting("effective_io_concurrency", count(0, 1000), User, "1", TUNING, HINT),
     setting("enable_async_append", Kind::Bool, User, "on", TUNING, HINT),
