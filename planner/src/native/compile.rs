@@ -414,6 +414,15 @@ impl<'e> Compiler<'e> {
         rel
     }
 
+    /// Compiles what may be gone before the compilation ends, as an expression that was made for a
+    /// partition may be with the queries in it: no relation that comes to lie in its place is taken for it.
+    pub fn forgetting<T>(&mut self, compile: impl FnOnce(&mut Self) -> T) -> T {
+        let known = std::mem::take(&mut self.layouts);
+        let made = compile(self);
+        self.layouts = known;
+        made
+    }
+
     /// Keeps what was made during compilation alive until its end.
     pub fn keep(&mut self, made: Arc<dyn std::any::Any>) {
         self.kept.push(made);

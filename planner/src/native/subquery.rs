@@ -85,12 +85,14 @@ impl Compiler<'_> {
     }
 
     fn nested_query(&mut self, rel: &Rel) -> Result<(Node, Vec<u32>)> {
-        let slots = self.declare(rel);
-        self.open("SubPlan");
-        let node = self.relation(rel);
-        self.close();
-        self.mark_all(&slots);
-        Ok((node?, slots))
+        self.forgetting(|c| {
+            let slots = c.declare(rel);
+            c.open("SubPlan");
+            let node = c.relation(rel);
+            c.close();
+            c.mark_all(&slots);
+            Ok((node?, slots))
+        })
     }
 
     fn quantified(
