@@ -66,6 +66,8 @@ pub fn find(source: Oid, target: Oid, context: CastContext) -> Option<CastPath> 
         if allowed(cast.context) {
             return Some(match cast.method {
                 CastMethod::Function(function) => CastPath::Function(function),
+                // Values of char(n) are held without the blanks at their end, which others may have.
+                CastMethod::Binary if target == Oid::BPCHAR => CastPath::InOut,
                 CastMethod::Binary => CastPath::Relabel,
                 CastMethod::InOut => CastPath::InOut,
             });

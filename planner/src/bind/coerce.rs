@@ -71,6 +71,8 @@ fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
             return None;
         }
         return Some(match cast.method {
+            // Values of char(n) are held without the blanks at their end, which others may have.
+            CastMethod::Binary if to == Oid::BPCHAR => Pathway::ThroughText,
             CastMethod::Binary => Pathway::Relabel,
             CastMethod::Function(function) => Pathway::Function(function),
             CastMethod::InOut => Pathway::ThroughText,
