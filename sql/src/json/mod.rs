@@ -95,6 +95,14 @@ impl<'t> Node<'t> {
         items.get(position(index, items.len())?)
     }
 
+    /// As `->` of jsonb finds it, which keeps a scalar as an array of one.
+    pub fn binary_element(&self, index: i64) -> Option<&Node<'t>> {
+        match self.is_container() {
+            true => self.element(index),
+            false => position(index, 1).map(|_| self),
+        }
+    }
+
     /// One step of a path: a key of an object, or the number of an element.
     pub fn step(&self, step: &str) -> Option<&Node<'t>> {
         match &self.kind {
