@@ -194,10 +194,7 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             "MM" => number = Some((shown.month, 2)),
             "DAY" | "Day" | "day" => named(DAYS[day_of_week(calendar()?) as usize], 9, name),
             "DY" | "Dy" | "dy" => named(&DAYS[day_of_week(calendar()?) as usize][..3], 3, name),
-            "DDD" => {
-                let day = calendar()?;
-                number = Some((day - days_from_civil(shown.year, 1, 1) + 1, 3));
-            }
+            "DDD" => number = Some((day_of_year(shown), 3)),
             "IDDD" => {
                 let (_, week) = iso_week(calendar()?);
                 number = Some(((week - 1) * 7 + (day_of_week(calendar()?) + 6) % 7 + 1, 3));
@@ -206,13 +203,20 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             "D" => number = Some((day_of_week(calendar()?) + 1, 1)),
             "ID" => number = Some(((day_of_week(calendar()?) + 6) % 7 + 1, 1)),
             "W" => number = Some(((shown.day - 1) / 7 + 1, 1)),
-            "WW" => number = Some(((calendar()? - days_from_civil(shown.year, 1, 1)) / 7 + 1, 2)),
+            "WW" => number = Some(((day_of_year(shown) - 1) / 7 + 1, 2)),
             "IW" => number = Some((iso_week(calendar()?).1, 2)),
             "CC" => {
                 let year = shown.year;
-                number = Some((if year > 0 { (year + 99) / 100 } else { year / 100 - 1 }, 2));
+                let century = match shown.date {
+                    None => year / 100,
+                    Some(_) if year > 0 => (year + 99) / 100,
+                    Some(_) => year / 100 - 1,
+                };
+                number = Some((century, 2));
             }
             "J" => number = Some((calendar()? + 2_451_545, 1)),
+            // An interval may be of no month.
+            "Q" if shown.month == 0 => {}
             "Q" => number = Some(((shown.month - 1) / 3 + 1, 1)),
             "RM" | "rm" => {
                 let roman = ROMAN[month_index];
@@ -269,7 +273,9 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             _ => {}
         }
         if let Some((value, width)) = number {
-            let width = if value < 0 { width + 1 } else { width };
+            // PostgreSQL gives the sign a place of its own, but not in these.
+            let widens = value < 0 && !matches!(name, "DD" | "DDD" | "WW");
+            let width = if widens { width + 1 } else { width };
             out.push_str(&if fill { format!("{value:0width$}") } else { value.to_string() });
             match ordinal {
                 Some(true) => out.push_str(&ordinal_suffix(value).to_ascii_uppercase()),
@@ -279,6 +285,14 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
         }
     }
     Ok(out)
+}
+
+/// The number of a day in its year; of an interval, its days in months of thirty.
+fn day_of_year(shown: &Shown) -> i64 {
+    match shown.date {
+        Some(day) => day - days_from_civil(shown.year, 1, 1) + 1,
+        None => (shown.year * 12 + shown.month) * 30 + shown.day,
+    }
 }
 
 fn shown_year(shown: &Shown) -> i64 {
