@@ -7,7 +7,7 @@
 //! aggregate's column, and any FROM column left over is 42803.
 
 use archipel_sql::error::{Result, SqlError, SqlState};
-use sqlparser::ast::{Expr, GroupByExpr};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, ObjectNamePart};
 
 use super::expr::unnest;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, Reference, WINDOW_BASE};
@@ -26,6 +26,24 @@ pub(crate) struct Grouping {
     pub sets: Vec<Vec<u16>>,
     /// Whether the clause has grouping sets rather than a plain list.
     pub explicit_sets: bool,
+}
+
+/// ROLLUP or CUBE inside GROUPING SETS, which sqlparser takes for the call of a function.
+fn nested_sets(element: &[Expr]) -> Option<Expr> {
+    let [Expr::Function(call)] = element else { return None };
+    let [ObjectNamePart::Identifier(name)] = &call.name.0[..] else { return None };
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let make = match name.quote_style {
+        None if name.value.eq_ignore_ascii_case("rollup") => Expr::Rollup,
+        None if name.value.eq_ignore_ascii_case("cube") => Expr::Cube,
+        _ => return None,
+    };
+    let part = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(items))) => Some(items.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(vec![expr.clone()]),
+        _ => None,
+    };
+    Some(make(list.args.iter().map(part).collect::<Option<_>>()?))
 }
 
 impl Binder<'_, '_> {
@@ -102,7 +120,9 @@ impl Binder<'_, '_> {
                 grouping.explicit_sets = true;
                 let mut sets = Vec::new();
                 for element in elements {
-                    match &element[..] {
+                    let as_sets = nested_sets(element);
+                    let element = as_sets.as_ref().map_or(&element[..], std::slice::from_ref);
+                    match element {
                         [nested @ (Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_))] => {
                             let nested =
                                 self.nested(|binder| binder.grouping_element(nested, targets, grouping))?;
