@@ -19,18 +19,20 @@ pub(super) fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                     let first = tokens.get(start.map_or(0, |start| start + 1));
                     ["insert", "explain", "with"].iter().any(|word| is_word(first, word))
                 }
-                Some(Token::Word(word)) => matches!(
-                    word.keyword,
-                    Keyword::UNION
-                        | Keyword::INTERSECT
-                        | Keyword::EXCEPT
-                        | Keyword::ALL
-                        | Keyword::DISTINCT
-                        | Keyword::AS
-                        | Keyword::EXPLAIN
-                        | Keyword::ANALYZE
-                        | Keyword::VERBOSE
-                ),
+                Some(Token::Word(word)) => {
+                    matches!(
+                        word.keyword,
+                        Keyword::UNION
+                            | Keyword::INTERSECT
+                            | Keyword::EXCEPT
+                            | Keyword::ALL
+                            | Keyword::DISTINCT
+                            | Keyword::AS
+                            | Keyword::EXPLAIN
+                            | Keyword::ANALYZE
+                            | Keyword::VERBOSE
+                    ) || follows_target(&tokens[..index])
+                }
                 Some(_) => false,
             }
     };
@@ -47,6 +49,15 @@ pub(super) fn rewrite_table(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// Whether the last of these tokens end `INSERT INTO name`.
+fn follows_target(tokens: &[TokenWithSpan]) -> bool {
+    let mut at = tokens.len();
+    while at > 2 && tokens[at - 2].token == Token::Period {
+        at -= 2;
+    }
+    at > 2 && is_word(tokens.get(at - 2), "into") && is_word(tokens.get(at - 3), "insert")
 }
 
 /// `ORDER BY x USING <` becomes ASC and `USING >` DESC: the operators of the ends of an index.
@@ -212,6 +223,10 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         merging = !first && merging || is_word(Some(token), "merge");
         if merging && let Some((words, length)) = merge_action(&tokens, index) {
             out.extend(words.into_iter().map(like));
+            // The statement ends where its own words do.
+            if let (Some(last), Some(own)) = (out.last_mut(), tokens.get(index + length - 1)) {
+                last.span.end = own.span.end;
+            }
             skip = length - 1;
             continue;
         }
