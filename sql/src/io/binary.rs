@@ -326,14 +326,16 @@ fn with_length(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec
 
 fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
     let has_nulls = array.values.iter().any(Datum::is_null);
+    // An array made of NULLs alone does not know itself what they are.
+    let element = element_of(ty.oid).unwrap_or(array.element);
     out.extend_from_slice(&(array.dimensions.len() as i32).to_be_bytes());
     out.extend_from_slice(&i32::from(has_nulls).to_be_bytes());
-    out.extend_from_slice(&array.element.0.to_be_bytes());
+    out.extend_from_slice(&element.0.to_be_bytes());
     for dimension in &array.dimensions {
         out.extend_from_slice(&(dimension.length as i32).to_be_bytes());
         out.extend_from_slice(&dimension.lower_bound.to_be_bytes());
     }
     for value in &array.values {
-        with_length(value, Type { oid: array.element, typmod: ty.typmod }, ctx, out);
+        with_length(value, Type { oid: element, typmod: ty.typmod }, ctx, out);
     }
 }
