@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bound::{BoundExpr, ExprKind, Subscript};
-use archipel_planner::native::{array_of, convert_io, element};
+use archipel_planner::native::{array_of_items, convert_io, element, has_arrays};
 use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, ResolvedFunction, SessionHost, Volatility};
@@ -243,7 +243,7 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
         }
         ExprKind::Array { element, items } => {
             let values = items.iter().map(eval).collect::<Result<_>>()?;
-            array_of(*element, values)?
+            array_of_items(*element, has_arrays(*element, items), values)?
         }
         ExprKind::Row(items) => Datum::Record(items.iter().map(eval).collect::<Result<Vec<_>>>()?.into()),
         ExprKind::Subscript { array, subscripts } => {

@@ -13,6 +13,7 @@ use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, NoSession, ResolvedFunction, ScalarFunction, Volatility};
 use archipel_sql::io;
+use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use smallvec::SmallVec;
 
@@ -246,11 +247,12 @@ impl Compiler<'_> {
                 })
             }
             ExprKind::Array { element, items } => {
+                let of_arrays = has_arrays(*element, items);
                 let items = self.exprs(items)?;
                 let element = *element;
                 Box::new(move |ctx| {
                     let values = eval_all(&items, ctx)?;
-                    Ok(array_of(element, values)?)
+                    Ok(array_of_items(element, of_arrays, values)?)
                 })
             }
             ExprKind::Row(fields) => {
@@ -544,7 +546,20 @@ fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
     }
 }
 
-/// `ARRAY[…]`: of scalars, or of arrays of one shape, which gain a dimension.
+/// Whether the items of `ARRAY[…]` are arrays themselves.
+pub fn has_arrays(element: Oid, items: &[BoundExpr]) -> bool {
+    items.iter().any(|item| element_of(item.ty.oid) == Some(element))
+}
+
+/// `ARRAY[…]`: several arrays none of which is known make an empty one.
+pub fn array_of_items(element: Oid, of_arrays: bool, values: Values) -> Result<Datum> {
+    match of_arrays && values.iter().all(Datum::is_null) {
+        true => array_of(element, Values::new()),
+        false => array_of(element, values),
+    }
+}
+
+/// An array of scalars, or of arrays of one shape, which gain a dimension.
 pub fn array_of(element: Oid, values: Values) -> Result<Datum> {
     let nested = values.iter().any(|value| matches!(value, Datum::Array(_)));
     if !nested {

@@ -104,7 +104,8 @@ pub fn evaluate(expr: &BoundExpr, inputs: &RouteInputs<'_>) -> Option<Datum> {
         }
         ExprKind::Array { element, items } => {
             let values = items.iter().map(|item| evaluate(item, inputs)).collect::<Option<Vec<_>>>()?;
-            crate::native::array_of(*element, values.into()).ok()
+            let of_arrays = crate::native::has_arrays(*element, items);
+            crate::native::array_of_items(*element, of_arrays, values.into()).ok()
         }
         ExprKind::Coalesce(args) => {
             for arg in args {
