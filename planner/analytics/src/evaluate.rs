@@ -47,6 +47,10 @@ const BESIDE: [&str; 7] = [
 pub fn refusal(expr: &BoundExpr) -> Option<&'static str> {
     let mut refused = None;
     visit_expr(expr, 0, &mut |part, nesting| {
+        // The walk goes on beside a part that it does not go into.
+        if refused.is_some() {
+            return false;
+        }
         match &part.kind {
             ExprKind::Subquery(_) => refused = Some("a subquery"),
             ExprKind::Routine { .. } => refused = Some("a routine call"),
