@@ -30,8 +30,8 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
         "sum" if is(Oid::NUMERIC) => {
             (|_| Box::new(SumNumeric { sum: Numeric::ZERO, count: 0, average: false }), true)
         }
-        "sum" if is(Oid::FLOAT4) => (|_| Box::new(SumFloat { sum: 0.0, any: false, single: true }), true),
-        "sum" if is(Oid::FLOAT8) => (|_| Box::new(SumFloat { sum: 0.0, any: false, single: false }), true),
+        "sum" if is(Oid::FLOAT4) => (|_| Box::new(SumFloat { sum: -0.0, any: false, single: true }), true),
+        "sum" if is(Oid::FLOAT8) => (|_| Box::new(SumFloat { sum: -0.0, any: false, single: false }), true),
         "sum" if is(Oid::INTERVAL) => {
             (|_| Box::new(SumInterval { sum: None, count: 0, average: false }), true)
         }
@@ -216,6 +216,7 @@ impl AggregateState for SumNumeric {
 }
 
 struct SumFloat {
+    /// Begins as the zero that every number can be added to: a sum of -0 is -0.
     sum: f64,
     any: bool,
     single: bool,
