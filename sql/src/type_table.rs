@@ -207,6 +207,16 @@ pub(crate) fn user_type_name(ty: Type) -> Option<String> {
     })
 }
 
+/// A type's name where nothing is said of a modifier: what messages call it, and `regtype`
+/// (format_type_be).
+pub fn type_name(oid: Oid) -> String {
+    match oid {
+        Oid::BPCHAR => "character".to_owned(),
+        Oid::BPCHAR_ARRAY => "character[]".to_owned(),
+        oid => format_type(Type::of(oid)),
+    }
+}
+
 /// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
 pub fn format_type(ty: Type) -> String {
     let Some(info) = type_info(ty.oid) else {

@@ -3,7 +3,7 @@
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, Operator, ResolvedFunction};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
@@ -136,7 +136,7 @@ fn keep_best(left: &mut Vec<usize>, score: impl Fn(usize) -> usize) {
 
 /// The types of a failed call, for its error message.
 pub fn type_list(types: &[Type]) -> String {
-    types.iter().map(|ty| format_type(Type::of(ty.oid))).collect::<Vec<_>>().join(", ")
+    types.iter().map(|ty| type_name(ty.oid)).collect::<Vec<_>>().join(", ")
 }
 
 /// Functions that show values of any type as text: of those whose values are numbers of objects,
@@ -264,9 +264,9 @@ fn lookup_binary(name: &str, left: Oid, right: Oid) -> Result<&'static Operator,
 }
 
 fn undefined_operator(choice: Choice, name: &str, left: Option<Type>, right: Type) -> SqlError {
-    let right = format_type(Type::of(right.oid));
+    let right = type_name(right.oid);
     let signature = match left {
-        Some(left) => format!("{} {name} {right}", format_type(Type::of(left.oid))),
+        Some(left) => format!("{} {name} {right}", type_name(left.oid)),
         None => format!("{name} {right}"),
     };
     if choice == Choice::Ambiguous {

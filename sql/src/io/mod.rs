@@ -212,7 +212,7 @@ fn registered_name(ty: Oid, oid: Oid, ctx: &FunctionContext<'_>, out: &mut dyn W
         return out.write_str("-");
     }
     if ty == Oid::REGTYPE && crate::type_table::type_info(oid).is_some() {
-        return out.write_str(&format_type(Type::of(oid)));
+        return out.write_str(&crate::type_table::type_name(oid));
     }
     let function = match ty {
         Oid::REGCLASS => "regclassout",
