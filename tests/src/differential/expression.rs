@@ -3,47 +3,9 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// The types expressions are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Int,
-    Big,
-    Numeric,
-    Float,
-    Text,
-    Bool,
-    Date,
-    Timestamp,
-    Interval,
-}
-
-pub const KINDS: [Kind; 9] = [
-    Kind::Int,
-    Kind::Big,
-    Kind::Numeric,
-    Kind::Float,
-    Kind::Text,
-    Kind::Bool,
-    Kind::Date,
-    Kind::Timestamp,
-    Kind::Interval,
-];
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Int => "int",
-            Kind::Big => "bigint",
-            Kind::Numeric => "numeric",
-            Kind::Float => "float8",
-            Kind::Text => "text",
-            Kind::Bool => "boolean",
-            Kind::Date => "date",
-            Kind::Timestamp => "timestamp",
-            Kind::Interval => "interval",
-        }
-    }
-}
+use super::kind::Kind;
+use super::table::{self, Column};
+use super::template::templates;
 
 /// An expression: text with expressions in it.
 #[derive(Clone, Debug)]
@@ -55,7 +17,32 @@ pub struct Expression {
 #[derive(Clone, Debug)]
 pub enum Part {
     Text(String),
+    /// A value, which may be written as a parameter; `None` is NULL.
+    Value(Kind, Option<&'static str>),
     Child(Expression),
+}
+
+/// A statement on its way into text: its literals may become parameters.
+#[derive(Debug, Default)]
+pub struct Writing {
+    pub text: String,
+    /// The parameters found, where literals become such.
+    pub parameters: Option<Vec<(Kind, Option<&'static str>)>>,
+    /// Whether parameters go over the wire, so that only types that all know can be declared.
+    pub of_wire: bool,
+}
+
+impl Writing {
+    fn value(&mut self, kind: Kind, value: Option<&'static str>) {
+        match &mut self.parameters {
+            // A parameter has no length, and without one Archipel does not keep the blanks at its end.
+            Some(parameters) if kind != Kind::Char && (!self.of_wire || kind.of_wire().is_some()) => {
+                parameters.push((kind, value));
+                self.text += &format!("${}", parameters.len());
+            }
+            _ => self.text += &kind.literal(value),
+        }
+    }
 }
 
 impl Expression {
@@ -63,14 +50,29 @@ impl Expression {
         Expression { kind, parts: vec![Part::Text(text.into())] }
     }
 
-    pub fn sql(&self) -> String {
-        self.parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Child(child) => child.sql(),
-            })
-            .collect()
+    pub fn value(kind: Kind, value: Option<&'static str>) -> Expression {
+        Expression { kind, parts: vec![Part::Value(kind, value)] }
+    }
+
+    /// An expression around another.
+    pub fn around(
+        kind: Kind,
+        before: impl Into<String>,
+        inner: Expression,
+        after: impl Into<String>,
+    ) -> Self {
+        let parts = vec![Part::Text(before.into()), Part::Child(inner), Part::Text(after.into())];
+        Expression { kind, parts }
+    }
+
+    pub fn write(&self, writing: &mut Writing) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => writing.text += text,
+                Part::Value(kind, value) => writing.value(*kind, *value),
+                Part::Child(child) => child.write(writing),
+            }
+        }
     }
 
     /// How many expressions it consists of.
@@ -81,229 +83,135 @@ impl Expression {
     pub fn children(&self) -> impl Iterator<Item = &Expression> {
         self.parts.iter().filter_map(|part| match part {
             Part::Child(child) => Some(child),
-            Part::Text(_) => None,
+            Part::Text(_) | Part::Value(..) => None,
         })
     }
 }
 
-/// A column in sight.
-#[derive(Clone, Debug)]
-pub struct Column {
-    pub name: String,
-    pub kind: Kind,
-}
-
-/// Templates by result: `$` and a letter stands for an argument of a kind.
-const TEMPLATES: &[(Kind, &str)] = &[
-    (Kind::Int, "($i + $i)"),
-    (Kind::Int, "($i - $i)"),
-    (Kind::Int, "($i * $i)"),
-    (Kind::Int, "($i / $i)"),
-    (Kind::Int, "($i % $i)"),
-    (Kind::Int, "(- $i)"),
-    (Kind::Int, "abs($i)"),
-    (Kind::Int, "length($t)"),
-    (Kind::Int, "position($t in $t)"),
-    (Kind::Int, "($d - $d)"),
-    (Kind::Int, "CAST($n AS int)"),
-    (Kind::Int, "CAST($f AS int)"),
-    (Kind::Int, "CAST($b AS int)"),
-    (Kind::Int, "CAST($o AS int)"),
-    (Kind::Int, "($i & $i)"),
-    (Kind::Int, "($i # 5)"),
-    (Kind::Int, "ascii($t)"),
-    (Kind::Int, "extract(day from $d)::int"),
-    (Kind::Int, "CAST(CAST($i AS text) AS int)"),
-    (Kind::Big, "($b + $i)"),
-    (Kind::Big, "($b * $b)"),
-    (Kind::Big, "($b / $b)"),
-    (Kind::Big, "CAST($i AS bigint)"),
-    (Kind::Big, "mod($b, $b)"),
-    (Kind::Big, "CAST($n AS bigint)"),
-    (Kind::Numeric, "($n + $n)"),
-    (Kind::Numeric, "($n - $i)"),
-    (Kind::Numeric, "($n * $n)"),
-    (Kind::Numeric, "($n / $n)"),
-    (Kind::Numeric, "round($n, 1)"),
-    (Kind::Numeric, "trunc($n)"),
-    (Kind::Numeric, "ceil($n)"),
-    (Kind::Numeric, "abs($n)"),
-    (Kind::Numeric, "mod($n, $n)"),
-    (Kind::Numeric, "CAST($i AS numeric(9,2))"),
-    (Kind::Numeric, "CAST($n AS numeric(6,1))"),
-    (Kind::Numeric, "CAST($b AS numeric)"),
-    (Kind::Numeric, "extract(epoch from $s)"),
-    (Kind::Numeric, "sign($n)"),
-    (Kind::Float, "($f + $f)"),
-    (Kind::Float, "($f * $f)"),
-    (Kind::Float, "($f / $f)"),
-    (Kind::Float, "CAST($n AS float8)"),
-    (Kind::Float, "floor($f)"),
-    (Kind::Float, "CAST($i AS float8)"),
-    (Kind::Text, "($t || $t)"),
-    (Kind::Text, "($t || $i)"),
-    (Kind::Text, "upper($t)"),
-    (Kind::Text, "substr($t, $i, 2)"),
-    (Kind::Text, "left($t, $i)"),
-    (Kind::Text, "replace($t, 'p', $t)"),
-    (Kind::Text, "trim($t)"),
-    (Kind::Text, "lpad($t, 4, '*')"),
-    (Kind::Text, "concat($t, $i, $o)"),
-    (Kind::Text, "CAST($n AS text)"),
-    (Kind::Text, "CAST($d AS text)"),
-    (Kind::Text, "CAST($o AS text)"),
-    (Kind::Text, "CAST($t AS varchar(2))"),
-    (Kind::Text, "split_part($t, 'a', 1)"),
-    (Kind::Text, "to_char($s, 'YYYY-MM-DD HH24:MI')"),
-    (Kind::Text, "to_char($i, '999')"),
-    (Kind::Text, "CAST($v AS text)"),
-    (Kind::Bool, "($i < $i)"),
-    (Kind::Bool, "($i = $b)"),
-    (Kind::Bool, "($n >= $i)"),
-    (Kind::Bool, "($f <> $n)"),
-    (Kind::Bool, "($t < $t)"),
-    (Kind::Bool, "($t LIKE 'p%')"),
-    (Kind::Bool, "($t ~ '[0-3]$$')"),
-    (Kind::Bool, "($d <= $d)"),
-    (Kind::Bool, "($s > $d)"),
-    (Kind::Bool, "($o AND $o)"),
-    (Kind::Bool, "($o OR $o)"),
-    (Kind::Bool, "(NOT $o)"),
-    (Kind::Bool, "($i IS NULL)"),
-    (Kind::Bool, "($o IS NOT TRUE)"),
-    (Kind::Bool, "($t IS DISTINCT FROM $t)"),
-    (Kind::Bool, "($i IN ($i, $i, 3))"),
-    (Kind::Bool, "($i NOT IN ($i, 2))"),
-    (Kind::Bool, "($i BETWEEN $i AND $i)"),
-    (Kind::Bool, "($i = ANY (ARRAY[$i, $i]))"),
-    (Kind::Bool, "(($i, $t) < ($i, $t))"),
-    (Kind::Bool, "($v < $v)"),
-    (Kind::Date, "($d + $i)"),
-    (Kind::Date, "($d - $i)"),
-    (Kind::Date, "CAST($s AS date)"),
-    (Kind::Date, "CAST(date_trunc('month', $s) AS date)"),
-    (Kind::Timestamp, "($s + $v)"),
-    (Kind::Timestamp, "($s - $v)"),
-    (Kind::Timestamp, "CAST($d AS timestamp)"),
-    (Kind::Timestamp, "date_trunc('day', $s)"),
-    (Kind::Interval, "($s - $s)"),
-    (Kind::Interval, "($v * 2)"),
-    (Kind::Interval, "(- $v)"),
-    (Kind::Interval, "make_interval(days => $i)"),
-];
-
-fn argument(letter: u8) -> Option<Kind> {
-    Some(match letter {
-        b'i' => Kind::Int,
-        b'b' => Kind::Big,
-        b'n' => Kind::Numeric,
-        b'f' => Kind::Float,
-        b't' => Kind::Text,
-        b'o' => Kind::Bool,
-        b'd' => Kind::Date,
-        b's' => Kind::Timestamp,
-        b'v' => Kind::Interval,
-        _ => return None,
-    })
-}
-
-/// A literal of a kind.
-pub fn literal(kind: Kind, random: &mut StdRng) -> Expression {
-    let pick = |random: &mut StdRng, texts: &[&str]| texts[random.random_range(0..texts.len())].to_owned();
-    let text = match kind {
-        Kind::Int => pick(random, &["0", "1", "2", "-3", "7", "100", "NULL::int", "2147483647"]),
-        Kind::Big => {
-            pick(random, &["0::bigint", "5::bigint", "-9::bigint", "NULL::bigint", "9223372036854775807"])
-        }
-        Kind::Numeric => pick(random, &["0.0", "1.5", "-2.25", "10.10", "NULL::numeric", "0.001"]),
-        Kind::Float => {
-            pick(random, &["0::float8", "1.5::float8", "-0.25::float8", "NULL::float8", "1e10::float8"])
-        }
-        Kind::Text => pick(random, &["''", "'p1'", "'abc'", "' x '", "NULL::text", "'12'", "'é'"]),
-        Kind::Bool => pick(random, &["true", "false", "NULL::boolean"]),
-        Kind::Date => pick(random, &["date '2024-02-29'", "date '1999-12-31'", "NULL::date"]),
-        Kind::Timestamp => {
-            pick(random, &["timestamp '2024-03-01 12:30'", "timestamp '2000-01-01'", "NULL::timestamp"])
-        }
-        Kind::Interval => pick(
-            random,
-            &["interval '1 day'", "interval '-2 hours'", "interval '1 month 3 days'", "NULL::interval"],
-        ),
-    };
-    Expression::leaf(kind, text)
+/// A literal of a kind, or NULL.
+fn literal(kind: Kind, random: &mut StdRng) -> Expression {
+    let values = kind.values();
+    // The further, the rarer: the last ones make most errors, and then there is NULL.
+    let place = random.random_range(0..=values.len()).min(random.random_range(0..=values.len()));
+    Expression::value(kind, values.get(place).copied())
 }
 
 /// An expression of a kind over the columns in sight.
 pub fn generate(kind: Kind, columns: &[Column], depth: u32, random: &mut StdRng) -> Expression {
     let own: Vec<&Column> = columns.iter().filter(|column| column.kind == kind).collect();
     if depth == 0 || random.random_bool(0.25) {
-        return match own.is_empty() || random.random_bool(0.3) {
+        return match own.is_empty() || random.random_bool(0.25) {
             true => literal(kind, random),
             false => Expression::leaf(kind, own[random.random_range(0..own.len())].name.clone()),
         };
     }
     // Forms that exist for every kind.
-    match random.random_range(0..12) {
+    let word = kind.word();
+    match random.random_range(0..16) {
         0 => {
-            let parts = [("CASE WHEN ", Kind::Bool), (" THEN ", kind), (" ELSE ", kind)];
-            let mut made = compose(kind, &parts, columns, depth, random);
-            made.parts.push(Part::Text(" END".to_owned()));
-            return made;
+            let form = format!("CASE WHEN {{bool}} THEN {{{word}}} ELSE {{{word}}} END");
+            return fill(kind, &form, columns, depth, random);
         }
-        1 => {
-            let mut made = compose(kind, &[("coalesce(", kind), (", ", kind)], columns, depth, random);
-            made.parts.push(Part::Text(")".to_owned()));
-            return made;
+        1 => return fill(kind, &format!("coalesce({{{word}}}, {{{word}}})"), columns, depth, random),
+        2 if kind.is_ordered() => {
+            return fill(kind, &format!("nullif({{{word}}}, {{{word}}})"), columns, depth, random);
         }
-        2 => {
-            let mut made = compose(kind, &[("nullif(", kind), (", ", kind)], columns, depth, random);
-            made.parts.push(Part::Text(")".to_owned()));
-            return made;
+        3 if kind.is_ordered() => {
+            let call = if random.random_bool(0.5) { "greatest" } else { "least" };
+            return fill(kind, &format!("{call}({{{word}}}, {{{word}}})"), columns, depth, random);
         }
-        3 if kind != Kind::Bool => {
-            let mut made = compose(kind, &[("greatest(", kind), (", ", kind)], columns, depth, random);
-            made.parts.push(Part::Text(")".to_owned()));
-            return made;
+        4 if depth > 1 && !columns.is_empty() => {
+            if let Some(made) = subquery(kind, columns, depth, random) {
+                return made;
+            }
         }
         _ => {}
     }
-    let templates: Vec<&str> =
-        TEMPLATES.iter().filter(|(result, _)| *result == kind).map(|(_, template)| *template).collect();
-    let template = templates[random.random_range(0..templates.len())];
+    let templates = templates(kind);
+    fill(kind, templates[random.random_range(0..templates.len())], columns, depth, random)
+}
+
+/// A template with its arguments.
+fn fill(kind: Kind, template: &str, columns: &[Column], depth: u32, random: &mut StdRng) -> Expression {
     let mut parts = Vec::new();
     let mut text = String::new();
-    let mut bytes = template.char_indices().peekable();
-    while let Some((_, character)) = bytes.next() {
-        let next = bytes.peek().map(|(_, next)| *next);
-        match (character, next.and_then(|next| argument(next as u8))) {
-            ('$', Some(wanted)) => {
-                bytes.next();
-                parts.push(Part::Text(std::mem::take(&mut text)));
-                parts.push(Part::Child(generate(wanted, columns, depth - 1, random)));
-            }
-            // `$$` is a dollar.
-            ('$', None) => {
-                bytes.next();
-                text.push('$');
-            }
-            (other, _) => text.push(other),
-        }
+    let mut last = Kind::Int;
+    let mut rest = template;
+    while let Some(begin) = rest.find('{') {
+        let end = rest[begin..].find('}').map_or(rest.len(), |length| begin + length);
+        let wanted = match &rest[begin + 1..end] {
+            "any" => Some(Kind::any(random)),
+            "ordered" => Some(Kind::such(Kind::is_ordered, random)),
+            "same" => Some(last),
+            word => Kind::of_word(word),
+        };
+        let Some(wanted) = wanted else {
+            text += &rest[..=begin];
+            rest = &rest[begin + 1..];
+            continue;
+        };
+        last = wanted;
+        text += &rest[..begin];
+        parts.push(Part::Text(std::mem::take(&mut text)));
+        parts.push(Part::Child(generate(wanted, columns, depth - 1, random)));
+        rest = &rest[end + 1..];
     }
+    text += rest;
     parts.push(Part::Text(text));
     Expression { kind, parts }
 }
 
-fn compose(
-    kind: Kind,
-    parts: &[(&str, Kind)],
-    columns: &[Column],
-    depth: u32,
-    random: &mut StdRng,
-) -> Expression {
-    let mut made = Vec::new();
-    for (text, wanted) in parts {
-        made.push(Part::Text((*text).to_owned()));
-        made.push(Part::Child(generate(*wanted, columns, depth - 1, random)));
+/// A subquery over a table of its own that may see the columns around it; none where a kind has no
+/// column there.
+fn subquery(kind: Kind, columns: &[Column], depth: u32, random: &mut StdRng) -> Option<Expression> {
+    let table = table::any(random);
+    let alias = format!("q{depth}");
+    let own = table.columns(&alias);
+    let mut scope = own.clone();
+    scope.extend_from_slice(columns);
+    let filter = generate(Kind::Bool, &scope, depth - 2, random);
+    let link = match random.random_bool(0.5) {
+        true => {
+            let outer: Vec<&Column> = columns.iter().filter(|column| column.kind == Kind::Int).collect();
+            let outer = outer.get(random.random_range(0..outer.len().max(1)))?;
+            format!("{alias}.{} = {} AND ", table.link, outer.name)
+        }
+        false => String::new(),
+    };
+    let from = format!(" FROM {} {alias} WHERE {link}", table.name);
+    if kind == Kind::Bool {
+        let negated = if random.random_bool(0.4) { "NOT " } else { "" };
+        if random.random_bool(0.5) {
+            return Some(Expression::around(kind, format!("{negated}EXISTS (SELECT 1{from}"), filter, ")"));
+        }
+        let column = &own[random.random_range(0..own.len())];
+        // PostgreSQL takes the fields of a constructed row for several columns, cast or not.
+        if !column.kind.is_ordered() || column.kind == Kind::Pair {
+            return None;
+        }
+        let operator = match random.random_range(0..4) {
+            0 | 1 => format!(" {negated}IN (SELECT "),
+            2 => " >= ANY (SELECT ".to_owned(),
+            _ => " < ALL (SELECT ".to_owned(),
+        };
+        let left = generate(column.kind, columns, depth - 1, random);
+        let parts = vec![
+            Part::Text("(".to_owned()),
+            Part::Child(left),
+            Part::Text(format!("{operator}{}{from}", column.name)),
+            Part::Child(filter),
+            Part::Text("))".to_owned()),
+        ];
+        return Some(Expression { kind, parts });
     }
-    Expression { kind, parts: made }
+    // One row at most: the last one by the table's key, or what is greatest.
+    let inner: Vec<&Column> = own.iter().filter(|column| column.kind == kind).collect();
+    let column = &inner.get(random.random_range(0..inner.len().max(1)))?.name;
+    Some(match kind.has_extremes() && kind != Kind::Amount && random.random_bool(0.5) {
+        true => Expression::around(kind, format!("(SELECT max({column}){from}"), filter, ")"),
+        false => {
+            let after = format!(" ORDER BY {alias}.{} DESC LIMIT 1)", table.key);
+            Expression::around(kind, format!("(SELECT {column}{from}"), filter, after)
+        }
+    })
 }

@@ -1,11 +1,16 @@
 //! The least of a statement that still makes two servers differ.
 
-use super::expression::{Expression, Kind, Part};
-use super::statement::Statement;
+use super::expression::{Expression, Part};
+use super::kind::Kind;
+use super::statement::{Statement, Way};
 
-/// Every statement that is a step smaller, boldest first.
+/// Every statement that is a step smaller, boldest first. Some make no sense, which both servers
+/// will find.
 pub fn smaller(statement: &Statement) -> Vec<Statement> {
     let mut steps = Vec::new();
+    if statement.way != Way::Text {
+        steps.push(Statement { way: Way::Text, ..statement.clone() });
+    }
     for (place, clause) in statement.clauses.iter().enumerate() {
         if clause.optional {
             let mut less = statement.clone();
@@ -43,13 +48,8 @@ fn simpler(expression: &Expression) -> Vec<Expression> {
     collect(expression, expression.kind, &mut inner);
     inner.sort_by_key(Expression::size);
     found.extend(inner);
-    let aggregate = expression.sql();
-    let calls =
-        ["count(", "sum(", "avg(", "min(", "max(", "bool_and(", "lag(", "first_value(", "last_value("];
-    if !calls.iter().any(|call| aggregate.starts_with(call)) {
-        found.push(Expression::leaf(expression.kind, plain(expression.kind)));
-        found.push(Expression::leaf(expression.kind, format!("NULL::{}", expression.kind.name())));
-    }
+    found.push(Expression::value(expression.kind, expression.kind.values().first().copied()));
+    found.push(Expression::value(expression.kind, None));
     for (place, part) in expression.parts.iter().enumerate() {
         let Part::Child(child) = part else { continue };
         for simple in simpler(child) {
@@ -68,19 +68,5 @@ fn collect(expression: &Expression, kind: Kind, found: &mut Vec<Expression>) {
             found.push(child.clone());
         }
         collect(child, kind, found);
-    }
-}
-
-fn plain(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Int => "1",
-        Kind::Big => "1::bigint",
-        Kind::Numeric => "1.5",
-        Kind::Float => "1.5::float8",
-        Kind::Text => "'a'",
-        Kind::Bool => "true",
-        Kind::Date => "date '2024-02-29'",
-        Kind::Timestamp => "timestamp '2024-03-01 12:30'",
-        Kind::Interval => "interval '1 day'",
     }
 }
