@@ -6,10 +6,10 @@
 //! one it looks for, and looks at whole keys only where heads are equal. Keys up to 22 bytes
 //! lie in the node itself: no pointer is followed to compare them.
 //!
-//! Counting heads beats bisecting them: it has no branch to mispredict and compiles to vector
-//! instructions. The last head of each cache line is counted first, which fetches all lines
-//! together instead of one after the other and says which line to count in full. The heads
-//! beyond the last key are the greatest integer, so the count needs no length.
+//! Counting heads beats bisecting them: it has no branch to mispredict. The last head of each
+//! cache line is counted first, which fetches all lines together instead of one after the other
+//! and says which line to look into. The heads beyond the last key are the greatest integer, so
+//! the count needs no length.
 
 use std::cmp::Ordering;
 
@@ -85,13 +85,27 @@ fn head_at(key: &[u8], at: usize) -> i64 {
         // The last eight bytes, without those that come before `at`.
         u64::from_be_bytes(*eight) << (8 * (8 - rest.len()))
     } else {
-        let mut eight = [0; 8];
-        for (to, from) in eight.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        u64::from_be_bytes(eight)
+        short_head(rest)
     };
     (head ^ (1 << 63)) as i64
+}
+
+/// Up to seven bytes, zero-padded, as an integer that compares like them: loads that overlap, where
+/// a copy of so few bytes would be a call.
+#[inline]
+fn short_head(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let missing = 8 * (8 - len as u32 % 8);
+        return u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(u32::from_be_bytes(*last)) << missing;
+    }
+    match (bytes.first(), bytes.get(len / 2), bytes.last()) {
+        (Some(first), Some(middle), Some(last)) => {
+            let at = |byte: &u8, place: usize| u64::from(*byte) << (56 - 8 * place);
+            at(first, 0) | at(middle, len / 2) | at(last, len - 1)
+        }
+        _ => 0,
+    }
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -202,7 +216,11 @@ impl Slots {
         let full: usize = lines.iter().map(|line| usize::from(line[LINE - 1] < head)).sum();
         // The last line ends in a head above every key, so it is never full.
         let Some(line) = lines.get(full) else { return HEADS };
-        full * LINE + line.iter().map(|&other| usize::from(other < head)).sum::<usize>()
+        // The last of the line is not below. Halving the others without a branch takes a third of the
+        // instructions of counting them.
+        let four = usize::from(line[3] < head) * 4;
+        let two = four + usize::from(line[four + 1] < head) * 2;
+        full * LINE + two + usize::from(line[two] < head)
     }
 
     #[cold]
@@ -300,4 +318,49 @@ impl Slots {
 pub(super) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     let shared = common_prefix(left, right);
     &right[..(shared + 1).min(right.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Few different bytes, so that keys share prefixes and heads.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        vec(prop_oneof![0u8..3, Just(127u8), 128u8..130, Just(255u8)], 0..14)
+    }
+
+    proptest! {
+        #[test]
+        fn a_node_answers_as_a_sorted_list(
+            keys in btree_set(key(), 0..=CAPACITY), others in vec(key(), 40),
+        ) {
+            let mut slots = Slots::new();
+            for key in &keys {
+                let (index, found) = slots.search(key);
+                prop_assert!(!found);
+                slots.insert(index, Key::new(key));
+            }
+            let sorted: Vec<&Vec<u8>> = keys.iter().collect();
+            for wanted in keys.iter().chain(&others) {
+                let expected = match sorted.binary_search(&wanted) {
+                    Ok(index) => (index, true),
+                    Err(index) => (index, false),
+                };
+                prop_assert_eq!(slots.search(wanted), expected, "{:?}", wanted);
+            }
+        }
+
+        #[test]
+        fn heads_are_ordered_as_the_bytes(a in key(), b in key(), at in 0usize..15) {
+            let padded = |key: &[u8]| {
+                let mut eight: Vec<u8> = key.iter().skip(at).take(8).copied().collect();
+                eight.resize(8, 0);
+                eight
+            };
+            prop_assert_eq!(head_at(&a, at).cmp(&head_at(&b, at)), padded(&a).cmp(&padded(&b)));
+        }
+    }
 }
