@@ -46,33 +46,39 @@ pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: C
     }
 }
 
+/// Appends a few bytes with one store: a slice is copied by calls, and an iterator byte by byte.
+#[inline]
+fn append<const N: usize>(out: &mut KeyBuf, bytes: [u8; N]) {
+    out.reserve(N);
+    let end = out.len();
+    // SAFETY: there is room for `N` bytes behind the `end` that are there, and all of them are written
+    // before they count.
+    unsafe {
+        out.as_mut_ptr().add(end).cast::<[u8; N]>().write(bytes);
+        out.set_len(end + N);
+    }
+}
+
 #[inline]
 fn encode_value(out: &mut KeyBuf, cell: Cell<'_>, kind: ColumnKind) {
-    // A few bytes one by one: a slice is copied by calls.
     match (cell, kind) {
-        (Cell::Bool(value), ColumnKind::Bool) => out.push(u8::from(value)),
-        (Cell::Int2(value), ColumnKind::Int2) => {
-            out.extend(((value as u16) ^ (1 << 15)).to_be_bytes());
-        }
-        (Cell::Int4(value), ColumnKind::Int4) => {
-            out.extend(((value as u32) ^ (1 << 31)).to_be_bytes());
-        }
-        (Cell::Int8(value), ColumnKind::Int8) => {
-            out.extend(((value as u64) ^ (1 << 63)).to_be_bytes());
-        }
+        (Cell::Bool(value), ColumnKind::Bool) => append(out, [u8::from(value)]),
+        (Cell::Int2(value), ColumnKind::Int2) => append(out, ((value as u16) ^ (1 << 15)).to_be_bytes()),
+        (Cell::Int4(value), ColumnKind::Int4) => append(out, ((value as u32) ^ (1 << 31)).to_be_bytes()),
+        (Cell::Int8(value), ColumnKind::Int8) => append(out, ((value as u64) ^ (1 << 63)).to_be_bytes()),
         (Cell::Float4(value), ColumnKind::Float4) => {
             let value = if value.is_nan() { f32::NAN } else { value + 0.0 };
             let bits = value.to_bits() & if value.is_nan() { u32::MAX >> 1 } else { u32::MAX };
             let ordered = if bits >> 31 == 0 { bits | (1 << 31) } else { !bits };
-            out.extend_from_slice(&ordered.to_be_bytes());
+            append(out, ordered.to_be_bytes());
         }
         (Cell::Float8(value), ColumnKind::Float8) => {
             let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
             let bits = value.to_bits() & if value.is_nan() { u64::MAX >> 1 } else { u64::MAX };
             let ordered = if bits >> 63 == 0 { bits | (1 << 63) } else { !bits };
-            out.extend_from_slice(&ordered.to_be_bytes());
+            append(out, ordered.to_be_bytes());
         }
-        (Cell::Fixed16(value), ColumnKind::Fixed16) => out.extend_from_slice(&value),
+        (Cell::Fixed16(value), ColumnKind::Fixed16) => append(out, value),
         (Cell::Bytes(value), ColumnKind::Bytes) => {
             if value.iter().all(|&byte| byte > ESCAPE) {
                 out.extend_from_slice(value);
