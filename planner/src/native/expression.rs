@@ -175,27 +175,7 @@ impl Compiler<'_> {
                 let predicate = self.predicate(expr)?;
                 Box::new(move |ctx| Ok(predicate(ctx)?.map_or(Datum::Null, Datum::Bool)))
             }
-            ExprKind::Case { arms, otherwise } => {
-                let arms = arms
-                    .iter()
-                    .map(|(condition, value)| Ok((self.predicate(condition)?, self.arm(value)?)))
-                    .collect::<Result<Vec<_>>>()?;
-                let otherwise = otherwise.as_ref().map(|expr| self.arm(expr)).transpose()?;
-                Box::new(move |ctx| {
-                    let reached = arms.iter().find_map(|(condition, arm)| match condition(ctx) {
-                        Ok(Some(true)) => Some(Ok(arm)),
-                        Ok(_) => None,
-                        Err(error) => Some(Err(error)),
-                    });
-                    match reached.transpose()?.or(otherwise.as_ref()) {
-                        Some((columns, value)) => {
-                            ctx.frame.read_kept(columns.get());
-                            value.eval(ctx)
-                        }
-                        None => Ok(Datum::Null),
-                    }
-                })
-            }
+            ExprKind::Case { arms, otherwise } => self.case(arms, otherwise.as_deref())?,
             ExprKind::Coalesce(args) => {
                 let args = self.exprs(args)?;
                 Box::new(move |ctx| {

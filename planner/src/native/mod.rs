@@ -4,8 +4,8 @@
 //! In the order a statement meets them:
 //!
 //! - [`compile`]   the state of one compilation: scopes, slots, what was used
-//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`operand`] and
-//!   [`arithmetic`] the fast paths
+//! - [`expression`] scalar expressions → closures; [`predicate`] boolean ones; [`mod@case`] CASE;
+//!   [`operand`] and [`arithmetic`] the fast paths
 //! - [`conjunct`]  WHERE and ON taken apart, and which columns each part reads
 //! - [`path`]      how a table is reached: key and index ranges from conjuncts
 //! - `family`    tables whose rows are in others, `placing` which of them a row is for
@@ -34,6 +34,7 @@ mod advisory;
 mod aggregate;
 pub mod ahead;
 mod arithmetic;
+mod case;
 #[cfg(test)]
 mod catalog_tests;
 mod compile;

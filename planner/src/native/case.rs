@@ -1,0 +1,96 @@
+//! CASE: the value of the first arm whose condition holds.
+//!
+//! Arms that all ask whether one variable, parameter or column equals an integer (`CASE d WHEN 1
+//! THEN … WHEN 2 THEN …`) are told apart by looking the integer up among theirs, without running a
+//! condition.
+
+use archipel_sql::datum::Datum;
+use archipel_sql::error::Result;
+use archipel_sql::types::Oid;
+
+use super::CompiledExpr;
+use super::compile::Compiler;
+use super::expression::Source;
+use super::operand::Operand;
+use super::operator::{Comparison, comparison};
+use crate::bound::{BoundExpr, ExprKind};
+use crate::row::integer;
+
+impl Compiler<'_> {
+    /// Compiles CASE over its arms: conditions and values.
+    pub fn case(
+        &mut self,
+        arms: &[(BoundExpr, BoundExpr)],
+        otherwise: Option<&BoundExpr>,
+    ) -> Result<CompiledExpr> {
+        if let Some((asked, numbers)) = integers_asked_for(arms)
+            && let Source::Operand(asked) = self.source(asked)?
+        {
+            return self.case_of_integer(asked, numbers, arms, otherwise);
+        }
+        let arms = arms
+            .iter()
+            .map(|(condition, value)| Ok((self.predicate(condition)?, self.arm(value)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let otherwise = otherwise.map(|value| self.arm(value)).transpose()?;
+        Ok(Box::new(move |ctx| {
+            let reached = arms.iter().find_map(|(condition, arm)| match condition(ctx) {
+                Ok(Some(true)) => Some(Ok(arm)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            });
+            match reached.transpose()?.or(otherwise.as_ref()) {
+                Some((columns, value)) => {
+                    ctx.frame.read_kept(columns.get());
+                    value.eval(ctx)
+                }
+                None => Ok(Datum::Null),
+            }
+        }))
+    }
+
+    fn case_of_integer(
+        &mut self,
+        asked: Operand,
+        numbers: Vec<i64>,
+        arms: &[(BoundExpr, BoundExpr)],
+        otherwise: Option<&BoundExpr>,
+    ) -> Result<CompiledExpr> {
+        let values = arms.iter().map(|(_, value)| self.arm(value)).collect::<Result<Vec<_>>>()?;
+        let otherwise = otherwise.map(|value| self.arm(value)).transpose()?;
+        Ok(Box::new(move |ctx| {
+            // NULL equals nothing.
+            let place =
+                integer(asked.get(ctx)).and_then(|asked| numbers.iter().position(|one| *one == asked));
+            match place.and_then(|place| values.get(place)).or(otherwise.as_ref()) {
+                Some((columns, value)) => {
+                    ctx.frame.read_kept(columns.get());
+                    value.eval(ctx)
+                }
+                None => Ok(Datum::Null),
+            }
+        }))
+    }
+}
+
+/// What all conditions compare, and the integers they compare it with; `None` where there is
+/// another condition.
+fn integers_asked_for(arms: &[(BoundExpr, BoundExpr)]) -> Option<(&BoundExpr, Vec<i64>)> {
+    let mut asked: Option<&BoundExpr> = None;
+    let mut numbers = Vec::with_capacity(arms.len());
+    for (condition, _) in arms {
+        let ExprKind::Call { function, args } = &condition.kind else { return None };
+        let [left, BoundExpr { kind: ExprKind::Const(number), .. }] = &args[..] else { return None };
+        if comparison(function.function) != Some(Comparison::Eq) || *asked.get_or_insert(left) != left {
+            return None;
+        }
+        numbers.push(match number {
+            Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => integer(number)?,
+            _ => return None,
+        });
+    }
+    let asked = asked?;
+    let is_integer = matches!(asked.ty.oid, Oid::INT2 | Oid::INT4 | Oid::INT8);
+    let is_there = matches!(asked.kind, ExprKind::Column { .. } | ExprKind::Param(_) | ExprKind::Variable(_));
+    (is_integer && is_there).then_some((asked, numbers))
+}
