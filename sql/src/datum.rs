@@ -97,9 +97,11 @@ impl Datum {
     /// Assigns a value; where the old one owns nothing, without a call.
     #[inline]
     pub fn set(&mut self, value: Datum) {
-        let old = std::mem::replace(self, value);
-        if old.is_plain() {
-            std::mem::forget(old);
+        if self.is_plain() {
+            // The old value goes nowhere, not even to the stack.
+            std::mem::forget(std::mem::replace(self, value));
+        } else {
+            *self = value;
         }
     }
 

@@ -7,10 +7,11 @@ use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::KeyBuf;
 use archipel_sql::error::Result;
 
+use super::CompileEnv;
 use super::context::ExecContext;
+use super::expression::{Source, compile_source};
 use super::path::Meta;
 use super::span::append_value;
-use super::{CompileEnv, CompiledExpr, compile_expr};
 use crate::bound::BoundExpr;
 use crate::row::Codec;
 
@@ -36,7 +37,7 @@ impl KnownRow {
 
     /// Makes it ready to run.
     pub fn compile(&self, env: &CompileEnv<'_>) -> Result<RowAhead> {
-        let values = self.values.iter().map(|value| compile_expr(value, env)).collect::<Result<_>>()?;
+        let values = self.values.iter().map(|value| compile_source(value, env)).collect::<Result<_>>()?;
         Ok(RowAhead { meta: self.meta.clone(), columns: self.columns.clone(), values })
     }
 }
@@ -45,7 +46,7 @@ impl KnownRow {
 pub struct RowAhead {
     meta: Arc<TableMeta>,
     columns: Vec<(KeyColumn, Codec)>,
-    values: Vec<CompiledExpr>,
+    values: Vec<Source>,
 }
 
 impl RowAhead {
@@ -53,8 +54,11 @@ impl RowAhead {
     pub fn key(&self, ctx: &mut ExecContext<'_, '_>) -> Option<KeyBuf> {
         let mut key = KeyBuf::new();
         for (value, (column, codec)) in self.values.iter().zip(&self.columns) {
-            let value = value(ctx).ok()?;
-            if !append_value(&mut key, &value, column, *codec) {
+            let fits = match value {
+                Source::Operand(operand) => append_value(&mut key, operand.get(ctx), column, *codec),
+                Source::Code(code) => append_value(&mut key, &code(ctx).ok()?, column, *codec),
+            };
+            if !fits {
                 return None;
             }
         }

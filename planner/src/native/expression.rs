@@ -76,15 +76,13 @@ pub fn compile_expr(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<CompiledEx
 /// As [`compile_expr`], telling what the expression touches.
 pub fn compile_expression(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<CompiledExpression> {
     let mut compiler = Compiler::new(env);
-    let source = compiler.scoped(&[], |c| c.source(expr))?;
-    let shape = compiler.finish();
-    let code = source.into_code();
-    let run: CompiledExpr = if shape.slots + shape.caches + shape.keys == 0 {
-        code
-    } else {
-        Box::new(move |ctx| ctx.in_frame(&shape, &code))
-    };
+    let run = compiler.alone(expr)?.into_code();
     Ok(CompiledExpression { run, accesses: compiler.accesses, tables: compiler.tables })
+}
+
+/// As [`compile_expr`], for who reads values where they are.
+pub(crate) fn compile_source(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<Source> {
+    Compiler::new(env).alone(expr)
 }
 
 /// Compiles a condition that stands alone; `None` is UNKNOWN.
@@ -99,6 +97,17 @@ pub fn compile_condition(expr: &BoundExpr, env: &CompileEnv<'_>) -> Result<super
 }
 
 impl Compiler<'_> {
+    /// Compiles an expression without an input row, in a frame of its own if it needs one.
+    fn alone(&mut self, expr: &BoundExpr) -> Result<Source> {
+        let source = self.scoped(&[], |c| c.source(expr))?;
+        let shape = self.finish();
+        if shape.slots + shape.caches + shape.keys == 0 {
+            return Ok(source);
+        }
+        let code = source.into_code();
+        Ok(Source::Code(Box::new(move |ctx| ctx.in_frame(&shape, &code))))
+    }
+
     pub fn exprs(&mut self, exprs: &[BoundExpr]) -> Result<Vec<Source>> {
         exprs.iter().map(|expr| self.source(expr)).collect()
     }
@@ -341,7 +350,7 @@ impl Compiler<'_> {
             let index = self.source(index)?;
             let (of, at) = match (array, index) {
                 (Source::Operand(array), Source::Operand(index)) => {
-                    return Ok(Source::Operand(Operand::Element(Box::new((array, index)))));
+                    return Ok(Source::Operand(Operand::element(array, index)));
                 }
                 parts => parts,
             };

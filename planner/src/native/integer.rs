@@ -25,6 +25,7 @@ type IntegerCode = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Option<i64
 /// Where an integer comes from.
 enum Lane {
     Const(Option<i64>),
+    Slot(u32),
     Variable(u32),
     Operand(Operand),
     Code(IntegerCode),
@@ -36,6 +37,7 @@ impl Lane {
     fn get(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<i64>> {
         match self {
             Lane::Const(value) => Ok(*value),
+            Lane::Slot(slot) => Ok(integer(&ctx.frame.slots[*slot as usize])),
             Lane::Variable(register) => Ok(ctx.variables.get(*register as usize).and_then(integer)),
             Lane::Operand(operand) => Ok(integer(operand.get(ctx))),
             Lane::Code(code) => code(ctx),
@@ -183,6 +185,7 @@ impl Compiler<'_> {
         }
         Ok(match self.source(expr)? {
             Source::Operand(Operand::Const(value)) => Lane::Const(integer(&value)),
+            Source::Operand(Operand::Slot(slot)) => Lane::Slot(slot),
             Source::Operand(Operand::Variable(register)) => Lane::Variable(register),
             Source::Operand(operand) => Lane::Operand(operand),
             Source::Code(code) => Lane::Value(code),

@@ -13,6 +13,8 @@ pub(crate) enum Operand {
     Const(Datum),
     /// One element of a one-dimensional array, both of them with an address: `items[i]`.
     Element(Box<(Operand, Operand)>),
+    /// The same of two variables, as in a loop over arrays.
+    VariableElement(u32, u32),
 }
 
 impl Operand {
@@ -26,7 +28,28 @@ impl Operand {
             Operand::Variable(index) => ctx.variables.get(*index as usize).unwrap_or(&Datum::Null),
             Operand::Const(value) => value,
             Operand::Element(parts) => element_of(parts, ctx),
+            Operand::VariableElement(array, index) => element_of_variables(*array, *index, ctx),
         }
+    }
+
+    /// One element of an array.
+    pub fn element(array: Operand, index: Operand) -> Operand {
+        match (array, index) {
+            (Operand::Variable(array), Operand::Variable(index)) => Operand::VariableElement(array, index),
+            parts => Operand::Element(Box::new(parts)),
+        }
+    }
+}
+
+fn element_of_variables<'c>(array: u32, index: u32, ctx: &'c ExecContext<'_, '_>) -> &'c Datum {
+    let variables = &ctx.variables[..];
+    match (variables.get(array as usize), variables.get(index as usize)) {
+        (Some(Datum::Array(array)), Some(Datum::Int4(index))) => element(array, &[i64::from(*index)]),
+        (Some(Datum::Array(array)), Some(index)) => match crate::row::integer(index) {
+            Some(index) => element(array, &[index]),
+            None => &Datum::Null,
+        },
+        _ => &Datum::Null,
     }
 }
 
