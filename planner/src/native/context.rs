@@ -165,8 +165,10 @@ struct Spares {
     /// Those of running statements first.
     frames: Vec<Frame>,
     batches: Vec<Batch>,
-    /// Registers and rows: without values, but with the room they had.
+    /// Rows: without values, but with the room they had.
     values: Vec<Vec<Datum>>,
+    /// Registers of routines: as many as they were, all NULL.
+    registers: Vec<Vec<Datum>>,
 }
 
 thread_local! {
@@ -268,6 +270,26 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         }
     }
 
+    /// So many registers, all NULL; [`ExecContext::give_registers`] takes them back.
+    #[inline]
+    pub fn take_registers(&mut self, count: usize) -> Vec<Datum> {
+        let mut registers = self.spares().registers.pop().unwrap_or_default();
+        // Mostly as many as the last call needed: of the same routine.
+        if registers.len() != count {
+            registers.resize(count, Datum::Null);
+        }
+        registers
+    }
+
+    #[inline]
+    pub fn give_registers(&mut self, mut registers: Vec<Datum>) {
+        registers.iter_mut().for_each(|value| value.set(Datum::Null));
+        let spares = self.spares();
+        if spares.registers.len() < KEPT_MAX && registers.capacity() <= KEPT_VALUES_MAX {
+            spares.registers.push(registers);
+        }
+    }
+
     /// Counts a row; now and then asks whether to go on.
     #[inline]
     pub(crate) fn tick(&mut self) -> ExecResult<()> {
@@ -324,7 +346,9 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         // What waits in the statement around this one is about its frame.
         let waiting = self.waiting.take();
         let result = body(self);
-        self.waiting = waiting;
+        if self.waiting.is_some() || waiting.is_some() {
+            self.waiting = waiting;
+        }
         self.frame.clear(shape);
         self.nested = outer;
         std::mem::swap(&mut self.frame, &mut self.spares.get_or_insert_default().frames[outer]);
@@ -357,6 +381,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    #[inline]
     fn take_shape(&mut self, shape: &FrameShape) {
         if self.slots.len() < shape.slots {
             self.slots.resize(shape.slots, Datum::Null);
@@ -381,7 +406,9 @@ impl Frame {
         for slot in &shape.filled {
             self.slots[*slot as usize].set(Datum::Null);
         }
-        self.caches.clear();
+        if !self.caches.is_empty() {
+            self.caches.clear();
+        }
     }
 }
 

@@ -158,11 +158,9 @@ impl Program {
         let frame = match paused {
             Some(paused) => invocation.go_on(paused),
             None => {
-                let mut frame = ctx.take_values();
-                frame.reserve(self.registers as usize);
+                let mut frame = ctx.take_registers(self.registers as usize);
                 self.store_arguments(args, &mut frame);
-                frame.resize(self.registers as usize, Datum::Null);
-                frame[self.found as usize] = Datum::Bool(false);
+                frame[self.found as usize].set(Datum::Bool(false));
                 frame
             }
         };
@@ -207,19 +205,20 @@ impl Program {
         match result? {
             Some(commit) => Ok(Some(invocation.stop(commit, frame))),
             None => {
-                ctx.give_values(frame);
+                ctx.give_registers(frame);
                 ctx.give_values(invocation.buffer);
                 Ok(None)
             }
         }
     }
 
-    fn store_arguments(&self, args: &[Datum], frame: &mut Vec<Datum>) {
+    fn store_arguments(&self, args: &[Datum], frame: &mut [Datum]) {
         if self.plain_arguments {
-            frame.extend(args.iter().take(self.arguments.len()).cloned());
+            for (register, value) in frame.iter_mut().zip(args.iter().take(self.arguments.len())) {
+                register.set(value.clone());
+            }
             return;
         }
-        frame.resize(self.registers as usize, Datum::Null);
         for (place, value) in self.arguments.iter().zip(args) {
             match place {
                 Place::Scalar { register, .. } => frame[*register as usize] = value.clone(),
