@@ -33,6 +33,25 @@ pub trait Program: Send + 'static {
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;
 }
 
+/// A program that is large goes from hand to hand as a pointer.
+impl<P: Program> Program for Box<P> {
+    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
+        (**self).predict(routing, claims);
+    }
+
+    fn class(&self) -> u32 {
+        (**self).class()
+    }
+
+    fn keeps_view(&self) -> bool {
+        (**self).keeps_view()
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        (**self).run(txn)
+    }
+}
+
 /// Why a program stopped before its end. Control flow: never caught by an SQL handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {

@@ -45,7 +45,7 @@ impl Session {
     pub(super) async fn run_until_done(
         &mut self,
         prepared: &Arc<Prepared>,
-        run: StatementRun,
+        run: Box<StatementRun>,
     ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
         let mut block = None;
         let savepoints = run.savepoints;

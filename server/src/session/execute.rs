@@ -207,7 +207,7 @@ impl Session {
     pub(super) async fn run_to_end(
         &mut self,
         prepared: &Arc<Prepared>,
-        run: StatementRun,
+        run: Box<StatementRun>,
     ) -> Result<(Ran, Vec<Vec<Datum>>)> {
         if let Err(error) = prepared.allowed() {
             self.output = Output::from_messages(run.out);
@@ -252,7 +252,7 @@ impl Session {
     pub(super) async fn run_pieces(
         &mut self,
         prepared: &Arc<Prepared>,
-        mut run: StatementRun,
+        mut run: Box<StatementRun>,
         block: &mut Option<Begun>,
     ) -> Result<((Ran, Vec<Vec<Datum>>), Arc<Host>)> {
         let mut prepared = prepared.clone();
@@ -405,9 +405,9 @@ impl Session {
         plan: Arc<RowPlan>,
         params: Vec<Datum>,
         rows_to: RowsTo,
-    ) -> StatementRun {
+    ) -> Box<StatementRun> {
         let out = self.output.take();
-        StatementRun {
+        Box::new(StatementRun {
             plan,
             params,
             host: self.host(),
@@ -437,11 +437,11 @@ impl Session {
             savepoints: self.transaction.savepoints(),
             resume: None,
             paused: None,
-        }
+        })
     }
 
     /// Takes rows, notices and effects of a finished run.
-    fn finish_run(&mut self, mut run: StatementRun, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
+    fn finish_run(&mut self, mut run: Box<StatementRun>, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
         let failed = outcome.result.is_err();
         if failed {
             run.out.truncate(run.mark);

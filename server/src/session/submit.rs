@@ -13,7 +13,7 @@ use crate::statement::Code;
 impl Session {
     /// Hands a run to the engine and waits for it; one that takes long is run again apart from
     /// the executors, and the next time at once if it claims nothing.
-    pub(super) async fn submit(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+    pub(super) async fn submit(&mut self, run: Box<StatementRun>) -> (Box<StatementRun>, Outcome) {
         let read_only = run.plan.read_only;
         if run.plan.computes_long() {
             let (plan, begun) = (run.plan.clone(), Instant::now());
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Runs on a thread of its own, a one-shot as an interactive transaction of its own.
-    async fn submit_apart(&mut self, run: StatementRun) -> (StatementRun, Outcome) {
+    async fn submit_apart(&mut self, run: Box<StatementRun>) -> (Box<StatementRun>, Outcome) {
         let read_only = run.plan.read_only;
         if self.transaction.interactive().is_some() {
             return self.submit_in(run, read_only, None, true).await;
@@ -107,11 +107,11 @@ impl Session {
 
     async fn submit_in(
         &self,
-        mut run: StatementRun,
+        mut run: Box<StatementRun>,
         read_only: bool,
         own: Option<&Interactive>,
         apart: bool,
-    ) -> (StatementRun, Outcome) {
+    ) -> (Box<StatementRun>, Outcome) {
         let transaction = own.or(self.transaction.interactive());
         run.one_shot = transaction.is_none();
         let options = SubmitOptions {
