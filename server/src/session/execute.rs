@@ -65,12 +65,12 @@ impl Session {
 
     /// The host of the current settings and catalog.
     pub(crate) fn host(&mut self) -> Arc<Host> {
-        let catalog = self.catalog_state();
         if let Some(host) = &self.host
-            && host.catalog.version == catalog.version
+            && host.catalog.version == self.catalog_version()
         {
             return host.clone();
         }
+        let catalog = self.catalog_state();
         let host = Arc::new(Host::new(
             (self.server.clone(), self.entry().clone()),
             self.settings.effective().clone(),

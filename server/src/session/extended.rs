@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
 use archipel_sql::types::Oid;
 
 use super::Session;
@@ -85,7 +86,9 @@ impl Session {
         }
         self.allowed_now(&prepared)?;
         let host = self.host();
-        let context = self.context(&host);
+        // Only texts may say `now`, whose time is asked for.
+        let says = bind.parameters().any(|(value, binary)| value.is_some() && !binary);
+        let context = if says { self.context(&host) } else { FunctionContext { now: 0, session: &*host } };
         let mut params: Vec<Datum> = Vec::with_capacity(prepared.params.len());
         for (index, ((value, binary), ty)) in bind.parameters().zip(prepared.params.iter()).enumerate() {
             params.push(decode_parameter(value, binary, *ty, &context, index)?);
