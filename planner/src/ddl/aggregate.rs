@@ -203,7 +203,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
     if create.ordered || attributes.hypothetical {
         return Err(SqlError::unsupported("an ordered-set aggregate that somebody defines"));
     }
-    let args = arguments(create, &attributes, work)?;
+    let args = arguments(create, &attributes, &schema, work)?;
     let parallel = match attributes.parallel.as_deref() {
         None | Some("unsafe") => 'u',
         Some("safe") => 's',
@@ -276,7 +276,12 @@ fn is_variadic_any(arg: &RoutineArg) -> bool {
 }
 
 /// The arguments, which the old form tells among the attributes.
-fn arguments(create: &CreateAggregate, attributes: &Attributes, work: &Work<'_>) -> Result<Vec<RoutineArg>> {
+fn arguments(
+    create: &CreateAggregate,
+    attributes: &Attributes,
+    schema: &str,
+    work: &Work<'_>,
+) -> Result<Vec<RoutineArg>> {
     let definitions = match (&create.args, &attributes.base) {
         (Some(args), None) => args.clone(),
         (Some(_), Some(_)) => {
@@ -296,7 +301,7 @@ fn arguments(create: &CreateAggregate, attributes: &Attributes, work: &Work<'_>)
             return Err(invalid("aggregates cannot have default arguments"));
         }
     }
-    routine::arguments(&definitions, RoutineKind::Aggregate, work)
+    routine::arguments(&definitions, RoutineKind::Aggregate, schema, work)
 }
 
 /// The type of states.
