@@ -222,7 +222,7 @@ pub(super) fn create_aggregate(create: &CreateAggregate, work: &mut Work<'_>) ->
         ));
     }
     let inputs: Vec<Oid> = args.iter().map(|arg| arg.ty.oid).collect();
-    let made = Made { args: &inputs, of_any: args.iter().any(|arg| is_variadic_any(arg)) };
+    let made = Made { args: &inputs, of_any: args.iter().any(is_variadic_any) };
     let (plain, result, _) = made.way(&attributes.plain, state, work)?;
     let moving = match (&attributes.moving.state, &attributes.inverse) {
         (Some(_), Some(inverse)) => {
