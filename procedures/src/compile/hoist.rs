@@ -310,7 +310,7 @@ impl Walk<'_, '_> {
         types.extend(calls.iter().map(|_| Type::RECORD));
         let register = self.compiler.register_of_answer();
         let rows = HoistedRows { input: compiled, width, columns, calls, register };
-        self.compiler.answers.calls.push(Hoisted::Rows(rows));
+        self.compiler.answers.calls.push(Hoisted::Rows(Box::new(rows)));
         let mut answering = (*routine).clone();
         (answering.returns_set, answering.result) = (true, Type::RECORD);
         let routine = self.compiler.answered(answering, Some(register));

@@ -404,7 +404,7 @@ pub enum Hoisted {
         call: HoistedCall,
         register: u32,
     },
-    Rows(HoistedRows),
+    Rows(Box<HoistedRows>),
 }
 
 /// A call of a routine.
