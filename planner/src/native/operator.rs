@@ -75,6 +75,7 @@ pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
                 | "int82"
                 | "int48"
                 | "int84"
+                | "xid8"
                 | "oid"
                 | "text"
                 | "name"
