@@ -331,8 +331,13 @@ impl Renaming {
 
     /// Whether a text could say the old name, or the new one and mean something else with it.
     fn may_say(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        [&self.from.1, &self.to.1].into_iter().any(|name| text.contains(&name.to_lowercase()))
+        let folded = |text: &str| match self.said {
+            // As it is in a literal, and in an array in one.
+            Said::Label => text.to_lowercase().replace("''", "'").replace('\\', ""),
+            _ => text.to_lowercase(),
+        };
+        let text = folded(text);
+        [&self.from.1, &self.to.1].into_iter().any(|name| text.contains(&folded(name)))
     }
 
     /// The text with the new name for the old.
