@@ -269,6 +269,13 @@ impl Shower<'_, '_> {
         Some(Piece { text: format!("{} {what}", self.within(piece, &Around::Other)), kind: Kind::Test })
     }
 
+    fn distinct(&mut self, left: &Expr, right: &Expr, bound: &BoundExpr) -> Option<Piece> {
+        let ExprKind::IsDistinctFrom { left: one, right: other, .. } = &bound.kind else { return None };
+        let (one, other) = (self.piece(left, one, true)?, self.piece(right, other, true)?);
+        let (one, other) = (self.within(one, &Around::Other), self.within(other, &Around::Other));
+        Some(Piece { text: format!("{one} IS DISTINCT FROM {other}"), kind: Kind::Test })
+    }
+
     /// An expression as it is by itself.
     fn natural(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<Piece> {
         match expr {
@@ -321,6 +328,12 @@ impl Shower<'_, '_> {
             Expr::IsNotTrue(operand) => self.test(operand, "IS NOT TRUE"),
             Expr::IsFalse(operand) => self.test(operand, "IS FALSE"),
             Expr::IsNotFalse(operand) => self.test(operand, "IS NOT FALSE"),
+            Expr::IsDistinctFrom(left, right) => self.distinct(left, right, bound),
+            Expr::IsNotDistinctFrom(left, right) => {
+                let piece = self.distinct(left, right, bound)?;
+                let text = format!("NOT {}", self.within(piece, &Around::Logical("NOT")));
+                Some(Piece { text, kind: Kind::Logical("NOT") })
+            }
             Expr::Between { expr, negated, low, high } => {
                 let (first, second, word) = if *negated { ("<", ">", "OR") } else { (">=", "<=", "AND") };
                 let (ExprKind::And(parts) | ExprKind::Or(parts)) = &bound.kind else { return None };
