@@ -229,7 +229,9 @@ impl Binder<'_, '_> {
         let mut types = vec![left.ty];
         types.extend(items.iter().map(|item| item.ty));
         let common = if rows { None } else { self.common_type(&types, "IN").ok() };
-        let Some(common) = common.filter(|common| array_of(common.oid).is_some() && !items.is_empty()) else {
+        // PostgreSQL makes an array of several only.
+        let several = items.len() > 1;
+        let Some(common) = common.filter(|common| several && array_of(common.oid).is_some()) else {
             let name = if negated { "<>" } else { "=" };
             let tests = items
                 .into_iter()
