@@ -540,9 +540,13 @@ pub fn has_arrays(element: Oid, items: &[BoundExpr]) -> bool {
     items.iter().any(|item| element_of(item.ty.oid) == Some(element))
 }
 
-/// `ARRAY[…]`: several arrays none of which is known make an empty one.
+/// `ARRAY[…]`: arrays all of which are empty or NULL make an empty one.
 pub fn array_of_items(element: Oid, of_arrays: bool, values: Values) -> Result<Datum> {
-    match of_arrays && values.iter().all(Datum::is_null) {
+    let is_empty = |value: &Datum| match value {
+        Datum::Array(array) => array.dimensions.is_empty(),
+        value => value.is_null(),
+    };
+    match of_arrays && values.iter().all(is_empty) {
         true => array_of(element, Values::new()),
         false => array_of(element, values),
     }
