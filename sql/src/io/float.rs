@@ -116,12 +116,30 @@ pub fn write_f64(x: f64, out: &mut dyn Write) -> FmtResult {
     layout(&format!("{x:e}"), 15, out)
 }
 
+/// So many digits tell every single from its neighbours, behind the first.
+const F32_DIGITS_MAX: usize = 8;
+
 /// Writes a single.
 pub fn write_f32(x: f32, out: &mut dyn Write) -> FmtResult {
     if !x.is_finite() {
         return write_special(f64::from(x), out);
     }
-    layout(&format!("{x:e}"), 6, out)
+    layout(&shortest_f32(x), 6, out)
+}
+
+/// The fewest digits that only this number is nearest to. Rust also takes those of a number halfway to
+/// the next one, which whoever reads them rounds to even; PostgreSQL does not count on that.
+fn shortest_f32(x: f32) -> String {
+    let shortest = format!("{x:e}");
+    let value = f64::from(x);
+    let read = |text: &str| text.parse::<f64>().unwrap_or(value);
+    let beside = if read(&shortest) > value { x.next_up() } else { x.next_down() };
+    let halfway = (value + f64::from(beside)) / 2.0;
+    if read(&shortest) != halfway {
+        return shortest;
+    }
+    let mut longer = (1..=F32_DIGITS_MAX).map(|digits| format!("{x:.digits$e}"));
+    longer.find(|text| read(text) != halfway && read(text) as f32 == x).unwrap_or(shortest)
 }
 
 /// Writes so many digits, without the zeros at the end (`%.15g`).
@@ -175,5 +193,11 @@ mod tests {
         let mut out = String::new();
         write_f32(1_234_567.0, &mut out).unwrap();
         assert_eq!(out, "1.234567e+06");
+        for (x, text) in [(-2_249_999_872.0, "-2.2499999e+09"), (33_555_512.0, "3.3555512e+07"), (0.1, "0.1")]
+        {
+            let mut out = String::new();
+            write_f32(x, &mut out).unwrap();
+            assert_eq!(out, text);
+        }
     }
 }
