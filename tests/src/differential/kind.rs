@@ -65,10 +65,10 @@ impl Kind {
         self != Kind::Json
     }
 
-    /// Whether equal values of it look alike: of 0 and -0, or of a day and of 24 hours, a group may show
-    /// either.
+    /// Whether equal values of it look alike: of 0 and -0, 1.5 and 1.50, or a day and 24 hours, a group
+    /// may show either.
     pub fn is_shown_alike(self) -> bool {
-        self.is_ordered() && !matches!(self, Kind::Float | Kind::Real | Kind::Interval)
+        self.is_ordered() && !matches!(self, Kind::Numeric | Kind::Float | Kind::Real | Kind::Interval)
     }
 
     /// Whether `min` and `max` are there for it.

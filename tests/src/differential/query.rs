@@ -315,7 +315,8 @@ impl Generator {
                     ("sum(", Kind::Float, Kind::Float),
                     ("avg(", Kind::Int, Kind::Numeric),
                     ("count(", Kind::Text, Kind::Big),
-                    ("max(", Kind::Numeric, Kind::Numeric),
+                    // Of equal numbers with unlike scales any may be the greatest.
+                    ("max(", Kind::Big, Kind::Big),
                     ("min(", Kind::Text, Kind::Text),
                     ("max(", Kind::TimestampTz, Kind::TimestampTz),
                     ("bool_or(", Kind::Bool, Kind::Bool),
