@@ -275,8 +275,9 @@ struct Extreme {
 
 impl AggregateState for Extreme {
     fn update(&mut self, _: &FunctionContext<'_>, args: &[Datum]) -> Result<()> {
-        let better = self.best.as_ref().is_none_or(|best| compare(&args[0], best) == self.wanted);
-        if better {
+        // Of equal values the last one, as PostgreSQL's `…_larger` and `…_smaller` have it.
+        let worse = self.wanted.reverse();
+        if self.best.as_ref().is_none_or(|best| compare(&args[0], best) != worse) {
             self.best = Some(args[0].clone());
         }
         Ok(())

@@ -173,11 +173,11 @@ fn sign_of_moments(ctx: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
 }
 
 fn larger(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
-    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Less { v[1].clone() } else { v[0].clone() })
+    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Greater { v[0].clone() } else { v[1].clone() })
 }
 
 fn smaller(_: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
-    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Greater { v[1].clone() } else { v[0].clone() })
+    Ok(if compare(any(v, 0)?, any(v, 1)?) == Ordering::Less { v[0].clone() } else { v[1].clone() })
 }
 
 /// Three-way comparisons (the btree support functions), and the transition functions of MIN
