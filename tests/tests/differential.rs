@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '60s'";
 
 /// At most one statement in so many may be excused for an error of its values that only one of both
 /// comes to: an error too many, or one too few, would otherwise hide there.
-const EXCUSED_ONE_IN: usize = 50;
+const EXCUSED_ONE_IN: usize = 25;
 const EXCUSED_SHOWN: usize = 20;
 
 struct Known {
