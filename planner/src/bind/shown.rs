@@ -413,11 +413,10 @@ impl Shower<'_, '_> {
     }
 
     fn in_list(&mut self, left: &Expr, list: &[Expr], negated: bool, bound: &BoundExpr) -> Option<Piece> {
-        let ExprKind::InList { left: own, list: items, .. } = &bound.kind else { return None };
-        if let [only] = list {
-            let args = [(**own).clone(), items.first()?.clone()];
-            return self.operation(if negated { "<>" } else { "=" }, (left, only), &args);
+        if let ([only], ExprKind::Call { args, .. }) = (list, &bound.kind) {
+            return self.operation(if negated { "<>" } else { "=" }, (left, only), args);
         }
+        let ExprKind::InList { left: own, list: items, .. } = &bound.kind else { return None };
         // One that reads the row is compared by itself.
         if items.iter().any(|item| matches!(item.kind, ExprKind::Column { .. })) {
             return None;
