@@ -115,8 +115,13 @@ impl Txn<'_> {
         let writes = undo.iter().filter(|entry| {
             (entry.row || entries) && !entry.place.is_reference() && entry.kind != UndoKind::Overlay
         });
-        let removed = writes.clone().filter(|entry| entry.kind == UndoKind::Removed);
-        let removed: SmallVec<[TreeId; 4]> = removed.map(|entry| entry.place.id).collect();
+        // Each tree once: this is looked through for every write.
+        let mut removed: SmallVec<[TreeId; 4]> = SmallVec::new();
+        for entry in writes.clone().filter(|entry| entry.kind == UndoKind::Removed) {
+            if !removed.contains(&entry.place.id) {
+                removed.push(entry.place.id);
+            }
+        }
         let bytes = |range: &Range<u32>| &arena[range.start as usize..range.end as usize];
         self.fetch_images(writes.clone().filter(|entry| entry.kind == UndoKind::Updated), bytes);
         for entry in writes {

@@ -307,6 +307,10 @@ pub(super) fn patches<'r>(
     me: Option<TxnId>,
     snapshot: Option<Epoch>,
 ) -> Option<Patches<'r>> {
+    if excludes_all(range.low, range.high) {
+        // Nothing to patch; and an ordered map refuses bounds that are the wrong way round.
+        return None;
+    }
     let mut layers: SmallVec<[Patches<'r>; 3]> = SmallVec::new();
     let up = direction == Direction::Ascending;
     if let Some(me) = me.filter(|_| !root.overlay.is_empty()) {
