@@ -257,7 +257,7 @@ impl Program for TakeSlice {
             Some(slice) => slice.into_room(),
             None => std::mem::take(&mut self.room),
         };
-        let mut builder = SliceBuilder::new_in(data.newest_tag(), self.bytes_max, room);
+        let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max, room);
         let upto = *self.upto.get_or_insert(data.sequence);
         // A table that has gone since has no root here.
         if let Some(root) = data.roots.iter_mut().find(|root| root.id == Some(self.tree)) {

@@ -168,14 +168,9 @@ pub struct SliceBuilder {
 }
 
 impl SliceBuilder {
-    /// A slice of a partition whose newest commit has this tag. `bytes_max` bounds the time
-    /// the claim is held.
-    pub fn new(tag: Tag, bytes_max: usize) -> SliceBuilder {
-        Self::new_in(tag, bytes_max, SliceRoom::default())
-    }
-
-    /// The same, in memory that was used before.
-    pub fn new_in(tag: Tag, bytes_max: usize, mut room: SliceRoom) -> SliceBuilder {
+    /// A slice of a partition whose newest commit has this tag, in memory that may have been used
+    /// before. `bytes_max` bounds the time the claim is held.
+    pub fn new(tag: Tag, bytes_max: usize, mut room: SliceRoom) -> SliceBuilder {
         room.clear();
         SliceBuilder { slice: Slice { tag, room, visited: 0 }, bytes: 0, bytes_max }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::checkpoint::{Checkpointer, SliceBuilder};
+use super::checkpoint::{Checkpointer, SliceBuilder, SliceRoom};
 use super::memory::{Faults, MemoryStore, Survivors};
 use super::recovery::{Recovered, recover};
 use super::store::{LogStore, StoreError};
@@ -208,7 +208,7 @@ impl Server {
             partition.checkpointing = partition.sequence;
         }
         let tag = Tag { epoch: Epoch(partition.epoch), sequence: partition.sequence };
-        let mut slice = SliceBuilder::new(tag, 40);
+        let mut slice = SliceBuilder::new(tag, 40, SliceRoom::default());
         let next = slice.add(TABLES[table], &partition.trees[table], low.as_deref(), partition.checkpointed);
         self.checkpointer.write(slice.build()).expect("no faults yet");
         self.position = Some(match next {
@@ -389,7 +389,8 @@ fn after_a_failed_checkpoint_the_next_one_is_whole_and_loses_nothing() {
     let mut server = Server::start(store.clone(), recovered);
     server.checkpointer.begin(Epoch(server.global));
     let slice = |server: &Server| {
-        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20);
+        let mut slice =
+            SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20, SliceRoom::default());
         assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
         slice.build()
     };
@@ -409,7 +410,8 @@ fn rows_that_went_with_a_full_disk_are_missed_and_written_again() {
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
     let slice = |server: &Server| {
-        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20);
+        let mut slice =
+            SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20, SliceRoom::default());
         assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
         slice.build()
     };
