@@ -49,34 +49,45 @@ pub fn bind_thread(thread: i32, cpus: &BTreeSet<usize>) -> bool {
 /// turn; the kernel's own choice is a millisecond or three.
 const SLICE_NANOS: u64 = 300_000;
 
+/// `struct sched_attr`, its first version.
+#[repr(C)]
+#[derive(Clone, Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// The slice, in nanoseconds; 0 from a kernel that does not know of it (before 6.12).
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+impl Attributes {
+    /// Those of the calling thread; `None` if the system does not tell.
+    fn of_this_thread() -> Option<Attributes> {
+        let size = size_of::<Attributes>() as u32;
+        let mut attributes = Attributes { size, ..Attributes::default() };
+        let at = std::ptr::from_mut(&mut attributes);
+        // SAFETY: the kernel writes at most the size given, which is that of the structure; any
+        // bits are valid integers.
+        let failed = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, at, size, 0) != 0 };
+        (!failed).then_some(attributes)
+    }
+}
+
 /// Has the calling thread take turns of [`SLICE_NANOS`] with others that want its core. Where
 /// executors have cores to themselves this changes nothing; where clients and queries run beside
 /// them, they are not kept waiting for a slice that an executor fills. A kernel that does not
-/// know of it (before 6.12) leaves the slice as it is.
+/// know of it leaves the slice as it is.
 pub fn take_short_turns() {
-    /// `struct sched_attr`, its first version.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime: u64,
-        deadline: u64,
-        period: u64,
-    }
-    let size = size_of::<Attributes>() as u32;
-    let mut attributes = Attributes { size, ..Attributes::default() };
-    let at = std::ptr::from_mut(&mut attributes);
-    // SAFETY: the kernel writes at most the size given, which is that of the structure; any bits
-    // are valid integers.
-    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, at, size, 0) };
-    if read != 0 || attributes.policy != libc::SCHED_OTHER as u32 {
+    let Some(attributes) = Attributes::of_this_thread() else { return };
+    if attributes.policy != libc::SCHED_OTHER as u32 {
         return;
     }
-    attributes = Attributes { size, runtime: SLICE_NANOS, flags: 0, ..attributes };
+    let size = size_of::<Attributes>() as u32;
+    let attributes = Attributes { size, runtime: SLICE_NANOS, flags: 0, ..attributes };
     // SAFETY: the kernel reads as many bytes as the structure says it has. A refusal changes
     // nothing.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(&attributes), 0) };
@@ -145,6 +156,20 @@ mod tests {
             assert!(!bind_thread(0, &BTreeSet::new()), "nowhere is no place to run");
             assert!(bind_thread(0, &all));
             assert!(threads().contains(&this_thread()));
+        })
+        .join()
+        .expect("the thread ends");
+    }
+
+    #[test]
+    fn turns_become_short_and_nothing_else_changes() {
+        std::thread::spawn(|| {
+            let before = Attributes::of_this_thread().expect("linux tells");
+            take_short_turns();
+            let after = Attributes::of_this_thread().expect("linux tells");
+            let knows_slices = before.runtime != 0;
+            assert_eq!(after.runtime, if knows_slices { SLICE_NANOS } else { 0 });
+            assert_eq!((after.policy, after.nice), (before.policy, before.nice));
         })
         .join()
         .expect("the thread ends");
