@@ -6,13 +6,14 @@
 //! asks at each step for what all of them need next, which the memory serves side by side
 //! (group prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving Hash Join Performance
 //! through Prefetching", 2004). Nothing is promised: the keys may be other ones when the time
-//! comes.
+//! comes. A scan knows its rows beforehand, too, and the leaf that comes after this one.
 
 use smallvec::SmallVec;
 
 use super::node::{Leaf, Node};
 use super::slots::Slots;
 use super::{Pointer, Tree};
+use crate::storage::row::Row;
 
 /// Keys that go down together: about as many lines as a core has under way.
 pub const AHEAD_MAX: usize = 16;
@@ -60,13 +61,46 @@ pub fn fetch_rows<'t, P: Pointer>(keys: impl Iterator<Item = (&'t Tree<P>, &'t [
     });
     for way in &ways {
         if let Node::Leaf(leaf) = way.node {
-            let row = leaf.row(way.at);
-            fetch_bytes(row.as_ptr(), row.len().min(ROW_BYTES_MAX));
+            leaf.fetch_row(way.at);
         }
     }
 }
 
+/// Rows of a scan that are on their way before the first of them is looked at.
+const SCANNED_AHEAD: usize = 8;
+
+impl Leaf {
+    /// The entries from one place to another, each row asked for some entries before its turn:
+    /// rows lie anywhere, and a walk that waits for one after the other takes several times as
+    /// long.
+    #[inline]
+    pub(super) fn entries(&self, from: usize, to: usize) -> impl Iterator<Item = (&[u8], &Row)> {
+        (from..to.min(from + SCANNED_AHEAD)).for_each(|index| self.fetch_row(index));
+        (from..to).map(move |index| {
+            if index + SCANNED_AHEAD < to {
+                self.fetch_row(index + SCANNED_AHEAD);
+            }
+            (self.slots.key(index), self.row(index))
+        })
+    }
+
+    #[inline]
+    fn fetch_row(&self, index: usize) {
+        let row = self.row(index);
+        fetch_bytes(row.as_ptr(), row.len().min(ROW_BYTES_MAX));
+    }
+}
+
 impl<P: Pointer> Node<P> {
+    /// Asks for all of a leaf, for a scan that comes to it next.
+    #[inline]
+    pub(super) fn fetch_leaf(&self) {
+        if let Node::Leaf(leaf) = self {
+            let leaf: &Leaf = leaf;
+            fetch(leaf);
+        }
+    }
+
     /// Asks for what a search in the node reads first.
     fn fetch_heads(&self) {
         match self {

@@ -26,10 +26,7 @@ impl<P: Pointer> Tree<P> {
         if let Some(root) = &self.root {
             let _ = ascend(root, low, high, &mut |leaf, from, to| {
                 stamp = stamp.max(leaf.stamp);
-                for index in from..to {
-                    visit(leaf.slots.key(index), leaf.row(index))?;
-                }
-                ControlFlow::Continue(())
+                leaf.entries(from, to).try_for_each(|(key, row)| visit(key, row))
             });
         }
         stamp
@@ -213,8 +210,7 @@ impl<'t> LeafView<'t> {
 
     /// The entries inside the bounds, ascending.
     pub fn entries(&self) -> impl Iterator<Item = (&'t [u8], &'t Row)> + use<'t> {
-        let leaf = self.leaf;
-        (self.from..self.to).map(move |index| (leaf.slots.key(index), leaf.row(index)))
+        self.leaf.entries(self.from, self.to)
     }
 }
 
@@ -344,6 +340,10 @@ where
             for index in from..=to {
                 let low = if index == from { low } else { Bound::Unbounded };
                 let high = if index == to { high } else { Bound::Unbounded };
+                if from < index && index < to {
+                    // It has gone on beyond a leaf: it will go on.
+                    inner.child(index + 1).fetch_leaf();
+                }
                 ascend(inner.child(index), low, high, visit)?;
             }
             ControlFlow::Continue(())
