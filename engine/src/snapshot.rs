@@ -301,8 +301,11 @@ impl Snapshot {
             low: KeyBuf::from_slice(low),
             high: high.map(KeyBuf::from_slice),
             limit,
+            asked_nanos: self.shared.clock.monotonic_nanos(),
             rows: room,
             next: None,
+            waited_nanos: 0,
+            held_nanos: 0,
         };
         submit_on(&self.shared, page, SubmitOptions { read_only: true, ..SubmitOptions::default() })
     }
@@ -352,10 +355,15 @@ pub struct ScanPage {
     low: KeyBuf,
     high: Option<KeyBuf>,
     limit: usize,
+    asked_nanos: u64,
     /// In ascending order of their storage keys.
     pub rows: PageRows,
     /// Where the next page starts; `None`: this was the last one.
     pub next: Option<KeyBuf>,
+    /// How long the page waited for its partition and an executor, in nanoseconds.
+    pub waited_nanos: u64,
+    /// How long copying it took them.
+    pub held_nanos: u64,
 }
 
 impl Program for ScanPage {
@@ -366,6 +374,8 @@ impl Program for ScanPage {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let began = txn.shared.clock.monotonic_nanos();
+        self.waited_nanos = began.saturating_sub(self.asked_nanos);
         self.rows.clear();
         self.next = None;
         if let Some(now) = txn.table(self.table.def.id)
@@ -376,7 +386,7 @@ impl Program for ScanPage {
             // Only its place has changed, or its indexes: the rows are what they were.
             self.table = now;
         }
-        let Self { table, state, low, high, limit, rows, next } = self;
+        let Self { table, state, low, high, limit, rows, next, .. } = self;
         if state.cancelled.load(Ordering::SeqCst) {
             return Err(Stop::SnapshotTooOld);
         }
@@ -399,6 +409,7 @@ impl Program for ScanPage {
         {
             *next = Some(end);
         }
+        self.held_nanos = txn.shared.clock.monotonic_nanos().saturating_sub(began);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@
 //!    mean the same, else into row-wise [`function`]s over [`evaluate`]; aggregates keep
 //!    PostgreSQL's states ([`aggregate`]);
 //! 3. DataFusion optimises and executes, tests that can fail last ([`ordered`]); tables are read
-//!    page by page ([`scan`]), values travel in Arrow arrays as [`carrier`] says;
+//!    page by page ([`scan`]) at a pace that leaves transactions theirs ([`pace`]), values travel in Arrow arrays as [`carrier`] says;
 //! 4. [`Rows`] hands the result out as datums; errors come back as they were ([`error`]).
 //!
 //! Invariant: the same statement gives the same result on both executors. What cannot be
@@ -23,6 +23,7 @@ pub mod evaluate;
 pub mod function;
 pub mod lower;
 mod ordered;
+mod pace;
 pub mod scan;
 pub mod subquery;
 

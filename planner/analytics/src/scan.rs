@@ -24,6 +24,7 @@ use datafusion::scalar::ScalarValue;
 use crate::carrier::{Reader, Writer, comparable, data_type};
 use crate::error::external;
 use crate::evaluate::Context;
+use crate::pace::Pace;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -223,6 +224,7 @@ struct Cursor {
     ahead: Option<Submission<ScanPage>>,
     /// Where the rows of a page lay that was read: room for the next.
     room: PageRows,
+    pace: Pace,
     high: Option<KeyBuf>,
     schema: SchemaRef,
     context: Arc<Context>,
@@ -251,14 +253,18 @@ impl Cursor {
             let limit = PAGE_ROWS.min(BATCH_ROWS - rows);
             let page = match self.ahead.take() {
                 Some(ahead) => ahead.await,
-                None => self.ask(&low, limit).await,
+                None => {
+                    self.pace.rest().await;
+                    self.ask(&low, limit).await
+                }
             };
             page.outcome.result.map_err(stop_error)?;
             let page = page.program;
+            self.pace.note(page.waited_nanos, page.held_nanos);
             // An executor copies the next page while this thread reads this one. At the end of a
             // batch nobody may want another.
             let missing = BATCH_ROWS.saturating_sub(rows + page.rows.len());
-            if let Some(next) = page.next.as_deref().filter(|_| missing > 0) {
+            if let Some(next) = page.next.as_deref().filter(|_| missing > 0 && !self.pace.is_resting()) {
                 self.ahead = Some(self.ask(next, PAGE_ROWS.min(missing)));
             }
             rows += page.rows.len();
@@ -292,6 +298,7 @@ impl PartitionStream for Pages {
             next: Some(self.low.clone()),
             ahead: None,
             room: PageRows::default(),
+            pace: Pace::default(),
             high: self.high.clone(),
             schema: self.schema.clone(),
             context: self.context.clone(),
