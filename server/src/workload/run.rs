@@ -1,13 +1,14 @@
 //! The driver's loop: every connection keeps `pipeline` calls in flight until time is up.
 //!
-//! With a rate the loop is open: each connection has a timetable and at most `pipeline` calls in
-//! flight. A call that cannot leave at its moment because the server still owes answers leaves
-//! late, and its latency counts from the moment it should have left, so that a stall shows in
-//! every call that it held up and not in one a connection (Gil Tene's coordinated omission).
+//! With a rate the loop is open: there is one timetable, and the connections are a pool. Whichever
+//! has room for a call takes the next moment and waits for it. A call that cannot leave at its
+//! moment because the server still owes answers on every connection leaves late, and its latency
+//! counts from the moment it should have left, so that a stall shows in every call that it held
+//! up and not in one a connection (Gil Tene's coordinated omission).
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
@@ -25,21 +26,50 @@ struct Shared {
     measuring: AtomicBool,
     stop: AtomicBool,
     connected: AtomicU32,
-    /// Calls whose moment had come, and that never left.
-    unsent: AtomicU64,
+    /// Nothing for a closed loop.
+    timetable: Option<Timetable>,
 }
 
-/// How one connection's calls follow each other.
-struct Loop {
-    /// Calls in flight at most.
-    pipeline: usize,
-    /// Between two calls; nothing for a closed loop.
-    interval: Option<Duration>,
-    /// The first call's moment, after the begin.
-    offset: Duration,
+/// When calls should leave, whichever connection they take.
+struct Timetable {
+    /// Nanoseconds from one call to the next.
+    interval: f64,
+    /// The first moment: that of whoever asks first.
+    begin: OnceLock<Instant>,
+    /// Moments that connections took.
+    taken: AtomicU64,
+    /// Those that no call left for.
+    given_back: AtomicU64,
 }
 
-/// A connection with an empty timetable looks this often whether the run has ended.
+impl Timetable {
+    fn new(rate: u32) -> Option<Timetable> {
+        let interval = (rate > 0).then(|| 1e9 / f64::from(rate))?;
+        Some(Timetable {
+            interval,
+            begin: OnceLock::new(),
+            taken: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
+        })
+    }
+
+    /// The next moment; it is the caller's to send a call at.
+    fn take(&self) -> Instant {
+        let begin = *self.begin.get_or_init(Instant::now);
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        begin + Duration::from_nanos((number as f64 * self.interval) as u64)
+    }
+
+    /// Calls whose moment had come at `end`, and that never left.
+    fn unsent(&self, end: Instant) -> u64 {
+        let passed = self.begin.get().map_or(Duration::ZERO, |begin| end.saturating_duration_since(*begin));
+        let due = (passed.as_nanos() as f64 / self.interval) as u64 + 1;
+        let sent = self.taken.load(Ordering::Relaxed) - self.given_back.load(Ordering::Relaxed);
+        due.saturating_sub(sent)
+    }
+}
+
+/// A connection that waits for its moment looks this often whether the run has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// `archipel workload run`.
@@ -58,7 +88,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         measuring: AtomicBool::new(false),
         stop: AtomicBool::new(false),
         connected: AtomicU32::new(0),
-        unsent: AtomicU64::new(0),
+        timetable: Timetable::new(args.rate),
     });
     let seed = match args.seed {
         0 => std::time::SystemTime::now()
@@ -76,14 +106,13 @@ pub fn run(args: &RunArgs) -> Result<()> {
             let (shared, weights) = (shared.clone(), weights.clone());
             let connections: Vec<u32> = (thread..args.connections).step_by(threads as usize).collect();
             let (url, settings) = (args.target.url.clone(), args.settings.clone());
-            let (all, pipeline, rate) = (args.connections, args.pipeline as usize, args.rate);
+            let (all, pipeline) = (args.connections, args.pipeline as usize);
             std::thread::spawn(move || -> Result<()> {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let tasks = connections.into_iter().map(|connection| {
                     let terminal =
                         shared.workload.terminal(connection, all, seed ^ u64::from(connection) << 32);
-                    let pace = Loop::new(connection, all, pipeline, rate);
-                    drive(&shared, connection as usize, terminal, &weights, &url, &settings, pace)
+                    drive(&shared, connection as usize, terminal, &weights, &url, &settings, pipeline)
                 });
                 let outcomes = runtime.block_on(futures::future::join_all(tasks));
                 outcomes.into_iter().collect()
@@ -92,6 +121,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         .collect();
     let (elapsed, began, seconds) =
         watch(args, &shared, || drivers.iter().all(|driver| driver.is_finished()));
+    let stopped = Instant::now();
     shared.stop.store(true, Ordering::Relaxed);
     let mut failure = None;
     for driver in drivers {
@@ -116,7 +146,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
             "connections": args.connections,
             "pipeline": args.pipeline,
             "rate": args.rate,
-            "unsent": shared.unsent.load(Ordering::Relaxed),
+            "unsent": shared.timetable.as_ref().map_or(0, |timetable| timetable.unsent(stopped)),
             "threads": threads,
             "settings": args.settings,
             "began": began,
@@ -125,15 +155,6 @@ pub fn run(args: &RunArgs) -> Result<()> {
         write_json(path, &total.json(workload.calls(), elapsed, settings))?;
     }
     failure.map_or(Ok(()), Err)
-}
-
-impl Loop {
-    fn new(connection: u32, connections: u32, pipeline: usize, rate: u32) -> Loop {
-        let interval = (rate > 0).then(|| Duration::from_secs(1) * connections / rate);
-        // Connections take turns, so that the calls of all come evenly.
-        let offset = interval.unwrap_or_default() * connection / connections;
-        Loop { pipeline, interval, offset }
-    }
 }
 
 /// Prints a line a second and waits for the end; answers the measured time, when it began
@@ -188,7 +209,7 @@ async fn drive(
     weights: &[u32],
     url: &str,
     settings: &[String],
-    pace: Loop,
+    pipeline: usize,
 ) -> Result<()> {
     let mut client = Client::connect(url).await?;
     for setting in settings {
@@ -203,16 +224,19 @@ async fn drive(
     shared.connected.fetch_add(1, Ordering::Release);
     let total: u32 = weights.iter().sum();
     let mut alarm = Alarm::new()?;
-    let mut next = Instant::now() + pace.offset;
+    // The moment that this connection has taken and not sent a call at.
+    let mut due: Option<Instant> = None;
     loop {
         let stopping = shared.stop.load(Ordering::Relaxed);
-        while !stopping && client.in_flight() < pace.pipeline {
-            let started = match pace.interval {
+        while !stopping && client.in_flight() < pipeline {
+            let started = match &shared.timetable {
                 None => Instant::now(),
-                Some(_) if next > Instant::now() => break,
-                Some(interval) => {
-                    let moment = next;
-                    next += interval;
+                Some(timetable) => {
+                    let moment = *due.get_or_insert_with(|| timetable.take());
+                    if moment > Instant::now() {
+                        break;
+                    }
+                    due = None;
                     moment
                 }
             };
@@ -228,19 +252,18 @@ async fn drive(
             client.queue(call, started, |parameters| terminal.fill(call, parameters))?;
         }
         if client.in_flight() == 0 && stopping {
-            if let Some(interval) = pace.interval {
-                let late = Instant::now().saturating_duration_since(next).as_nanos();
-                let unsent = late.div_ceil(interval.as_nanos().max(1));
-                shared.unsent.fetch_add(unsent as u64, Ordering::Relaxed);
+            if let (Some(timetable), Some(_)) = (&shared.timetable, due) {
+                timetable.given_back.fetch_add(1, Ordering::Relaxed);
             }
             return Ok(());
         }
         client.flush().await?;
         if client.in_flight() == 0 {
-            alarm.until(next.min(Instant::now() + LOOK)).await?;
+            let look = Instant::now() + LOOK;
+            alarm.until(due.map_or(look, |moment| moment.min(look))).await?;
             continue;
         }
-        let room = client.in_flight() < pace.pipeline;
+        let moment = due.filter(|_| !stopping);
         let measuring = shared.measuring.load(Ordering::Relaxed);
         let answers = client.receive(|ended| {
             let expected = ended.failed.is_some_and(|state| terminal.expected(ended.call, &state));
@@ -257,13 +280,12 @@ async fn drive(
             }
         });
         // With room for another call, its moment may come before the next answer.
-        if pace.interval.is_some() && room && !stopping {
-            tokio::select! {
+        match moment {
+            Some(moment) => tokio::select! {
                 answered = answers => answered?,
-                rang = alarm.until(next) => rang?,
-            }
-        } else {
-            answers.await?;
+                rang = alarm.until(moment) => rang?,
+            },
+            None => answers.await?,
         }
     }
 }
@@ -276,4 +298,21 @@ fn weights(calls: &[Call], only: &[String]) -> Result<Vec<u32>> {
         return Err(WorkloadError::Usage(format!("--only takes some of: {}", names.join(", "))));
     }
     Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_come_evenly_and_those_without_a_call_are_told() {
+        assert!(Timetable::new(0).is_none(), "a closed loop has no timetable");
+        let timetable = Timetable::new(1_000).expect("an open loop has one");
+        let moments: Vec<Instant> = (0..5).map(|_| timetable.take()).collect();
+        assert!(moments.windows(2).all(|two| two[1] - two[0] == Duration::from_millis(1)));
+        timetable.given_back.fetch_add(1, Ordering::Relaxed);
+        let end = moments[0] + Duration::from_micros(9_500);
+        assert_eq!(timetable.unsent(end), 10 - 4, "ten were due, four calls left");
+        assert_eq!(timetable.unsent(moments[3]), 0);
+    }
 }
