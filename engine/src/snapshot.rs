@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::engine::{Shared, SubmitOptions, submit_on};
-use crate::id::{Epoch, PartitionId};
+use crate::id::{Epoch, PartitionId, TreeId};
 use crate::partition::{ClaimSet, CollectFrom, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
@@ -37,6 +37,8 @@ pub(crate) struct Snapshots {
     /// The newest registered epoch, which tells what images are worth keeping; the greatest
     /// number there is while a snapshot registers.
     newest: AtomicU64,
+    /// The trees whose rows any of them reads: what [`Trees`] says of all of them together.
+    wanted: AtomicU64,
     registered: Mutex<BTreeMap<Epoch, Vec<Arc<SnapshotState>>>>,
     /// Partitions that hold old versions.
     with_versions: Mutex<FxHashMap<PartitionId, PartitionRef>>,
@@ -52,7 +54,32 @@ pub(crate) struct SnapshotState {
     opened_micros: i64,
     holder: u64,
     transaction: bool,
+    /// See [`Trees`]. Changes under the lock of those registered.
+    trees: AtomicU64,
     cancelled: AtomicBool,
+}
+
+/// A set of trees, as one bit for each sixty-fourth of them: a tree that is not in the set may
+/// be taken for one that is, never the other way round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trees(u64);
+
+impl Trees {
+    const ALL: Trees = Trees(u64::MAX);
+
+    fn of(trees: impl IntoIterator<Item = TreeId>) -> Trees {
+        Trees(trees.into_iter().fold(0, |bits, tree| bits | Self::bit(tree)))
+    }
+
+    #[inline]
+    pub fn has(self, tree: TreeId) -> bool {
+        self.0 & Self::bit(tree) != 0
+    }
+
+    #[inline]
+    fn bit(tree: TreeId) -> u64 {
+        1 << (tree.0 % u64::BITS)
+    }
 }
 
 /// A row of `archipel.snapshots`.
@@ -72,6 +99,7 @@ impl Snapshots {
             active: CachePadded::default(),
             transactions: CachePadded::default(),
             newest: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
             registered: Mutex::default(),
             with_versions: Mutex::default(),
             bytes: AtomicI64::new(0),
@@ -97,18 +125,26 @@ impl Snapshots {
         Epoch(self.newest.load(Ordering::SeqCst))
     }
 
+    /// The trees of whose rows a commit that found a snapshot must keep before-images.
+    #[inline]
+    pub fn wanted(&self) -> Trees {
+        Trees(self.wanted.load(Ordering::SeqCst))
+    }
+
     fn register(&self, shared: &Shared, holder: u64, transaction: bool) -> Arc<SnapshotState> {
         let mut registered = self.registered.lock();
         self.active.fetch_add(1, Ordering::SeqCst);
         self.transactions.fetch_add(usize::from(transaction), Ordering::SeqCst);
         // A commit of a later epoch enters after the advance, so it finds this or the epoch.
         self.newest.store(u64::MAX, Ordering::SeqCst);
+        self.wanted.store(Trees::ALL.0, Ordering::SeqCst);
         // Under the lock: nobody collects versions between the registration and the epoch.
         let epoch = shared.epochs.advance();
         self.newest.store(epoch.0, Ordering::SeqCst);
         let opened_micros = shared.clock.wall_micros();
+        let trees = AtomicU64::new(Trees::ALL.0);
         let cancelled = AtomicBool::new(false);
-        let state = Arc::new(SnapshotState { epoch, opened_micros, holder, transaction, cancelled });
+        let state = Arc::new(SnapshotState { epoch, opened_micros, holder, transaction, trees, cancelled });
         registered.entry(epoch).or_default().push(state.clone());
         state
     }
@@ -125,9 +161,23 @@ impl Snapshots {
         }
         let newest = registered.keys().next_back().map_or(0, |epoch| epoch.0);
         self.newest.store(newest, Ordering::SeqCst);
+        self.tell_wanted(&registered);
         self.transactions.fetch_sub(usize::from(state.transaction), Ordering::SeqCst);
         self.active.fetch_sub(1, Ordering::SeqCst);
         registered.keys().next().copied() != oldest
+    }
+
+    /// From now on a snapshot reads rows of these trees only.
+    fn narrow(&self, state: &SnapshotState, trees: Trees) {
+        // The lock keeps out a registration, which wants all there is.
+        let registered = self.registered.lock();
+        state.trees.fetch_and(trees.0, Ordering::SeqCst);
+        self.tell_wanted(&registered);
+    }
+
+    fn tell_wanted(&self, registered: &BTreeMap<Epoch, Vec<Arc<SnapshotState>>>) {
+        let trees = registered.values().flatten().map(|state| state.trees.load(Ordering::SeqCst));
+        self.wanted.store(trees.fold(0, std::ops::BitOr::bitor), Ordering::SeqCst);
     }
 
     /// The oldest registered snapshot.
@@ -266,6 +316,16 @@ impl Snapshot {
         self.registration.epoch()
     }
 
+    /// Says that from now on only rows of these tables are read through this snapshot: no other
+    /// table's old rows are kept for it, and scans of one are refused ([`Stop::ConcurrentUpdate`]).
+    /// Snapshots of transactions stay as they are.
+    pub fn narrow(&self, tables: &[Arc<TableMeta>]) {
+        let state = &self.registration.state;
+        if !state.transaction {
+            self.shared.snapshots.narrow(state, Trees::of(tables.iter().map(|table| table.def.id)));
+        }
+    }
+
     /// Whether it was ended because old versions took too much memory. Certain only under the
     /// claim of what is to be read: check there, before reading.
     pub fn is_cancelled(&self) -> bool {
@@ -389,6 +449,10 @@ impl Program for ScanPage {
         let Self { table, state, low, high, limit, rows, next, .. } = self;
         if state.cancelled.load(Ordering::SeqCst) {
             return Err(Stop::SnapshotTooOld);
+        }
+        if !Trees(state.trees.load(Ordering::SeqCst)).has(table.def.id) {
+            // Its old rows were not kept.
+            return Err(Stop::ConcurrentUpdate);
         }
         let high_bound = high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         if high.as_ref().is_some_and(|high| high <= low) {

@@ -124,6 +124,36 @@ fn a_hot_row_costs_one_image_a_snapshot() {
 }
 
 #[test]
+fn old_rows_are_kept_only_of_the_tables_that_snapshots_read() {
+    let (engine, _store) = stepped();
+    let accounts = 20_000;
+    open_bank(&engine, accounts);
+    let table = engine.table(ACCOUNTS).expect("there");
+    let set_all = |to: i64| {
+        for id in 0..accounts {
+            unpredicted(&engine, move |txn| set_balance(txn, id, to)).0.map(drop).expect("set");
+        }
+    };
+    let elsewhere = engine.snapshot();
+    elsewhere.narrow(&[]);
+    set_all(1);
+    assert_eq!(engine.log().version_bytes, 0, "nobody reads them");
+    let refused = elsewhere.scan(&table, &[], None, 10).wait();
+    assert_eq!(refused.outcome.result, Err(Stop::ConcurrentUpdate));
+    let here = engine.snapshot();
+    here.narrow(std::slice::from_ref(&table));
+    set_all(2);
+    assert!(engine.log().version_bytes > 0);
+    let seen = read_all(&engine, &here, 1_000);
+    assert_eq!(seen.len() as i64, accounts);
+    assert!(seen.values().all(|balance| *balance == 1), "as they were");
+    drop(here);
+    let whole = engine.snapshot();
+    set_all(3);
+    assert!(read_all(&engine, &whole, 1_000).values().all(|balance| *balance == 2));
+}
+
+#[test]
 fn old_versions_are_bounded_by_cancelling_the_oldest_snapshot() {
     const ACCOUNTS_COUNT: i64 = 12_000;
     const VERSION_BYTES_MAX: i64 = 1 << 20;

@@ -112,8 +112,10 @@ impl Txn<'_> {
         let arena = std::mem::take(&mut self.worker.scratch.arena);
         // Snapshots of transactions look through indexes, too.
         let entries = self.shared.snapshots.any_transaction();
+        let wanted = self.shared.snapshots.wanted();
         let writes = undo.iter().filter(|entry| {
-            (entry.row || entries) && !entry.place.is_reference() && entry.kind != UndoKind::Overlay
+            let kept = if entry.row { wanted.has(entry.place.id) } else { entries };
+            kept && !entry.place.is_reference() && entry.kind != UndoKind::Overlay
         });
         // Each tree once: this is looked through for every write.
         let mut removed: SmallVec<[TreeId; 4]> = SmallVec::new();

@@ -29,7 +29,7 @@ pub mod subquery;
 
 use std::sync::Arc;
 
-use archipel_engine::{Engine, Snapshot};
+use archipel_engine::{Engine, Snapshot, TableMeta};
 use archipel_planner::bound::{BoundQuery, Rel};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
@@ -90,17 +90,30 @@ impl Analytics {
         Ok(Analytics { state })
     }
 
-    /// Plans a query over the environment's snapshot and starts it. Run it, and read its rows,
-    /// on a runtime of its own: it computes on the thread that polls it.
+    /// Plans a query over the environment's snapshot and starts it. The snapshot is the query's:
+    /// it serves none that reads other tables afterwards. Run the query, and read its rows, on a
+    /// runtime of its own, with timers: it computes on the thread that polls it.
     pub async fn execute(
         &self,
         query: &BoundQuery,
         environment: &Environment,
     ) -> Result<Rows, AnalyticsError> {
-        self.execute_rel(&query.rel, environment).await
+        let (rows, tables) = self.start(&query.rel, environment).await?;
+        // Subqueries have read what they read: what is left are the plan's own tables.
+        environment.snapshot.narrow(&tables);
+        Ok(rows)
     }
 
     async fn execute_rel(&self, rel: &Rel, environment: &Environment) -> Result<Rows, AnalyticsError> {
+        Ok(self.start(rel, environment).await?.0)
+    }
+
+    /// The running query, and the tables it reads.
+    async fn start(
+        &self,
+        rel: &Rel,
+        environment: &Environment,
+    ) -> Result<(Rows, Vec<Arc<TableMeta>>), AnalyticsError> {
         let context = Arc::new(Context {
             params: environment.params.clone(),
             session: environment.session.clone(),
@@ -109,6 +122,7 @@ impl Analytics {
         let rel = subquery::resolve(self, rel, environment).await?;
         let mut lowerer = Lowerer::new(&environment.engine, environment.snapshot.clone(), context);
         let lowered = lowerer.rel(&rel)?;
+        let tables = std::mem::take(&mut lowerer.tables);
         let types: Vec<Type> = lowered.columns.iter().map(|(_, ty)| *ty).collect();
         let outputs: Vec<_> = lowered
             .columns
@@ -123,7 +137,7 @@ impl Analytics {
         let plan = plan.build().map_err(sql_error)?;
         let frame = DataFrame::new(self.state.clone(), plan);
         let stream = frame.execute_stream().await.map_err(sql_error)?;
-        Ok(Rows { stream, types, snapshot: environment.snapshot.clone() })
+        Ok((Rows { stream, types, snapshot: environment.snapshot.clone() }, tables))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
-use archipel_engine::{Engine, Snapshot};
+use archipel_engine::{Engine, Snapshot, TableMeta};
 use archipel_planner::bind::visit::{visit_expr, visit_expr_mut};
 use archipel_planner::bound::*;
 use archipel_planner::native::hash::ValueSet;
@@ -66,12 +66,14 @@ pub struct Lowerer<'a> {
     pub context: Arc<Context>,
     /// CTE bodies by id: lowered once for each place that reads them.
     pub ctes: BTreeMap<u32, Rel>,
+    /// The tables that the plan reads.
+    pub tables: Vec<Arc<TableMeta>>,
     names: u32,
 }
 
 impl<'a> Lowerer<'a> {
     pub fn new(engine: &'a Engine, snapshot: Arc<Snapshot>, context: Arc<Context>) -> Lowerer<'a> {
-        Lowerer { engine, snapshot, context, ctes: BTreeMap::new(), names: 0 }
+        Lowerer { engine, snapshot, context, ctes: BTreeMap::new(), tables: Vec::new(), names: 0 }
     }
 
     fn name(&mut self) -> String {
@@ -106,6 +108,7 @@ impl<'a> Lowerer<'a> {
                 {
                     return unsupported("a table whose definition has changed");
                 }
+                self.tables.push(meta.clone());
                 let name = self.name();
                 let (snapshot, context) = (self.snapshot.clone(), self.context.clone());
                 let provider = SnapshotTable::new(&name, meta, snapshot, types.clone(), context);

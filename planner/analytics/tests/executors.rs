@@ -61,7 +61,7 @@ impl Database {
             engine,
             catalog: Catalog::initial(Vec::new()),
             analytics: Analytics::new(64 << 20).unwrap(),
-            runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap(),
         };
         for parsed in archipel_sql::parser::parse(script).unwrap() {
             if ddl::is_definition(&parsed.statement) {
