@@ -12,8 +12,9 @@ use super::node::{Inner, Leaf, Node};
 use super::slots::{Key, separator};
 use super::{Pointer, Tree};
 
+/// A side of a tree whose nodes may be thin.
 #[derive(Clone, Copy)]
-enum Edge {
+pub(super) enum Edge {
     Left,
     Right,
 }
@@ -107,7 +108,7 @@ impl<P: Pointer> Tree<P> {
     }
 
     /// Levels the thin nodes along one edge, and the root.
-    fn mend(&mut self, edge: Edge) {
+    pub(super) fn mend(&mut self, edge: Edge) {
         if self.root.is_none() {
             self.height = 0;
             return;

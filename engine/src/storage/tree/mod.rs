@@ -23,6 +23,7 @@
 //! published versions ([`Shared`]).
 
 mod ahead;
+mod build;
 mod cursor;
 mod cut;
 mod finger;
@@ -38,6 +39,7 @@ use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
 pub use self::ahead::{AHEAD_MAX, fetch_rows};
+pub use self::build::Builder;
 pub use self::cursor::{Cursor, LeafView, Range};
 pub use self::finger::Finger;
 pub use self::pointer::{Exclusive, Pointer, Shared};

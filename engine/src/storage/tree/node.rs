@@ -72,6 +72,14 @@ impl Leaf {
         self.flags = (self.flags & low) | ((self.flags & !low) << 1);
     }
 
+    /// Adds an entry above all others; see [`Slots::push`].
+    pub(super) fn push(&mut self, key: Key, row: Row, stamp: u64) {
+        let len = self.len();
+        self.slots.push(key);
+        self.rows[len] = Some(row);
+        self.stamp = self.stamp.max(stamp);
+    }
+
     pub(super) fn remove(&mut self, index: usize) -> (Key, Row) {
         let len = self.len();
         let key = self.slots.remove(index);

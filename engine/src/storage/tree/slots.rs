@@ -252,6 +252,14 @@ impl Slots {
         }
     }
 
+    /// Adds a key above all others. Nothing is found before [`Self::arrange`].
+    pub(super) fn push(&mut self, key: Key) {
+        let len = self.len();
+        assert!(len < CAPACITY);
+        self.keys[len] = key;
+        self.len += 1;
+    }
+
     /// Takes out the key at `index`.
     pub(super) fn remove(&mut self, index: usize) -> Key {
         let len = self.len();
@@ -290,7 +298,7 @@ impl Slots {
     }
 
     /// Finds the common prefix and computes every head.
-    fn arrange(&mut self) {
+    pub(super) fn arrange(&mut self) {
         let len = self.len();
         self.heads[len..].fill(NO_HEAD);
         let Some(last) = len.checked_sub(1) else {

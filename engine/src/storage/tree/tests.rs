@@ -289,6 +289,45 @@ proptest! {
     }
 
     #[test]
+    fn a_tree_built_in_order_is_as_good_as_any(
+        entries in proptest::collection::btree_map(key(), any::<u8>(), 0..300),
+        runs in proptest::collection::vec((key(), 1u16..700), 0..4),
+        steps in proptest::collection::vec((key(), any::<bool>()), 0..100),
+        cut in key(),
+    ) {
+        let mut model: Model = entries.into_iter().map(|(key, value)| (key, vec![value])).collect();
+        for (prefix, count) in runs {
+            model.extend((0..count).map(|n| ([&prefix[..], &n.to_be_bytes()].concat(), b"run".to_vec())));
+        }
+        let mut builder = Builder::<Exclusive>::new();
+        let mut last: Option<&[u8]> = None;
+        for (key, value) in &model {
+            prop_assert!(builder.push(key, row(value), 1).is_ok());
+            // A key that does not ascend is refused, and leaves no trace.
+            prop_assert!(builder.push(key, row(b"again"), 9).is_err());
+            if let Some(last) = last {
+                prop_assert!(builder.push(last, row(b"again"), 9).is_err());
+            }
+            last = Some(key);
+        }
+        let mut tree = builder.finish();
+        let probes: Vec<Vec<u8>> = steps.iter().map(|(key, _)| key.clone()).chain([cut.clone()]).collect();
+        compare(&tree, &model, &probes);
+        for (key, insert) in steps {
+            if insert {
+                tree.insert(&key, row(b"new"), 2);
+                model.insert(key, b"new".to_vec());
+            } else {
+                prop_assert_eq!(tree.remove(&key, 2).is_some(), model.remove(&key).is_some());
+            }
+        }
+        compare(&tree, &model, &probes);
+        let right = tree.split_off(&cut);
+        compare(&right, &model.split_off(&cut), &probes);
+        compare(&tree, &model, &probes);
+    }
+
+    #[test]
     fn published_versions_never_change(
         before in proptest::collection::vec((key(), any::<u8>()), 1..300),
         then in proptest::collection::vec((key(), any::<bool>()), 1..300),
@@ -366,6 +405,27 @@ fn flags_stay_with_their_keys() {
         let lookup = tree.lookup(&number(n));
         assert_eq!(lookup.row.is_some(), n % 5 != 0);
         assert_eq!(lookup.flagged, n % 2 == 0 && n % 3 == 0 && n % 5 != 0, "{n}");
+    }
+}
+
+#[test]
+fn a_built_tree_is_full_and_counts_the_memory_an_inserted_one_does() {
+    for count in [0, 1, 31, 32, 993, 31 * 32 * 33, 70_000] {
+        let mut inserted: Tree = Tree::new();
+        let mut builder = Builder::<Exclusive>::new();
+        for n in 0..count {
+            inserted.insert(&number(n), row(b"x"), n);
+            builder.push(&number(n), row(b"x"), n).expect("ascending");
+        }
+        let built = builder.finish();
+        built.check();
+        assert_eq!((built.len(), built.payload_bytes()), (inserted.len(), inserted.payload_bytes()));
+        assert!(built.bytes() <= inserted.bytes() + 8_192, "{} for {}", built.bytes(), inserted.bytes());
+        assert!(built.height() <= inserted.height());
+        let newest = built.newest_stamp(Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(newest, count.saturating_sub(1));
+        // Each leaf by itself (two may be levelled at the end): the others do not count as written.
+        assert!(built.lookup(&number(0)).stamp <= slots::CAPACITY as u64);
     }
 }
 
