@@ -1,5 +1,7 @@
-//! Tables as recovery needs them: rows checked, index entries made, memory counted; several
-//! tables at once.
+//! Tables as recovery needs them: rows checked, index entries made, memory counted.
+//!
+//! Tables differ in length by orders of magnitude, so what threads share out is slices of them:
+//! each slice's index entries come out sorted, and an index is the merge of its table's slices.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use super::open::OpenError;
 use crate::log::StoreError;
 use crate::parallel::in_parallel;
+use crate::storage::tree::Builder;
 use crate::storage::{KeyBuf, Row, Tree};
 use crate::table::TableMeta;
 
@@ -23,22 +26,74 @@ pub(super) struct BuiltTable {
 /// A table's definition and its recovered rows.
 type Work = (Arc<TableMeta>, Tree);
 
+/// Index entries: the entry's key and the storage key of its row.
+type Entries = Vec<(KeyBuf, Row)>;
+
+/// Rows of a slice: enough work for a thread to take, and few slices to merge.
+const SLICE_ROWS: u64 = 1 << 17;
+
 impl BuiltTable {
     /// Builds tables on up to `threads` threads; in their order.
-    pub fn all(work: Vec<Work>, threads: usize) -> Vec<Result<BuiltTable, OpenError>> {
-        let mut work: Vec<(usize, Work)> = work.into_iter().enumerate().collect();
-        // The longest first: none is left to run alone at the end.
-        work.sort_by_key(|(_, (_, rows))| std::cmp::Reverse(rows.len()));
-        let mut built = in_parallel(work, threads, |(at, (table, rows))| (at, BuiltTable::one(table, rows)));
-        built.sort_by_key(|(at, _)| *at);
-        built.into_iter().map(|(_, built)| built).collect()
+    pub fn all(work: Vec<Work>, threads: usize) -> Result<Vec<BuiltTable>, OpenError> {
+        BuiltTable::all_in_slices(work, threads, SLICE_ROWS)
     }
 
-    fn one(table: Arc<TableMeta>, rows: Tree) -> Result<BuiltTable, OpenError> {
-        let mut entries: Vec<Vec<(KeyBuf, Row)>> =
-            table.indexes.iter().map(|_| Vec::with_capacity(rows.len() as usize)).collect();
+    fn all_in_slices(work: Vec<Work>, threads: usize, slice_rows: u64) -> Result<Vec<BuiltTable>, OpenError> {
+        let mut slices = Vec::new();
+        for (number, (_, rows)) in work.iter().enumerate() {
+            slices.extend((0..rows.len()).step_by(slice_rows as usize).map(|from| (number, from)));
+        }
+        let read = in_parallel(slices, threads, |(number, from)| {
+            let (table, rows) = &work[number];
+            (number, Slice::read(table, rows, from, slice_rows))
+        });
+        let mut memory = vec![0; work.len()];
+        let mut indexes: Vec<Vec<Entries>> =
+            work.iter().map(|(table, _)| table.indexes.iter().map(|_| Entries::new()).collect()).collect();
+        for (number, slice) in read {
+            let slice = slice?;
+            memory[number] += slice.memory;
+            for (all, entries) in indexes[number].iter_mut().zip(slice.entries) {
+                if all.is_empty() { *all = entries } else { all.extend(entries) }
+            }
+        }
+        let mut unsorted = Vec::new();
+        for (number, indexes) in indexes.into_iter().enumerate() {
+            unsorted.extend(indexes.into_iter().enumerate().map(|(index, entries)| (number, index, entries)));
+        }
+        // The longest first: none is left to run alone at the end.
+        unsorted.sort_by_key(|(.., entries)| std::cmp::Reverse(entries.len()));
+        let mut trees = in_parallel(unsorted, threads, |(number, index, entries)| {
+            (number, index, build_index(&work[number].0, index, entries))
+        });
+        trees.sort_by_key(|(number, index, _)| (*number, *index));
+        let mut built: Vec<BuiltTable> = work
+            .into_iter()
+            .zip(memory)
+            .map(|((table, rows), memory)| BuiltTable { table, rows, indexes: Vec::new(), memory })
+            .collect();
+        for (number, _, tree) in trees {
+            built[number].indexes.push(tree?);
+        }
+        Ok(built)
+    }
+}
+
+/// What a slice of a table's rows gives.
+struct Slice {
+    memory: i64,
+    /// Of each index, sorted.
+    entries: Vec<Entries>,
+}
+
+impl Slice {
+    /// Reads up to `count` rows from the `from`-th on.
+    fn read(table: &TableMeta, rows: &Tree, from: u64, count: u64) -> Result<Slice, OpenError> {
+        let room = rows.len().saturating_sub(from).min(count) as usize;
+        let mut entries: Vec<Entries> = table.indexes.iter().map(|_| Vec::with_capacity(room)).collect();
         let mut memory = 0;
-        for (key, row) in rows.cursor(Bound::Unbounded) {
+        let low = rows.nth(from).map_or(Bound::Unbounded, |(key, _)| Bound::Included(key));
+        for (key, row) in rows.cursor(low).take(room) {
             // Nothing may rely on a row before this.
             if !table.layout.is_valid(row) {
                 let message = format!("a row of table {} does not fit its columns", table.def.name);
@@ -48,22 +103,115 @@ impl BuiltTable {
             for (index, entries) in table.indexes.iter().zip(&mut entries) {
                 let mut entry = KeyBuf::new();
                 table.index_key(index, row, key, &mut entry);
+                memory += crate::txn::entry_bytes(&entry, key);
                 entries.push((entry, Row::from(key)));
             }
         }
-        let mut indexes = Vec::with_capacity(entries.len());
-        for (index, mut entries) in table.indexes.iter().zip(entries) {
-            entries.sort_unstable();
-            let mut tree = Tree::new();
-            for (entry, key) in entries {
-                memory += crate::txn::entry_bytes(&entry, &key);
-                if tree.insert_new(&entry, key, 0).is_err() {
-                    let (table, index) = (table.def.name.clone(), index.def.name.clone());
-                    return Err(OpenError::Index { table, index });
-                }
-            }
-            indexes.push(tree);
+        entries.iter_mut().for_each(|entries| entries.sort_unstable());
+        Ok(Slice { memory, entries })
+    }
+}
+
+/// The tree of an index whose slices are sorted.
+fn build_index(table: &TableMeta, index: usize, mut entries: Entries) -> Result<Tree, OpenError> {
+    // Finds the sorted slices and merges them.
+    entries.sort();
+    let mut tree = Builder::new();
+    for (entry, key) in entries {
+        if tree.push(&entry, key, 0).is_err() {
+            let (table, index) = (table.def.name.clone(), table.indexes[index].def.name.clone());
+            return Err(OpenError::Index { table, index });
         }
-        Ok(BuiltTable { table, rows, indexes, memory })
+    }
+    Ok(tree.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, ColumnKind};
+    use crate::id::{GroupId, TreeId};
+    use crate::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
+    use crate::table::Schema;
+
+    fn part(column: u16) -> KeyColumn {
+        KeyColumn { column, descending: false, nulls_first: false, nullable: false }
+    }
+
+    fn index(id: u32, column: u16, unique: bool) -> IndexDef {
+        let placement = IndexPlacement::Global { group: GroupId(id) };
+        IndexDef { id: TreeId(id), name: format!("index {id}"), key: vec![part(column)], unique, placement }
+    }
+
+    fn table(id: u32, indexes: Vec<IndexDef>) -> Arc<TableMeta> {
+        let def = TableDef {
+            id: TreeId(id),
+            name: format!("table {id}"),
+            columns: vec![ColumnKind::Int4, ColumnKind::Int4, ColumnKind::Int4],
+            key: vec![part(0)],
+            placement: Placement::Distributed { group: GroupId(id) },
+            indexes,
+        };
+        Schema::default().put_table(def, 1)
+    }
+
+    /// Rows `(n, -n, n / 7)`.
+    fn rows(table: &TableMeta, count: i32) -> Tree {
+        let mut rows = Tree::new();
+        for n in 0..count {
+            let row = table.layout.encode_row(&[Cell::Int4(n), Cell::Int4(-n), Cell::Int4(n / 7)]);
+            let mut key = KeyBuf::new();
+            table.storage_key(&row, &mut key);
+            rows.insert(&key, row, 1);
+        }
+        rows
+    }
+
+    #[test]
+    fn slices_make_the_indexes_of_whole_tables() {
+        let tables = [
+            (table(1, vec![index(2, 1, true), index(3, 2, false)]), 100),
+            (table(4, vec![]), 30),
+            (table(5, vec![index(6, 1, true)]), 0),
+            (table(7, vec![index(8, 2, false)]), 10),
+        ];
+        for slice_rows in [1, 7, 50, 1_000] {
+            let work = tables.iter().map(|(table, count)| (table.clone(), rows(table, *count))).collect();
+            let built = BuiltTable::all_in_slices(work, 3, slice_rows).expect("good rows");
+            assert_eq!(built.len(), tables.len());
+            for (built, (table, count)) in built.iter().zip(&tables) {
+                assert_eq!(built.table.def.id, table.def.id);
+                assert_eq!(built.indexes.len(), table.indexes.len());
+                let mut memory = 0;
+                for (key, row) in built.rows.cursor(Bound::Unbounded) {
+                    memory += crate::txn::entry_bytes(key, row);
+                    for (meta, tree) in table.indexes.iter().zip(&built.indexes) {
+                        let mut entry = KeyBuf::new();
+                        table.index_key(meta, row, key, &mut entry);
+                        memory += crate::txn::entry_bytes(&entry, key);
+                        assert_eq!(tree.get(&entry).map(|row| &row[..]), Some(key));
+                    }
+                }
+                assert_eq!(built.memory, memory);
+                assert!(built.indexes.iter().all(|index| index.len() == *count as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn two_rows_under_one_unique_entry_are_told_by_name() {
+        let table = table(1, vec![index(2, 1, true), index(3, 2, true)]);
+        let rows = rows(&table, 20);
+        let error = BuiltTable::all_in_slices(vec![(table, rows)], 2, 7).err().expect("refused");
+        assert_eq!(error.to_string(), "table table 1 breaks its unique index index 3 after recovery");
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_its_table_is_refused() {
+        let table = table(1, vec![]);
+        let mut rows = rows(&table, 20);
+        rows.insert(b"\xff", b"no row".as_slice().into(), 1);
+        let error = BuiltTable::all(vec![(table, rows)], 2).err().expect("refused");
+        assert!(error.to_string().contains("a row of table table 1 does not fit its columns"), "{error}");
     }
 }

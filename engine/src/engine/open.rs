@@ -386,8 +386,8 @@ fn rebuild(
             (table, rows)
         })
         .collect();
-    for built in BuiltTable::all(work, config.recovery_threads) {
-        build.table(built?, &routing, &mut vector, recovered.epoch);
+    for built in BuiltTable::all(work, config.recovery_threads)? {
+        build.table(built, &routing, &mut vector, recovered.epoch);
     }
     let restart = RestartBound {
         speed,
