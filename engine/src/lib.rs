@@ -40,6 +40,7 @@ pub mod log;
 #[cfg(test)]
 mod models;
 pub mod monitor;
+mod pages;
 mod panics;
 mod parallel;
 pub mod partition;

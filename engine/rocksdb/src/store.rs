@@ -12,8 +12,7 @@ use archipel_engine::log::store::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
-    Env, Error, ErrorKind, IteratorMode, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions,
-    checkpoint::Checkpoint,
+    Env, Error, ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions, checkpoint::Checkpoint,
 };
 
 use crate::directory::{CHECKPOINT, Directory, LOG, SORTED};
@@ -253,6 +252,11 @@ fn parse_checkpoint_key(key: &[u8]) -> Result<(TreeId, &[u8]), StoreError> {
     Ok((TreeId(u32::from_be_bytes(*tree)), key))
 }
 
+fn parse_batch_number(key: &[u8]) -> Result<BatchNumber, StoreError> {
+    let number = key.try_into().map_err(|_| StoreError::Damaged("a log key is no batch number".into()))?;
+    Ok(BatchNumber(u64::from_be_bytes(number)))
+}
+
 impl RocksLogStore {
     /// Opens or creates the store of a data directory.
     pub fn open(path: &Path, options: RocksOptions) -> Result<RocksLogStore, StoreError> {
@@ -402,15 +406,24 @@ impl LogStore for RocksLogStore {
         let (db, family) = opened.log();
         let mut options = streaming();
         options.set_iterate_lower_bound(from.0.to_be_bytes());
-        for entry in db.iterator_cf_opt(family, options, IteratorMode::Start) {
-            let (key, value) = entry.map_err(store_error)?;
-            let number = <[u8; 8]>::try_from(&key[..])
-                .map_err(|_| StoreError::Damaged("a log key is no batch number".into()))?;
-            if visit(BatchNumber(u64::from_be_bytes(number)), &value) == ControlFlow::Break(()) {
-                break;
+        let mut batches = db.raw_iterator_cf_opt(family, options);
+        batches.seek_to_first();
+        while let Some((key, batch)) = batches.item() {
+            if visit(parse_batch_number(key)?, batch) == ControlFlow::Break(()) {
+                return Ok(());
             }
+            batches.next();
         }
-        Ok(())
+        batches.status().map_err(store_error)
+    }
+
+    fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
+        let opened = self.opened()?;
+        let (db, family) = opened.log();
+        let mut batches = db.raw_iterator_cf(family);
+        batches.seek_to_last();
+        batches.status().map_err(store_error)?;
+        batches.key().map(parse_batch_number).transpose()
     }
 
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {

@@ -1,15 +1,22 @@
 //! The log's records by key, as replay takes them.
 //!
 //! A log holds tens of millions of records of a few dozen bytes each. Decoded, they take several
-//! times the log's own size, and sorting them moves all of it about. So what is dealt out and
-//! sorted is an [`Entry`] a record: its tree, the first bytes of its key as integers, and where
-//! it lies. It is decoded again when its key's turn comes.
+//! times the log's own size, and sorting them moves all of it about. So what is sorted is an
+//! [`Entry`] a record: its tree, the first bytes of its key, and where it lies. It is decoded
+//! again when its key's turn comes.
+//!
+//! ```text
+//! log     │ Run: bytes, entries sorted │ Run │ Run │ …      while it is read
+//! parts   │ of each run the entries between two cuts, merged │ …
+//! ```
+//!
+//! Whoever reads the log sorts it run by run, while a run's bytes are at hand; so the disk, too,
+//! works meanwhile. A part of the key space takes a stretch of every run and merges them.
 //!
 //! The place in the log settles the order of one key's records: it ascends with the epoch. Only
 //! where several threads wrote a key in one epoch do their sequences have to be looked at, and
-//! only where keys share all the bytes an entry has are whole keys compared.
-
-use std::iter::Peekable;
+//! only where keys share all the bytes an entry has are whole keys compared. Cuts of the key
+//! space are no longer than that, so that such keys stay together.
 
 use rustc_hash::FxHashSet;
 
@@ -17,11 +24,12 @@ use super::batch;
 use super::redo::{self, Operation, Record, Tag};
 use super::store::{CheckpointKey, StoreError};
 use crate::id::{Epoch, TreeId};
-use crate::parallel::in_parallel;
+use crate::pages;
+use crate::storage::tree::fetch_bytes;
 
 /// What one thread wrote in one epoch.
 #[derive(Clone, Copy)]
-pub(super) struct Segment<'l> {
+struct Segment<'l> {
     epoch: Epoch,
     records: &'l [u8],
 }
@@ -29,165 +37,227 @@ pub(super) struct Segment<'l> {
 /// A record and its tag.
 pub(super) type Tagged<'l> = (Tag, Record<'l>);
 
-/// The first bytes of a key: they compare as the keys do, as far as they go.
-type Head = [u64; 2];
+/// Bytes of a key that an entry has.
+const HEAD_BYTES: usize = 16;
 
 /// Where a record lies; in the order of trees and keys as far as heads go, then of the log.
+///
+/// Two integers, which compare without a branch for each field: the tree, the key's first
+/// [`HEAD_BYTES`] padded with zeros, the number of the segment, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    tree: TreeId,
-    head: Head,
-    segment: u32,
-    offset: u32,
+struct Entry {
+    high: u128,
+    low: u128,
 }
 
-/// The records of a stretch of the log, by the part of the key space they belong to.
+const HEAD_LOW_BITS: u32 = 32;
+const PLACE_BITS: u32 = 128 - HEAD_LOW_BITS;
+
+impl Entry {
+    fn new(tree: TreeId, key: &[u8], segment: u32, offset: u32) -> Entry {
+        let head = head(key);
+        Entry {
+            high: u128::from(tree.0) << PLACE_BITS | head >> HEAD_LOW_BITS,
+            low: head << PLACE_BITS | u128::from(segment) << 32 | u128::from(offset),
+        }
+    }
+
+    /// Before all entries whose keys begin so.
+    fn first_of(tree: TreeId, key: &[u8]) -> Entry {
+        Entry::new(tree, key, 0, 0)
+    }
+
+    /// Whether tree and head are the same.
+    fn begins_as(&self, other: &Entry) -> bool {
+        self.high == other.high && (self.low ^ other.low) >> PLACE_BITS == 0
+    }
+
+    fn segment(&self) -> usize {
+        (self.low >> 32) as u32 as usize
+    }
+
+    fn offset(&self) -> usize {
+        self.low as u32 as usize
+    }
+
+    /// The same, segments counted from another one on.
+    fn after(self, segments: u32) -> Entry {
+        Entry { low: self.low + (u128::from(segments) << 32), ..self }
+    }
+
+    /// The shortest key that cuts right before all entries that begin as this one.
+    fn cut(&self) -> CheckpointKey {
+        let head = self.high << HEAD_LOW_BITS | self.low >> PLACE_BITS;
+        (TreeId((self.high >> PLACE_BITS) as u32), head.to_be_bytes().to_vec())
+    }
+}
+
+fn head(key: &[u8]) -> u128 {
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(bytes) => u128::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; HEAD_BYTES];
+            bytes[..key.len()].copy_from_slice(key);
+            u128::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Shortens a cut to what entries know of a key. The zeros at its end go, too: a shorter key
+/// without them has the same head.
+pub(super) fn shorten(cut: &mut CheckpointKey) {
+    cut.1.truncate(HEAD_BYTES);
+    while cut.1.last() == Some(&0) {
+        cut.1.pop();
+    }
+}
+
+/// Bytes of log that are sorted at once: few runs to merge, and little that is sorted late.
+const RUN_BYTES: usize = 32 << 20;
+/// A run that reaches this length probably becomes a whole one.
+const LONG_RUN_BYTES: usize = 1 << 20;
+
+/// Consecutive batches of the log, their records sorted.
 #[derive(Default)]
-struct Stretch {
-    parts: Vec<Vec<Entry>>,
-    dropped: Vec<TreeId>,
-    sequence_max: u64,
-    records: u64,
-}
-
-/// The log, dealt out.
-pub(super) struct Dealt {
-    /// For each part, what each stretch of the log has for it.
-    pub shares: Vec<Vec<Vec<Entry>>>,
+pub(super) struct Run {
+    bytes: Vec<u8>,
+    /// Epoch and end in `bytes` of each segment.
+    segments: Vec<(Epoch, usize)>,
+    entries: Vec<Entry>,
     /// Trees that a record drops.
-    pub dropped: FxHashSet<TreeId>,
+    dropped: Vec<TreeId>,
     /// No record has a greater sequence.
-    pub sequence_max: u64,
-    /// Records there are, but for those that drop a tree.
-    pub records: u64,
+    sequence_max: u64,
 }
 
-fn head(key: &[u8]) -> Head {
-    let mut bytes = [0; 16];
-    let length = key.len().min(bytes.len());
-    bytes[..length].copy_from_slice(&key[..length]);
-    let whole = u128::from_be_bytes(bytes);
-    [(whole >> 64) as u64, whole as u64]
-}
-
-fn malformed(epoch: Epoch) -> StoreError {
-    StoreError::Damaged(format!("malformed redo record in epoch {epoch}"))
-}
-
-/// The segments of batches that check, in the log's order.
-pub(super) fn segments(batches: &[Vec<u8>]) -> Result<Vec<Segment<'_>>, StoreError> {
-    let mut segments = Vec::new();
-    for bytes in batches {
-        for segment in batch::segments(bytes) {
+impl Run {
+    /// Takes in the next batch, which checked. After an error the run is of no use.
+    pub(super) fn add(&mut self, batch: &[u8]) -> Result<(), StoreError> {
+        let needed = self.bytes.len() + batch.len();
+        if needed > self.bytes.capacity() && needed > LONG_RUN_BYTES {
+            let whole_run = (RUN_BYTES + RUN_BYTES / 4).saturating_sub(self.bytes.len());
+            self.bytes.reserve_exact(whole_run.max(batch.len()));
+            pages::prefer_large(&self.bytes);
+        }
+        for segment in batch::segments(batch) {
             let (epoch, records) =
                 segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
-            segments.push(Segment { epoch, records });
-        }
-    }
-    Ok(segments)
-}
-
-/// Bytes of keys that are looked at before the log is dealt out, and segments they are taken of.
-const SAMPLE_BYTES: usize = 4 << 20;
-const SAMPLED_SEGMENTS: usize = 4096;
-
-/// Keys of records here and there in the log.
-pub(super) fn sample(segments: &[Segment<'_>]) -> Vec<CheckpointKey> {
-    let chosen = segments.iter().step_by(segments.len().div_ceil(SAMPLED_SEGMENTS).max(1));
-    let each = SAMPLE_BYTES / chosen.len().max(1);
-    let mut keys = Vec::new();
-    for segment in chosen {
-        let mut left = each;
-        for record in redo::records(segment.records).map_while(Result::ok) {
-            keys.push((record.tree, record.key.to_vec()));
-            match left.checked_sub(record.key.len() + 1) {
-                Some(rest) => left = rest,
-                None => break,
+            let number = index(self.segments.len());
+            for located in redo::located(records) {
+                let (offset, record) = located
+                    .map_err(|_| StoreError::Damaged(format!("malformed redo record in epoch {epoch}")))?;
+                self.sequence_max = self.sequence_max.max(record.sequence);
+                if record.operation == Operation::DropTree {
+                    self.dropped.push(record.tree);
+                } else {
+                    self.entries.push(Entry::new(record.tree, record.key, number, index(offset)));
+                }
             }
+            self.bytes.extend_from_slice(records);
+            self.segments.push((epoch, self.bytes.len()));
         }
+        Ok(())
     }
-    keys
-}
 
-/// Deals the records out to the parts between `cuts`, on up to `threads` threads.
-pub(super) fn deal(
-    segments: &[Segment<'_>],
-    cuts: &[CheckpointKey],
-    threads: usize,
-) -> Result<Dealt, StoreError> {
-    let cuts: Vec<Cut<'_>> = cuts.iter().map(|(tree, key)| (*tree, head(key), key.as_slice())).collect();
-    let bytes: usize = segments.iter().map(|segment| segment.records.len()).sum();
-    let share = bytes / threads.max(1) + 1;
-    let mut stretches = Vec::new();
-    let (mut from, mut length) = (0, 0);
-    for (at, segment) in segments.iter().enumerate() {
-        length += segment.records.len();
-        if length >= share || at + 1 == segments.len() {
-            stretches.push(from..at + 1);
-            (from, length) = (at + 1, 0);
-        }
+    /// Whether another batch belongs into another run.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= RUN_BYTES
     }
-    let dealt = in_parallel(stretches, threads, |stretch| deal_stretch(segments, stretch, &cuts));
-    let mut all = Dealt {
-        shares: (0..=cuts.len()).map(|_| Vec::new()).collect(),
-        dropped: FxHashSet::default(),
-        sequence_max: 0,
-        records: 0,
-    };
-    for stretch in dealt {
-        let stretch = stretch?;
-        all.dropped.extend(stretch.dropped);
-        all.sequence_max = all.sequence_max.max(stretch.sequence_max);
-        all.records += stretch.records;
-        for (share, part) in all.shares.iter_mut().zip(stretch.parts) {
-            share.push(part);
-        }
+
+    /// Sorts it, once the last batch is in.
+    pub(super) fn sort(&mut self) {
+        self.entries.sort_unstable();
     }
-    Ok(all)
-}
 
-/// A cut of the key space.
-type Cut<'c> = (TreeId, Head, &'c [u8]);
-
-fn part_of(cuts: &[Cut<'_>], record: &Record<'_>, head: Head) -> usize {
-    cuts.partition_point(|(tree, cut, key)| {
-        (*tree, *cut).cmp(&(record.tree, head)).then_with(|| (*key).cmp(record.key)).is_le()
-    })
-}
-
-fn deal_stretch(
-    segments: &[Segment<'_>],
-    stretch: std::ops::Range<usize>,
-    cuts: &[Cut<'_>],
-) -> Result<Stretch, StoreError> {
-    let mut dealt = Stretch { parts: vec![Vec::new(); cuts.len() + 1], ..Stretch::default() };
-    for number in stretch {
-        let segment = segments[number];
-        for located in redo::located(segment.records) {
-            let (offset, record) = located.map_err(|_| malformed(segment.epoch))?;
-            dealt.sequence_max = dealt.sequence_max.max(record.sequence);
-            if record.operation == Operation::DropTree {
-                dealt.dropped.push(record.tree);
-                continue;
-            }
-            let (tree, head) = (record.tree, head(record.key));
-            let (segment, offset) = (index(number), index(offset));
-            dealt.parts[part_of(cuts, &record, head)].push(Entry { tree, head, segment, offset });
-            dealt.records += 1;
-        }
+    fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let mut from = 0;
+        self.segments.iter().map(move |&(epoch, to)| {
+            let records = &self.bytes[from..to];
+            from = to;
+            Segment { epoch, records }
+        })
     }
-    Ok(dealt)
 }
 
 fn index(at: usize) -> u32 {
     u32::try_from(at).expect("a log has fewer segments than bytes, and a segment is far below 4 GiB")
 }
 
+/// The runs of a log, in its order.
+pub(super) struct Runs<'l> {
+    runs: &'l [Run],
+    /// Those of all runs, and the number of the first of each.
+    segments: Vec<Segment<'l>>,
+    first_segments: Vec<u32>,
+    /// Trees that a record drops.
+    pub(super) dropped: FxHashSet<TreeId>,
+    /// No record has a greater sequence.
+    pub(super) sequence_max: u64,
+    /// Records there are, but for those that drop a tree.
+    pub(super) records: u64,
+}
+
+impl<'l> Runs<'l> {
+    pub(super) fn new(runs: &'l [Run]) -> Runs<'l> {
+        let mut all = Runs {
+            runs,
+            segments: Vec::new(),
+            first_segments: Vec::new(),
+            dropped: FxHashSet::default(),
+            sequence_max: 0,
+            records: 0,
+        };
+        for run in runs {
+            all.first_segments.push(index(all.segments.len()));
+            all.segments.extend(run.segments());
+            all.dropped.extend(&run.dropped);
+            all.sequence_max = all.sequence_max.max(run.sequence_max);
+            all.records += run.entries.len() as u64;
+        }
+        all
+    }
+
+    /// Cuts before every so many records, in no order.
+    pub(super) fn cuts(&self, records: usize) -> impl Iterator<Item = CheckpointKey> {
+        self.runs
+            .iter()
+            .flat_map(move |run| run.entries.iter().skip(records / 2).step_by(records))
+            .map(Entry::cut)
+    }
+
+    /// The records from one cut to another, key by key. Cuts are [shortened](shorten).
+    pub(super) fn groups(&self, low: Option<&CheckpointKey>, high: Option<&CheckpointKey>) -> Groups<'_> {
+        let before = |run: &Run, cut: &CheckpointKey| {
+            let first = Entry::first_of(cut.0, &cut.1);
+            run.entries.partition_point(|entry| *entry < first)
+        };
+        let stretches = self.runs.iter().zip(&self.first_segments).map(|(run, first)| {
+            let from = low.map_or(0, |cut| before(run, cut));
+            let to = high.map_or(run.entries.len(), |cut| before(run, cut));
+            (&run.entries[from..to.max(from)], *first)
+        });
+        let mut entries = Vec::with_capacity(stretches.clone().map(|(stretch, _)| stretch.len()).sum());
+        for (stretch, first) in stretches {
+            entries.extend(stretch.iter().map(|entry| entry.after(first)));
+        }
+        // Finds the sorted stretches and merges them.
+        entries.sort();
+        Groups { segments: &self.segments, entries, next: 0, run: Vec::new(), taken: 0 }
+    }
+}
+
+/// Records that are asked for before their turn: they lie all over the log.
+const AHEAD: usize = 12;
+/// Bytes of them; most are shorter.
+const AHEAD_BYTES: usize = 128;
+
 /// The records of one part, key by key.
 pub(super) struct Groups<'l> {
     segments: &'l [Segment<'l>],
-    /// What each stretch of the log has, sorted; stretches in the log's order.
-    lists: Vec<Peekable<std::vec::IntoIter<Entry>>>,
+    /// In the order of keys, then of the log.
+    entries: Vec<Entry>,
+    /// The first one that is not in `run` and never was.
+    next: usize,
     /// The records whose keys begin as the next one's does, in the order of keys and tags.
     run: Vec<Tagged<'l>>,
     /// How many of `run` were taken.
@@ -195,13 +265,8 @@ pub(super) struct Groups<'l> {
 }
 
 impl<'l> Groups<'l> {
-    pub(super) fn new(segments: &'l [Segment<'l>], mut share: Vec<Vec<Entry>>) -> Self {
-        share.iter_mut().for_each(|list| list.sort_unstable());
-        let lists = share.into_iter().map(|list| list.into_iter().peekable()).collect();
-        Groups { segments, lists, run: Vec::new(), taken: 0 }
-    }
-
     /// The tree and key of the next group.
+    #[inline]
     pub(super) fn key(&mut self) -> Option<(TreeId, &'l [u8])> {
         if self.taken == self.run.len() {
             self.fill();
@@ -222,17 +287,17 @@ impl<'l> Groups<'l> {
     fn fill(&mut self) {
         self.run.clear();
         self.taken = 0;
-        let heads =
-            self.lists.iter_mut().filter_map(|list| list.peek().map(|entry| (entry.tree, entry.head)));
-        let Some(first) = heads.min() else { return };
-        let segments = self.segments;
-        for list in &mut self.lists {
-            while let Some(entry) = list.next_if(|entry| (entry.tree, entry.head) == first) {
-                let segment = segments[entry.segment as usize];
-                let record = redo::record_at(segment.records, entry.offset as usize)
-                    .expect("it was decoded when it was dealt out");
-                self.run.push((Tag { epoch: segment.epoch, sequence: record.sequence }, record));
+        let Some(first) = self.entries.get(self.next).copied() else { return };
+        while let Some(entry) = self.entries.get(self.next).filter(|entry| entry.begins_as(&first)) {
+            if let Some(later) = self.entries.get(self.next + AHEAD) {
+                let records = self.segments[later.segment()].records;
+                fetch_bytes(records.as_ptr().wrapping_add(later.offset()), AHEAD_BYTES);
             }
+            let segment = &self.segments[entry.segment()];
+            let record =
+                redo::record_at(segment.records, entry.offset()).expect("it was decoded when it was read");
+            self.run.push((Tag { epoch: segment.epoch, sequence: record.sequence }, record));
+            self.next += 1;
         }
         let in_order = |pair: &[Tagged<'l>]| pair[0].1.key == pair[1].1.key && pair[0].0 <= pair[1].0;
         if !self.run.windows(2).all(in_order) {
@@ -246,47 +311,67 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::log::BatchNumber;
 
     proptest! {
-        /// Whatever the keys share, each comes once, in order, with its records by tag.
+        /// Whatever the keys share and wherever the log and the key space are cut, each key comes
+        /// once, in order, with its records by tag.
         #[test]
         fn groups_are_what_a_sort_of_all_records_says(
             writes in proptest::collection::vec(
-                (1u32..3, proptest::collection::vec(0u8..3, 0..3), any::<bool>(), 0u64..4, 1u64..4),
+                (1u32..3, proptest::collection::vec(0u8..3, 0..3), 0usize..3, 0u64..4, 1u64..4),
                 0..80,
             ),
-            threads in 1usize..4,
+            run_lengths in proptest::collection::vec(1usize..20, 1..10),
+            every in 1usize..6,
+            more_cuts in proptest::collection::vec((1u32..3, proptest::collection::vec(0u8..3, 0..3), 0usize..3), 0..4),
         ) {
+            let key = |shape: usize, end: &[u8]| {
+                let start = [&b""[..], b"a key of sixteen", b"a key of more than sixteen bytes"][shape];
+                [start, end].concat()
+            };
             // Epochs ascend along the log; sequences within one need not.
             let mut epochs: Vec<u64> = writes.iter().map(|write| write.4).collect();
             epochs.sort_unstable();
-            let mut parts: Vec<(Epoch, Vec<u8>)> = Vec::new();
             let mut expected = Vec::new();
-            for (at, ((tree, end, long, sequence, _), epoch)) in writes.iter().zip(epochs).enumerate() {
-                let mut key = if *long { b"a key of more than sixteen bytes".to_vec() } else { Vec::new() };
-                key.extend(end);
+            let mut runs = vec![Run::default()];
+            let mut lengths = run_lengths.iter().cycle();
+            let mut left = *lengths.next().expect("not empty");
+            for (at, ((tree, end, shape, sequence, _), epoch)) in writes.iter().zip(epochs).enumerate() {
+                let key = key(*shape, end);
                 let mut bytes = Vec::new();
                 redo::put(&mut bytes, TreeId(*tree), *sequence, &key, &[at as u8]);
-                parts.push((Epoch(epoch), bytes));
-                expected.push(((TreeId(*tree), key), Tag { epoch: Epoch(epoch), sequence: *sequence }, at as u8));
+                let epoch = Epoch(epoch);
+                let batch = batch::encode(BatchNumber(1), epoch, epoch, [(epoch, &bytes[..])].into_iter());
+                runs.last_mut().expect("not empty").add(&batch).expect("well formed");
+                expected.push(((TreeId(*tree), key), Tag { epoch, sequence: *sequence }, at as u8));
+                left -= 1;
+                if left == 0 {
+                    runs.push(Run::default());
+                    left = *lengths.next().expect("endless");
+                }
             }
             expected.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-            let segments: Vec<Segment<'_>> =
-                parts.iter().map(|(epoch, records)| Segment { epoch: *epoch, records }).collect();
-            let mut cuts = sample(&segments);
+            runs.iter_mut().for_each(Run::sort);
+            let runs = Runs::new(&runs);
+            prop_assert_eq!(runs.records, writes.len() as u64);
+            let mut cuts: Vec<CheckpointKey> = runs.cuts(every).collect();
+            cuts.extend(more_cuts.into_iter().map(|(tree, end, shape)| (TreeId(tree), key(shape, &end))));
+            cuts.iter_mut().for_each(shorten);
             cuts.sort();
             cuts.dedup();
-            let dealt = deal(&segments, &cuts, threads).expect("well formed");
-            prop_assert_eq!(dealt.records, writes.len() as u64);
             let mut found = Vec::new();
-            for share in dealt.shares {
-                let mut groups = Groups::new(&segments, share);
+            for part in 0..=cuts.len() {
+                let (low, high) = (part.checked_sub(1).map(|before| &cuts[before]), cuts.get(part));
+                let mut groups = runs.groups(low, high);
                 while let Some((tree, key)) = groups.key() {
+                    let key = (tree, key.to_vec());
+                    prop_assert!(low.is_none_or(|low| *low <= key) && high.is_none_or(|high| key < *high));
                     let before = found.len();
                     for (tag, record) in groups.take() {
-                        prop_assert_eq!((record.tree, record.key), (tree, key));
+                        prop_assert_eq!((record.tree, record.key), (tree, &key.1[..]));
                         let Operation::Put(row) = record.operation else { panic!("only rows were put") };
-                        found.push(((tree, key.to_vec()), *tag, row[0]));
+                        found.push((key.clone(), *tag, row[0]));
                     }
                     prop_assert!(found.len() > before);
                 }

@@ -91,6 +91,11 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
         self.store.read_log(from, visit)
     }
 
+    fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
+        self.release()?;
+        self.store.last_batch()
+    }
+
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         self.hold(Held::Truncate(below));
         Ok(())

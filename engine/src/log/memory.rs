@@ -209,6 +209,10 @@ impl LogStore for MemoryStore {
         Ok(())
     }
 
+    fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
+        Ok(self.batches().last().copied())
+    }
+
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         self.write([Write::Truncate(below.0)])
     }

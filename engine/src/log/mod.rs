@@ -21,7 +21,8 @@
 //!   injects faults; [`discard`] forgets at a kill what was never synced
 //! - [`writer`]     group commit
 //! - [`checkpoint`] rows of changed leaves, so that the log can be cut
-//! - [`recovery`]   checkpoint and log back into trees, in parallel; `by_key` finds a key's records
+//! - [`recovery`]   checkpoint and log back into trees, in parallel; `reading` reads the log,
+//!   `by_key` finds a key's records
 //! - [`verify`]     a look at every byte, for a report
 //!
 //! **What is durable.** The newest batch names its last epoch: every commit up to it is in the
@@ -48,6 +49,7 @@ mod by_key;
 pub mod checkpoint;
 pub mod discard;
 pub mod memory;
+mod reading;
 pub mod recovery;
 pub mod redo;
 pub mod store;

@@ -1,11 +1,12 @@
 //! From checkpoint and log back to trees.
 //!
 //! ```text
-//! 1. read the log from the checkpoint's mark; every batch must check and follow the one
-//!    before; a bad one at the very end is a torn tail and is cut, anywhere else it is damage
-//! 2. cut the key space (table, key) into parts; deal the records out to them, in parallel
-//! 3. each part, in parallel: sort its records by (table, key, tag), walk them beside the
-//!    part's checkpoint rows, and build trees in ascending order
+//! 1. read the log from the checkpoint's mark, in parallel, and sort each run of it by (table,
+//!    key); every batch must check and follow the one before; a bad one at the very end is a
+//!    torn tail and is cut, anywhere else it is damage
+//! 2. cut the key space into parts of about as many records and rows
+//! 3. each part, in parallel: merge the runs' records, walk them by (table, key, tag) beside
+//!    the part's checkpoint rows, and build trees in ascending order
 //! 4. join the parts' trees, O(height) each
 //! ```
 //!
@@ -17,18 +18,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustc_hash::FxHashSet;
-
-use super::batch::{self, BatchNumber};
-use super::by_key::{self, Entry, Groups, Segment, Tagged};
+use super::batch::BatchNumber;
+use super::by_key::{self, Runs, Tagged};
 use super::checkpoint::{self, CheckpointMark};
+use super::reading;
 use super::redo::{self, META_TREE, Operation, Tag};
 use super::store::{CheckpointKey, LogStore, StoreError};
 use super::writer::IndexEntry;
 use crate::clock::Clock;
 use crate::id::{Epoch, TreeId};
 use crate::parallel::in_parallel;
-use crate::storage::tree::{Finger, Tree};
+use crate::storage::tree::{Builder, Tree};
 
 /// What recovery found.
 pub struct Recovered {
@@ -66,7 +66,7 @@ pub struct RecoveryCost {
     pub log_records: u64,
     /// Rows taken from the checkpoint.
     pub checkpoint_rows: u64,
-    /// Reading and decoding the log.
+    /// Reading, decoding and sorting the log.
     pub log_nanos: u64,
     /// Building the trees from checkpoint rows and records.
     pub build_nanos: u64,
@@ -82,7 +82,14 @@ pub enum Progress {
 }
 
 /// Parts per thread: so that one long part does not keep the others waiting.
-const PARTS_PER_THREAD: usize = 4;
+const PARTS_PER_THREAD: usize = 8;
+
+/// Where parts may be cut: before every so many records of the log (fewer in a short one), and,
+/// with the weight of so many such places, at what cuts the checkpoint: its pieces are files of
+/// many rows.
+const CUT_RECORDS_MAX: u64 = 1 << 12;
+const CHECKPOINT_CUT_WEIGHT: usize = 64;
+
 const PROGRESS_ROWS: u64 = 1 << 16;
 
 /// A clock that may be missing.
@@ -93,14 +100,6 @@ impl StopWatch<'_> {
     fn nanos(self) -> u64 {
         self.0.map_or(0, Clock::monotonic_nanos)
     }
-}
-
-struct LogPart {
-    batches: Vec<Vec<u8>>,
-    index: VecDeque<IndexEntry>,
-    next: BatchNumber,
-    epoch: Epoch,
-    torn_bytes: u64,
 }
 
 /// Rebuilds everything. `threads` run at once; `progress` is called from any of them.
@@ -122,24 +121,15 @@ pub fn recover_timed(
     let watch = StopWatch(clock);
     let began = watch.nanos();
     let mark = CheckpointMark::read(store)?;
-    let log = read_log(store, &mark, progress)?;
-    let segments = by_key::segments(&log.batches)?;
-    let cuts = choose_cuts(store, &segments, threads)?;
-    let dealt = by_key::deal(&segments, &cuts, threads)?;
-    let dropped_tree_max = dealt.dropped.iter().max().copied();
-    let sequence_max = mark.sequence_max.max(dealt.sequence_max);
-    let log_records = dealt.records;
+    let log = reading::read(store, &mark, at_once(threads), progress)?;
+    let runs = Runs::new(&log.runs);
+    let cuts = choose_cuts(store, &runs, threads)?;
+    let dropped_tree_max = runs.dropped.iter().max().copied();
+    let sequence_max = mark.sequence_max.max(runs.sequence_max);
+    let log_records = runs.records;
     let read = watch.nanos();
-    let build = PartBuild {
-        store,
-        segments: &segments,
-        cuts: &cuts,
-        dropped: &dealt.dropped,
-        progress,
-        log_records,
-        rows: AtomicU64::new(0),
-    };
-    let built = build_parts(&build, dealt.shares, threads)?;
+    let build = PartBuild { store, runs: &runs, cuts: &cuts, progress, rows: AtomicU64::new(0) };
+    let built = build.all(threads)?;
 
     let mut trees: BTreeMap<TreeId, Tree> = BTreeMap::new();
     let mut checkpoint_rows = 0;
@@ -177,116 +167,58 @@ pub fn recover_timed(
     })
 }
 
-fn read_log(
-    store: &dyn LogStore,
-    mark: &CheckpointMark,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<LogPart, StoreError> {
-    let mut part = LogPart {
-        batches: Vec::new(),
-        index: VecDeque::new(),
-        next: mark.replay_from,
-        epoch: mark.epoch,
-        torn_bytes: 0,
-    };
-    let mut bad: Option<BatchNumber> = None;
-    let mut bytes_read = 0;
-    let mut damage = None;
-    store.read_log(mark.replay_from, &mut |number, bytes| {
-        bytes_read += bytes.len() as u64;
-        progress(Progress::Log { bytes: bytes_read });
-        let header = batch::check(bytes).filter(|header| header.number == number);
-        let Some(header) = header else {
-            bad.get_or_insert(number);
-            part.torn_bytes += bytes.len() as u64;
-            return ControlFlow::Continue(());
-        };
-        if let Some(bad) = bad {
-            damage =
-                Some(format!("log batch {} is damaged, but batch {} after it is whole", bad.0, number.0));
-            return ControlFlow::Break(());
-        }
-        if number != part.next || header.last < part.epoch {
-            damage = Some(format!("log batch {} is missing", part.next.0));
-            return ControlFlow::Break(());
-        }
-        part.next = number.next();
-        part.epoch = header.last;
-        part.index.push_back(IndexEntry { number, last: header.last, bytes: bytes.len() as u64 });
-        part.batches.push(bytes.to_vec());
-        ControlFlow::Continue(())
-    })?;
-    if let Some(damage) = damage {
-        return Err(StoreError::Damaged(damage));
-    }
-    if let Some(bad) = bad {
-        tracing::warn!(batch = bad.0, bytes = part.torn_bytes, "cutting off the torn end of the log");
-        store.truncate_tail(part.next)?;
-        store.sync()?;
-    }
-    Ok(part)
+/// Whoever reads waits for the disk part of the time, and another one has the core meanwhile.
+fn at_once(threads: usize) -> usize {
+    if threads > 1 { threads * 2 } else { 1 }
 }
 
 /// Keys that cut the work into parts of similar size.
 fn choose_cuts(
     store: &dyn LogStore,
-    segments: &[Segment<'_>],
+    runs: &Runs<'_>,
     threads: usize,
 ) -> Result<Vec<CheckpointKey>, StoreError> {
     if threads <= 1 {
         return Ok(Vec::new());
     }
     let parts = threads * PARTS_PER_THREAD;
-    let mut keys = store.checkpoint_cuts()?;
-    if keys.len() < parts {
-        keys.extend(by_key::sample(segments));
+    let mut keys = Vec::new();
+    for cut in store.checkpoint_cuts()? {
+        keys.extend(std::iter::repeat_n(cut, CHECKPOINT_CUT_WEIGHT));
     }
+    let every = (runs.records / (16 * parts as u64)).clamp(1, CUT_RECORDS_MAX);
+    keys.extend(runs.cuts(every as usize));
+    keys.iter_mut().for_each(by_key::shorten);
     keys.sort();
-    keys.dedup();
-    let count = keys.len();
-    if count < parts {
-        return Ok(keys);
-    }
-    Ok((1..parts).map(|part| keys[part * count / parts].clone()).collect())
+    let mut cuts: Vec<_> =
+        (1..parts).filter_map(|part| keys.get(part * keys.len() / parts).cloned()).collect();
+    cuts.dedup();
+    Ok(cuts)
 }
-
-/// A part's records: what each stretch of the log has for it.
-type Share = Vec<Vec<Entry>>;
 
 #[derive(Default)]
 struct BuiltPart {
     trees: BTreeMap<TreeId, Tree>,
     /// The tree that rows are being added to, and where.
-    open: Option<(TreeId, Tree, Finger)>,
+    open: Option<(TreeId, Builder)>,
     checkpoint_rows: u64,
     rows: u64,
 }
 
 impl BuiltPart {
     fn close(&mut self) {
-        if let Some((id, tree, _)) = self.open.take() {
-            self.trees.insert(id, tree);
+        if let Some((id, tree)) = self.open.take() {
+            self.trees.insert(id, tree.finish());
         }
     }
 }
 
 struct PartBuild<'s> {
     store: &'s dyn LogStore,
-    segments: &'s [Segment<'s>],
+    runs: &'s Runs<'s>,
     cuts: &'s [CheckpointKey],
-    dropped: &'s FxHashSet<TreeId>,
     progress: &'s (dyn Fn(Progress) + Sync),
-    log_records: u64,
     rows: AtomicU64,
-}
-
-fn build_parts(
-    build: &PartBuild<'_>,
-    parts: Vec<Share>,
-    threads: usize,
-) -> Result<Vec<BuiltPart>, StoreError> {
-    let parts = parts.into_iter().enumerate().collect();
-    in_parallel(parts, threads, |(number, share)| build.part(number, share)).into_iter().collect()
 }
 
 /// A key while its records are applied.
@@ -298,10 +230,15 @@ enum State {
 }
 
 impl PartBuild<'_> {
-    fn part(&self, number: usize, share: Share) -> Result<BuiltPart, StoreError> {
-        let mut log = Groups::new(self.segments, share);
+    fn all(&self, threads: usize) -> Result<Vec<BuiltPart>, StoreError> {
+        let parts = (0..=self.cuts.len()).collect();
+        in_parallel(parts, at_once(threads), |number| self.part(number)).into_iter().collect()
+    }
+
+    fn part(&self, number: usize) -> Result<BuiltPart, StoreError> {
         let low = number.checked_sub(1).map(|before| &self.cuts[before]);
         let high = self.cuts.get(number);
+        let mut log = self.runs.groups(low, high);
         let mut built = BuiltPart::default();
         let mut failure = None;
         self.store.checkpoint_scan(low, high, &mut |tree, key, value| {
@@ -309,7 +246,7 @@ impl PartBuild<'_> {
                 while log.key().is_some_and(|next| next < (tree, key)) {
                     self.replay(log.take(), State::Absent, Tag::ZERO, &mut built)?;
                 }
-                if self.dropped.contains(&tree) {
+                if self.runs.dropped.contains(&tree) {
                     return Ok(());
                 }
                 built.checkpoint_rows += 1;
@@ -317,7 +254,7 @@ impl PartBuild<'_> {
                 if log.key() == Some((tree, key)) {
                     self.replay(log.take(), State::Row(row.to_vec()), tag, &mut built)?;
                 } else {
-                    self.add(&mut built, tree, key, row.into(), 0);
+                    self.add(&mut built, tree, key, row.into(), 0)?;
                 }
                 Ok(())
             })();
@@ -367,10 +304,10 @@ impl PartBuild<'_> {
             };
         }
         match state {
-            State::Row(row) if !self.dropped.contains(&first.tree) => {
-                self.add(built, first.tree, first.key, row.into_boxed_slice(), stamp);
+            State::Row(row) if !self.runs.dropped.contains(&first.tree) => {
+                self.add(built, first.tree, first.key, row.into_boxed_slice(), stamp)?;
             }
-            State::Orphan if !self.dropped.contains(&first.tree) => {
+            State::Orphan if !self.runs.dropped.contains(&first.tree) => {
                 return Err(StoreError::Damaged(format!(
                     "the log updates a row of table {} that is not there",
                     first.tree
@@ -381,20 +318,27 @@ impl PartBuild<'_> {
         Ok(())
     }
 
-    fn add(&self, built: &mut BuiltPart, tree: TreeId, key: &[u8], row: Box<[u8]>, stamp: u64) {
+    fn add(
+        &self,
+        built: &mut BuiltPart,
+        tree: TreeId,
+        key: &[u8],
+        row: Box<[u8]>,
+        stamp: u64,
+    ) -> Result<(), StoreError> {
         // Rows come in order, so mostly for the tree of the one before.
-        if built.open.as_ref().is_none_or(|(id, ..)| *id != tree) {
+        if built.open.as_ref().is_none_or(|(id, _)| *id != tree) {
             built.close();
-            built.open = Some((tree, built.trees.remove(&tree).unwrap_or_default(), Finger::default()));
         }
-        if let Some((_, open, finger)) = &mut built.open {
-            let added = open.insert_new_with(key, row, stamp, finger);
-            debug_assert!(added.is_ok(), "a key comes once");
+        let (_, open) = built.open.get_or_insert_with(|| (tree, Builder::new()));
+        if open.push(key, row, stamp).is_err() {
+            return Err(StoreError::Damaged(format!("the rows of table {tree} are out of order")));
         }
         built.rows += 1;
         if built.rows.is_multiple_of(PROGRESS_ROWS) {
             let rows = self.rows.fetch_add(PROGRESS_ROWS, Ordering::Relaxed) + PROGRESS_ROWS;
-            (self.progress)(Progress::Rows { rows, log_records: self.log_records });
+            (self.progress)(Progress::Rows { rows, log_records: self.runs.records });
         }
+        Ok(())
     }
 }

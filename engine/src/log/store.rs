@@ -72,6 +72,12 @@ pub trait LogStore: Send + Sync {
     /// Visits the batches from `from` on, ascending.
     fn read_log(&self, from: BatchNumber, visit: &mut BatchVisitor<'_>) -> Result<(), StoreError>;
 
+    /// The newest batch, if the store can tell without reading the log, which several threads can
+    /// then share out.
+    fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
+        Ok(None)
+    }
+
     /// The batches below `below` may go: a checkpoint has their rows. Some may stay for a while
     /// and be visited by a [`Self::read_log`] from before them.
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError>;

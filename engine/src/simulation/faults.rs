@@ -68,6 +68,10 @@ impl LogStore for FaultyStore {
         self.0.read_log(from, visit)
     }
 
+    fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
+        self.0.last_batch()
+    }
+
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {
         self.write(RARELY, || self.0.truncate(below))
     }

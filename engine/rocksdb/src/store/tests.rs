@@ -39,6 +39,7 @@ fn batches_rows_and_words_survive_a_reopening() {
     drop(store);
     let store = RocksLogStore::open(folder.path(), options()).expect("opens again");
     assert_eq!(rows(&store), 19);
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(19)));
     assert_eq!(store.meta_get("word").expect("readable").as_deref(), Some(&b"kept"[..]));
     store.truncate(BatchNumber(10)).expect("cut");
     store.truncate_tail(BatchNumber(15)).expect("cut");
@@ -49,6 +50,7 @@ fn batches_rows_and_words_survive_a_reopening() {
     };
     store.read_log(BatchNumber(10), &mut visit).expect("readable");
     assert_eq!(numbers, (10..15).collect::<Vec<_>>());
+    assert_eq!(store.last_batch().expect("readable"), Some(BatchNumber(14)));
 }
 
 /// A checkpoint gives the log's space back without anything having been written twice.

@@ -120,7 +120,7 @@ fn fetch<T>(value: &T) {
 
 /// Asks the memory for the cache lines of `bytes` bytes at `at`.
 #[inline]
-fn fetch_bytes(at: *const u8, bytes: usize) {
+pub(crate) fn fetch_bytes(at: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(LINE_BYTES) {
         let line = at.wrapping_add(offset);
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -38,6 +38,7 @@ use self::node::{Inner, Leaf, Node};
 use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
+pub(crate) use self::ahead::fetch_bytes;
 pub use self::ahead::{AHEAD_MAX, fetch_rows};
 pub use self::build::Builder;
 pub use self::cursor::{Cursor, LeafView, Range};

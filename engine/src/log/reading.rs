@@ -1,0 +1,187 @@
+//! Reading the log at a start.
+//!
+//! Several stretches of it at once, each batch checked, taken apart and sorted by whoever reads
+//! it: so the disk and all cores work together. What a batch may look like depends on those
+//! before it (numbers without gaps, epochs that grow, nothing whole behind a torn end); that is
+//! looked at when all of them have been seen.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::batch::{self, BatchNumber};
+use super::by_key::Run;
+use super::checkpoint::CheckpointMark;
+use super::recovery::Progress;
+use super::store::{LogStore, StoreError};
+use super::writer::IndexEntry;
+use crate::id::Epoch;
+use crate::parallel::in_parallel;
+
+/// Stretches per reader: so that one with long batches does not keep the others waiting.
+const STRETCHES_PER_READER: u64 = 4;
+
+/// What the log says.
+pub(super) struct ReadLog {
+    /// Its records, in its order.
+    pub(super) runs: Vec<Run>,
+    pub(super) index: VecDeque<IndexEntry>,
+    /// The number of the next batch.
+    pub(super) next: BatchNumber,
+    /// The newest whole epoch.
+    pub(super) epoch: Epoch,
+    /// Bytes cut off as a torn tail.
+    pub(super) torn_bytes: u64,
+}
+
+/// A batch that was read.
+struct Seen {
+    number: BatchNumber,
+    bytes: u64,
+    /// The last epoch of a batch that checks.
+    last: Option<Epoch>,
+}
+
+/// Batches with numbers from the first on and, if there is a second, below it.
+type Stretch = (BatchNumber, Option<BatchNumber>);
+
+/// What a stretch of the log holds.
+#[derive(Default)]
+struct Contents {
+    runs: Vec<Run>,
+    seen: Vec<Seen>,
+    /// The first batch that checks and cannot be taken apart.
+    malformed: Option<StoreError>,
+}
+
+/// Reads all that a checkpoint's mark leaves to replay, by `readers` at once.
+pub(super) fn read(
+    store: &dyn LogStore,
+    mark: &CheckpointMark,
+    readers: usize,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<ReadLog, StoreError> {
+    let stretches = stretches(mark.replay_from, store.last_batch()?, readers);
+    let bytes_read = AtomicU64::new(0);
+    let contents = in_parallel(stretches, readers, |stretch| {
+        read_stretch(store, stretch, &|bytes| {
+            let bytes = bytes_read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            progress(Progress::Log { bytes });
+        })
+    });
+    let mut log = ReadLog {
+        runs: Vec::new(),
+        index: VecDeque::new(),
+        next: mark.replay_from,
+        epoch: mark.epoch,
+        torn_bytes: 0,
+    };
+    let mut bad = None;
+    let mut malformed = None;
+    for contents in contents {
+        let contents = contents?;
+        for seen in &contents.seen {
+            log.follow(seen, &mut bad)?;
+        }
+        log.runs.extend(contents.runs);
+        malformed = malformed.or(contents.malformed);
+    }
+    if let Some(malformed) = malformed {
+        return Err(malformed);
+    }
+    if let Some(bad) = bad {
+        tracing::warn!(batch = bad.0, bytes = log.torn_bytes, "cutting off the torn end of the log");
+        store.truncate_tail(log.next)?;
+        store.sync()?;
+    }
+    Ok(log)
+}
+
+impl ReadLog {
+    /// Notes the batch after those before it; `bad` is the first that did not check.
+    fn follow(&mut self, seen: &Seen, bad: &mut Option<BatchNumber>) -> Result<(), StoreError> {
+        let Some(last) = seen.last else {
+            bad.get_or_insert(seen.number);
+            self.torn_bytes += seen.bytes;
+            return Ok(());
+        };
+        if let Some(bad) = bad {
+            let (bad, whole) = (bad.0, seen.number.0);
+            return Err(StoreError::Damaged(format!(
+                "log batch {bad} is damaged, but batch {whole} after it is whole"
+            )));
+        }
+        if seen.number != self.next || last < self.epoch {
+            return Err(StoreError::Damaged(format!("log batch {} is missing", self.next.0)));
+        }
+        self.next = seen.number.next();
+        self.epoch = last;
+        self.index.push_back(IndexEntry { number: seen.number, last, bytes: seen.bytes });
+        Ok(())
+    }
+}
+
+/// Cuts the batches from `first` to `last` into stretches; the last one takes all there is.
+fn stretches(first: BatchNumber, last: Option<BatchNumber>, readers: usize) -> Vec<Stretch> {
+    let batches = last.map_or(0, |last| (last.0 + 1).saturating_sub(first.0));
+    let count = match readers {
+        0 | 1 => 1,
+        readers => (readers as u64 * STRETCHES_PER_READER).min(batches).max(1),
+    };
+    let begin =
+        |nth: u64| BatchNumber(first.0 + (u128::from(batches) * u128::from(nth) / u128::from(count)) as u64);
+    (0..count).map(|nth| (begin(nth), (nth + 1 < count).then(|| begin(nth + 1)))).collect()
+}
+
+fn read_stretch(
+    store: &dyn LogStore,
+    (first, end): Stretch,
+    progress: &dyn Fn(u64),
+) -> Result<Contents, StoreError> {
+    let mut contents = Contents::default();
+    let mut run = Run::default();
+    store.read_log(first, &mut |number, bytes| {
+        if end.is_some_and(|end| number >= end) {
+            return ControlFlow::Break(());
+        }
+        let length = bytes.len() as u64;
+        progress(length);
+        let header = batch::check(bytes).filter(|header| header.number == number);
+        contents.seen.push(Seen { number, bytes: length, last: header.map(|header| header.last) });
+        // After an error it is only looked at which batches there are.
+        if header.is_some() && contents.malformed.is_none() {
+            contents.malformed = run.add(bytes).err();
+            if run.is_full() {
+                run.sort();
+                contents.runs.push(std::mem::take(&mut run));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    run.sort();
+    contents.runs.push(run);
+    Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_hold_each_batch_once_and_their_end_is_open() {
+        for (first, last) in [(1, 0), (1, 1), (7, 8), (1, 1_000), (u64::MAX - 9, u64::MAX - 1)] {
+            for readers in 0..5 {
+                let all = stretches(BatchNumber(first), Some(BatchNumber(last)), readers);
+                assert_eq!(all[0].0, BatchNumber(first));
+                assert_eq!(all[all.len() - 1].1, None);
+                for pair in all.windows(2) {
+                    assert_eq!(pair[0].1, Some(pair[1].0));
+                    assert!(pair[0].0 < pair[1].0);
+                }
+                let wanted = if readers < 2 { 1 } else { readers as u64 * STRETCHES_PER_READER };
+                assert_eq!(all.len() as u64, wanted.min((last + 1 - first).max(1)));
+            }
+        }
+        assert_eq!(stretches(BatchNumber(3), None, 4), [(BatchNumber(3), None)]);
+    }
+}
