@@ -298,14 +298,14 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     Ok(engine)
 }
 
-/// Takes a checkpoint before anybody is served, if recovery found more than half of the log there
-/// may be. Beside clients that take every core a checkpoint may not end before the next crash,
-/// and each start would find a longer log than the one before. (PostgreSQL ends every recovery
-/// with a checkpoint.)
+/// Takes a checkpoint before anybody is served, if recovery found a longer log than there may be.
+/// Then checkpoints fall behind: beside clients that take every core the next one may not end
+/// before the next crash, and each start would find a longer log than the one before. A shorter
+/// log is cut beside the first clients, at the pace that the room left asks for.
 fn shorten_log(engine: &Engine) {
     let log = engine.log();
     let log_bytes = log.counters.bytes_since_checkpoint;
-    if log_bytes <= log.log_bytes_max / 2 {
+    if log_bytes <= log.log_bytes_max {
         return;
     }
     tracing::info!("taking a checkpoint first: the log has {:.0} MB", log_bytes as f64 / 1e6);
