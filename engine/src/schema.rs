@@ -17,6 +17,14 @@ pub struct KeyColumn {
     pub nullable: bool,
 }
 
+impl KeyColumn {
+    /// Whether a value stands in keys as it is: without a marker, and not inverted.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.nullable && !self.descending
+    }
+}
+
 /// Where the rows of a table live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
+use archipel_engine::storage::key::{append_int2, append_int4, append_int8};
+use archipel_engine::storage::{ColumnPlace, KeyBuf, RowWriter};
 use archipel_sql::catalog::{Distribution, Index, Table};
 use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::{Array, Datum, Dimension, Interval};
@@ -137,6 +139,64 @@ impl Codec {
     /// comparison.
     pub fn in_keys(self) -> bool {
         self.ordered() || self == Codec::Jsonb
+    }
+
+    /// The value of a column of a stored row, whose place is that of a column of this codec.
+    #[inline]
+    pub fn read(self, place: &ColumnPlace, row: &[u8]) -> Datum {
+        // The commonest ones without a cell in between.
+        match self {
+            Codec::Int4 => match place.fixed(row) {
+                Some(bytes) => Datum::Int4(i32::from_le_bytes(bytes)),
+                None => Datum::Null,
+            },
+            Codec::Int8 => match place.fixed(row) {
+                Some(bytes) => Datum::Int8(i64::from_le_bytes(bytes)),
+                None => Datum::Null,
+            },
+            Codec::Int2 => match place.fixed(row) {
+                Some(bytes) => Datum::Int2(i16::from_le_bytes(bytes)),
+                None => Datum::Null,
+            },
+            Codec::Text => match place.variable(row) {
+                Some(bytes) => Datum::Text(text_of(bytes)),
+                None => Datum::Null,
+            },
+            _ => self.decode(place.get(row)),
+        }
+    }
+
+    /// Appends an integer to a key if it stands there as it is, as those of most keys do; else false.
+    #[inline]
+    pub(crate) fn append_integer(self, value: &Datum, column: &KeyColumn, key: &mut KeyBuf) -> bool {
+        if !column.is_plain() {
+            return false;
+        }
+        match (self, value) {
+            (Codec::Int4, Datum::Int4(value)) => append_int4(key, *value),
+            (Codec::Int8, Datum::Int8(value)) => append_int8(key, *value),
+            (Codec::Int2, Datum::Int2(value)) => append_int2(key, *value),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Writes a value as the next column of a row; false if it needs bytes of its own.
+    #[inline]
+    pub(crate) fn write(self, value: &Datum, place: &ColumnPlace, row: &mut RowWriter<'_>) -> bool {
+        // The commonest ones without a cell in between.
+        match (self, value) {
+            (_, Datum::Null) => row.null(place),
+            (Codec::Int4, Datum::Int4(value)) => row.fixed(place, ColumnKind::Int4, value.to_le_bytes()),
+            (Codec::Int8, Datum::Int8(value)) => row.fixed(place, ColumnKind::Int8, value.to_le_bytes()),
+            (Codec::Int2, Datum::Int2(value)) => row.fixed(place, ColumnKind::Int2, value.to_le_bytes()),
+            (Codec::Text, Datum::Text(text)) => row.bytes(place, text.as_bytes()),
+            _ => match self.encode_plain(value) {
+                Some(cell) => row.cell(place, cell),
+                None => return false,
+            },
+        }
+        true
     }
 
     /// The value a stored cell stands for.

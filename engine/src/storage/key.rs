@@ -46,6 +46,24 @@ pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: C
     }
 }
 
+/// Appends an integer of 2 bytes of a [`KeyColumn::is_plain`] column, as [`encode_cell`] does.
+#[inline]
+pub fn append_int2(out: &mut KeyBuf, value: i16) {
+    append(out, ((value as u16) ^ (1 << 15)).to_be_bytes());
+}
+
+/// Appends an integer of 4 bytes of a [`KeyColumn::is_plain`] column, as [`encode_cell`] does.
+#[inline]
+pub fn append_int4(out: &mut KeyBuf, value: i32) {
+    append(out, ((value as u32) ^ (1 << 31)).to_be_bytes());
+}
+
+/// Appends an integer of 8 bytes of a [`KeyColumn::is_plain`] column, as [`encode_cell`] does.
+#[inline]
+pub fn append_int8(out: &mut KeyBuf, value: i64) {
+    append(out, ((value as u64) ^ (1 << 63)).to_be_bytes());
+}
+
 /// Appends a few bytes with one store: a slice is copied by calls, and an iterator byte by byte.
 #[inline]
 fn append<const N: usize>(out: &mut KeyBuf, bytes: [u8; N]) {
@@ -63,9 +81,9 @@ fn append<const N: usize>(out: &mut KeyBuf, bytes: [u8; N]) {
 fn encode_value(out: &mut KeyBuf, cell: Cell<'_>, kind: ColumnKind) {
     match (cell, kind) {
         (Cell::Bool(value), ColumnKind::Bool) => append(out, [u8::from(value)]),
-        (Cell::Int2(value), ColumnKind::Int2) => append(out, ((value as u16) ^ (1 << 15)).to_be_bytes()),
-        (Cell::Int4(value), ColumnKind::Int4) => append(out, ((value as u32) ^ (1 << 31)).to_be_bytes()),
-        (Cell::Int8(value), ColumnKind::Int8) => append(out, ((value as u64) ^ (1 << 63)).to_be_bytes()),
+        (Cell::Int2(value), ColumnKind::Int2) => append_int2(out, value),
+        (Cell::Int4(value), ColumnKind::Int4) => append_int4(out, value),
+        (Cell::Int8(value), ColumnKind::Int8) => append_int8(out, value),
         (Cell::Float4(value), ColumnKind::Float4) => {
             let value = if value.is_nan() { f32::NAN } else { value + 0.0 };
             let bits = value.to_bits() & if value.is_nan() { u32::MAX >> 1 } else { u32::MAX };

@@ -53,6 +53,28 @@ impl ColumnPlace {
         read_fixed(&row[self.at as usize..], self.kind)
     }
 
+    /// The little-endian bytes of a fixed column that is `N` wide, which the caller knows; `None` is
+    /// NULL.
+    #[inline]
+    pub fn fixed<const N: usize>(&self, row: &[u8]) -> Option<[u8; N]> {
+        debug_assert_eq!(width(self.kind), N, "a column of kind {:?}", self.kind);
+        if row[self.null_at as usize] & self.null_mask != 0 {
+            return None;
+        }
+        Some(take(&row[self.at as usize..]))
+    }
+
+    /// The bytes of a `Bytes` column, which the caller knows it is; `None` is NULL.
+    #[inline]
+    pub fn variable<'r>(&self, row: &'r [u8]) -> Option<&'r [u8]> {
+        debug_assert_eq!(self.kind, ColumnKind::Bytes);
+        if row[self.null_at as usize] & self.null_mask != 0 {
+            return None;
+        }
+        let (from, to) = self.bytes(row);
+        Some(&row[from..to])
+    }
+
     /// Where the bytes of a `Bytes` column start and end.
     #[inline]
     fn bytes(&self, row: &[u8]) -> (usize, usize) {
@@ -144,30 +166,34 @@ impl RowLayout {
     #[inline]
     pub fn encode_each<'c>(&self, out: &mut Vec<u8>, cell: impl Fn(usize) -> Option<Cell<'c>>) -> bool {
         let start = out.len();
-        match self.encode_as(false, out, &cell) {
-            Some(bytes_total) if bytes_total <= usize::from(u16::MAX) => true,
-            Some(_) => {
-                out.truncate(start);
-                self.encode_as(true, out, &cell).is_some()
-            }
-            None => false,
+        let mut writer = self.writer(out);
+        for (column, place) in self.places.iter().enumerate() {
+            let Some(cell) = cell(column) else { return false };
+            writer.cell(place, cell);
         }
+        if writer.is_whole() {
+            return true;
+        }
+        out.truncate(start);
+        self.encode_wide(out, &cell).is_some()
     }
 
-    /// Encodes with offsets of one width; answers the length of all `Bytes` columns.
+    /// Begins a row at the end of `out`. Its columns follow, all of them and in row order.
     #[inline]
-    fn encode_as<'c>(
-        &self,
-        wide: bool,
-        out: &mut Vec<u8>,
-        cell: &impl Fn(usize) -> Option<Cell<'c>>,
-    ) -> Option<usize> {
+    pub fn writer<'o>(&self, out: &'o mut Vec<u8>) -> RowWriter<'o> {
         let start = out.len();
-        let offset_width = if wide { 4 } else { 2 };
-        let heap_at = self.offsets_at + offset_width * self.variable_count;
+        let heap_at = start + self.offsets_at + 2 * self.variable_count;
+        out.resize(heap_at, 0);
+        RowWriter { out, start, heap_at }
+    }
+
+    /// Encodes a row of more bytes than narrow offsets reach.
+    #[cold]
+    fn encode_wide<'c>(&self, out: &mut Vec<u8>, cell: &impl Fn(usize) -> Option<Cell<'c>>) -> Option<()> {
+        let start = out.len();
+        let heap_at = self.offsets_at + 4 * self.variable_count;
         out.resize(start + heap_at, 0);
-        out[start] = if wide { WIDE } else { 0 };
-        let mut end = 0usize;
+        out[start] = WIDE;
         for (column, place) in self.places.iter().enumerate() {
             let cell = cell(column)?;
             if matches!(cell, Cell::Null) {
@@ -178,22 +204,15 @@ impl RowLayout {
                 continue;
             }
             match cell {
-                Cell::Bytes(bytes) => {
-                    end += bytes.len();
-                    out.extend_from_slice(bytes);
-                }
+                Cell::Bytes(bytes) => out.extend_from_slice(bytes),
                 Cell::Null => {}
                 other => panic!("column {column} is Bytes, the cell is {other:?}"),
             }
-            let slot = start + self.offsets_at + offset_width * place.at as usize;
-            if wide {
-                out[slot..slot + 4].copy_from_slice(&(end as u32).to_le_bytes());
-            } else {
-                // Wraps if the bytes do not fit; the caller then begins again.
-                out[slot..slot + 2].copy_from_slice(&(end as u16).to_le_bytes());
-            }
+            let end = (out.len() - start - heap_at) as u32;
+            let slot = start + self.offsets_at + 4 * place.at as usize;
+            out[slot..slot + 4].copy_from_slice(&end.to_le_bytes());
         }
-        Some(end)
+        Some(())
     }
 
     /// Encodes into a new row.
@@ -336,6 +355,75 @@ fn write_fixed(at: &mut [u8], cell: Cell<'_>, kind: ColumnKind) {
         (Cell::Float8(value), ColumnKind::Float8) => at[..8].copy_from_slice(&value.to_le_bytes()),
         (Cell::Fixed16(value), ColumnKind::Fixed16) => at[..16].copy_from_slice(&value),
         (cell, kind) => panic!("cell {cell:?} does not fit a column of kind {kind:?}"),
+    }
+}
+
+/// A row being written ([`RowLayout::writer`]), its offsets narrow.
+pub struct RowWriter<'o> {
+    out: &'o mut Vec<u8>,
+    start: usize,
+    /// Where the bytes of its `Bytes` columns start.
+    heap_at: usize,
+}
+
+impl RowWriter<'_> {
+    /// The next column is NULL.
+    #[inline]
+    pub fn null(&mut self, place: &ColumnPlace) {
+        self.out[self.start + place.null_at as usize] |= place.null_mask;
+        if place.kind == ColumnKind::Bytes {
+            self.end(place);
+        }
+    }
+
+    /// The next column is of `kind`, a fixed one, with these little-endian bytes.
+    ///
+    /// # Panics
+    /// If it is of another kind: a bug above the engine.
+    #[inline]
+    pub fn fixed<const N: usize>(&mut self, place: &ColumnPlace, kind: ColumnKind, bytes: [u8; N]) {
+        assert!(place.kind == kind, "a column of kind {:?} is given a value of kind {kind:?}", place.kind);
+        let at = self.start + place.at as usize;
+        self.out[at..at + N].copy_from_slice(&bytes);
+    }
+
+    /// The next column is a `Bytes` column with these.
+    ///
+    /// # Panics
+    /// If it is of another kind: a bug above the engine.
+    #[inline]
+    pub fn bytes(&mut self, place: &ColumnPlace, bytes: &[u8]) {
+        assert!(place.kind == ColumnKind::Bytes, "a column of kind {:?} is given bytes", place.kind);
+        self.out.extend_from_slice(bytes);
+        self.end(place);
+    }
+
+    /// The next column.
+    ///
+    /// # Panics
+    /// On a cell of another kind: a bug above the engine.
+    #[inline]
+    pub fn cell(&mut self, place: &ColumnPlace, cell: Cell<'_>) {
+        match cell {
+            Cell::Null => self.null(place),
+            Cell::Bytes(bytes) => self.bytes(place, bytes),
+            cell => write_fixed(&mut self.out[self.start + place.at as usize..], cell, place.kind),
+        }
+    }
+
+    /// Notes where a `Bytes` column ends.
+    #[inline]
+    fn end(&mut self, place: &ColumnPlace) {
+        // Wraps if the bytes do not fit; the row is not whole then.
+        let end = (self.out.len() - self.heap_at) as u16;
+        let at = self.start + (place.offsets_at + 2 * place.at) as usize;
+        self.out[at..at + 2].copy_from_slice(&end.to_le_bytes());
+    }
+
+    /// Whether narrow offsets reach all its bytes; else the row has to be encoded anew.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.out.len() - self.heap_at <= usize::from(u16::MAX)
     }
 }
 

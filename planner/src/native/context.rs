@@ -398,7 +398,7 @@ impl Frame {
     #[inline]
     pub fn read_kept(&mut self, columns: &[ScanColumn]) {
         for column in columns {
-            self.slots[column.slot as usize].set(column.codec.decode(column.place.get(&self.row)));
+            self.slots[column.slot as usize].set(column.codec.read(&column.place, &self.row));
         }
     }
 

@@ -149,7 +149,7 @@ fn may_skip_lock(ctx: &ExecContext<'_, '_>) -> bool {
 #[inline]
 pub(crate) fn decode(columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
     for column in columns {
-        frame.slots[column.slot as usize].set(column.codec.decode(column.place.get(row)));
+        frame.slots[column.slot as usize].set(column.codec.read(&column.place, row));
     }
 }
 
@@ -372,7 +372,7 @@ impl Scan {
             match &self.path.tree {
                 Tree::Storage => ctx.txn.scan(&self.meta, part, direction, &mut |key, row| {
                     for column in columns {
-                        batch.values.push(column.codec.decode(column.place.get(row)));
+                        batch.values.push(column.codec.read(&column.place, row));
                     }
                     if keep_keys {
                         batch.push_key(key);

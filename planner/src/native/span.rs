@@ -59,7 +59,16 @@ enum Fit {
 }
 
 /// Appends a value to a key.
+#[inline]
 fn append(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> Fit {
+    // What most keys are made of, without a cell in between.
+    if codec.append_integer(value, column, out) {
+        return Fit::Inside;
+    }
+    append_any(out, value, column, codec)
+}
+
+fn append_any(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> Fit {
     if value.is_null() {
         return Fit::Outside;
     }
@@ -77,6 +86,7 @@ fn append(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> 
 }
 
 /// Appends a value to a key; false: no row can have it.
+#[inline]
 pub(crate) fn append_value(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> bool {
     matches!(append(out, value, column, codec), Fit::Inside)
 }

@@ -109,15 +109,15 @@ impl Target {
         key: &mut KeyBuf,
     ) -> Result<()> {
         row.clear();
-        let plain = |stored: usize| match self.place_of(stored) {
-            Some(place) => self.codecs[place].encode_plain(value(place)),
-            None => hidden.map(Cell::Int8),
-        };
-        if self.meta.layout.encode_each(row, plain) {
-            self.encode_key(plain, key);
+        if self.encode_plain(&value, hidden, row) {
+            let plain = |stored: usize| match self.place_of(stored) {
+                Some(place) => self.codecs[place].encode_plain(value(place)),
+                None => hidden.map(Cell::Int8),
+            };
+            self.encode_key(&value, plain, key);
             return Ok(());
         }
-        // Some value needs bytes of its own.
+        // Some value needs bytes of its own, or there are many bytes.
         let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
         let made = |stored: usize| match self.place_of(stored) {
             Some(place) => Some(prepared.cell(place, self.codecs[place], value(place))),
@@ -125,16 +125,51 @@ impl Target {
         };
         row.clear();
         self.meta.layout.encode_each(row, made);
-        self.encode_key(made, key);
+        self.encode_key(&value, made, key);
         Ok(())
     }
 
-    /// The storage key of a row of these cells.
+    /// Encodes a row if all its values have cells, and not many bytes.
     #[inline]
-    fn encode_key<'d>(&self, cell: impl Fn(usize) -> Option<Cell<'d>>, key: &mut KeyBuf) {
+    fn encode_plain<'d>(
+        &self,
+        value: &impl Fn(usize) -> &'d Datum,
+        hidden: Option<i64>,
+        row: &mut Vec<u8>,
+    ) -> bool {
+        let mut writer = self.meta.layout.writer(row);
+        for (stored, at) in self.meta.layout.places().iter().enumerate() {
+            let written = match (self.place_of(stored), hidden) {
+                (Some(place), _) => self.codecs[place].write(value(place), at, &mut writer),
+                (None, Some(number)) => {
+                    writer.cell(at, Cell::Int8(number));
+                    true
+                }
+                (None, None) => false,
+            };
+            if !written {
+                return false;
+            }
+        }
+        writer.is_whole()
+    }
+
+    /// The storage key of a row of these values, and cells.
+    #[inline]
+    fn encode_key<'d, 'c>(
+        &self,
+        value: &impl Fn(usize) -> &'d Datum,
+        cell: impl Fn(usize) -> Option<Cell<'c>>,
+        key: &mut KeyBuf,
+    ) {
         key.clear();
         for column in &self.meta.def.key {
             let position = usize::from(column.column);
+            if let Some(place) = self.place_of(position)
+                && self.codecs[place].append_integer(value(place), column, key)
+            {
+                continue;
+            }
             let cell = cell(position).unwrap_or(Cell::Null);
             encode_cell(key, cell, column, self.meta.def.columns[position]);
         }
@@ -145,7 +180,7 @@ impl Target {
         self.codecs
             .iter()
             .enumerate()
-            .map(|(place, codec)| codec.decode(self.meta.layout.get(row, self.stored_at(place))))
+            .map(|(place, codec)| codec.read(&self.meta.layout.places()[self.stored_at(place)], row))
             .collect()
     }
 
