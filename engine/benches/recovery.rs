@@ -8,6 +8,7 @@ use std::sync::Arc;
 use archipel_engine::id::{Epoch, TreeId};
 use archipel_engine::log::store::CheckpointChange;
 use archipel_engine::log::{BatchNumber, LogStore, MemoryStore, batch, recover, redo};
+use archipel_engine::storage::Touched;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -42,7 +43,7 @@ fn store() -> Arc<MemoryStore> {
         let mut records = Vec::new();
         for n in (number - 1) * 1_000..number * 1_000 {
             let at = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % ROWS;
-            redo::update(&mut records, TREE, n + 2, &key(at), &before, &after);
+            redo::update(&mut records, TREE, n + 2, &key(at), (&before, &after), &Touched::all(300));
         }
         let epoch = Epoch(number + 1);
         let batch =

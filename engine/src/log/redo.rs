@@ -13,7 +13,10 @@
 //! run before they are known and across any change of them. Several records of one transaction
 //! for one key share a tag and stand in their order.
 
+use std::ops::Range;
+
 use crate::id::{Epoch, TreeId};
+use crate::storage::Touched;
 
 /// Engine state that is no table (definitions, sequences, routing hints) is logged as rows of
 /// this tree.
@@ -40,6 +43,12 @@ const DROP_TREE: u8 = 4;
 
 /// Changed bytes closer than this are logged as one range.
 const GAP_MIN: usize = 4;
+
+/// So many bytes are logged sooner than compared: some columns of numbers beside each other.
+const TOUCHED_MAX: usize = 32;
+
+/// The longest header without its key.
+const HEADER_MAX: usize = 1 + 5 + 10 + 10;
 
 /// What a record does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,10 +82,20 @@ pub struct Record<'a> {
 pub struct Malformed;
 
 fn header(out: &mut Vec<u8>, operation: u8, tree: TreeId, sequence: u64, key: &[u8]) {
-    out.push(operation);
-    put_varint(out, u64::from(tree.0));
-    put_varint(out, sequence);
-    put_varint(out, key.len() as u64);
+    // Put together aside: the vector is asked for room twice, not for every byte.
+    let mut bytes = [0u8; HEADER_MAX];
+    bytes[0] = operation;
+    let mut len = 1;
+    for mut value in [u64::from(tree.0), sequence, key.len() as u64] {
+        while value >= 0x80 {
+            bytes[len] = value as u8 | 0x80;
+            value >>= 7;
+            len += 1;
+        }
+        bytes[len] = value as u8;
+        len += 1;
+    }
+    out.extend_from_slice(&bytes[..len]);
     out.extend_from_slice(key);
 }
 
@@ -87,17 +106,39 @@ pub fn put(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8], row: &[u8
     out.extend_from_slice(row);
 }
 
-/// Logs an update as the bytes that differ, or as the whole row if its length changed.
-pub fn update(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8], before: &[u8], after: &[u8]) {
+/// Logs an update as the bytes that differ, or as the whole row if its length changed. Rows of one
+/// length differ in `touched` only; few bytes are logged as they are.
+pub fn update(
+    out: &mut Vec<u8>,
+    tree: TreeId,
+    sequence: u64,
+    key: &[u8],
+    (before, after): (&[u8], &[u8]),
+    touched: &Touched,
+) {
     if before.len() != after.len() {
         return put(out, tree, sequence, key, after);
     }
     header(out, PATCH, tree, sequence, key);
+    if touched.ranges().iter().map(Range::len).sum::<usize>() <= TOUCHED_MAX {
+        // A range has a byte at least, so there are not many.
+        out.push(touched.ranges().len() as u8);
+        let mut written = 0;
+        for range in touched.ranges() {
+            put_varint(out, (range.start - written) as u64);
+            put_varint(out, range.len() as u64);
+            out.extend_from_slice(&after[range.clone()]);
+            written = range.end;
+        }
+        return;
+    }
+    let hull = touched.hull();
+    let (before, after) = (&before[..hull.end], &after[..hull.end]);
     let count_at = out.len();
     out.push(0);
     let mut count = 0u8;
     let mut written = 0;
-    let mut at = first_difference(before, after, 0);
+    let mut at = first_difference(before, after, hull.start);
     while at < after.len() && count < 127 {
         let mut end = at + 1;
         let mut next = first_difference(before, after, end);
@@ -268,7 +309,7 @@ mod tests {
     fn records_come_back_in_order() {
         let mut out = Vec::new();
         put(&mut out, TreeId(300), 7, b"key", b"row");
-        update(&mut out, TreeId(300), 8, b"key", b"row", b"raw");
+        update(&mut out, TreeId(300), 8, b"key", (b"row", b"raw"), &Touched::all(3));
         delete(&mut out, TreeId(1), u64::MAX, b"");
         drop_tree(&mut out, TreeId(9), 1);
         meta(&mut out, 2, b"m", Some(b"v"));
@@ -292,14 +333,16 @@ mod tests {
             edits in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..40),
         ) {
             let mut after = before.clone();
+            let mut touched = Touched::default();
             for (at, byte) in edits {
                 if !after.is_empty() {
                     let at = at % after.len();
                     after[at] = byte;
+                    touched.add(at..at + 1);
                 }
             }
             let mut out = Vec::new();
-            update(&mut out, TreeId(1), 1, b"k", &before, &after);
+            update(&mut out, TreeId(1), 1, b"k", (&before, &after), &touched);
             let record = records(&out).next().expect("one").expect("well formed");
             let Operation::Patch(patch) = record.operation else { panic!("equal lengths make a patch") };
             let mut row = before.clone();
@@ -315,8 +358,9 @@ mod tests {
             for at in (0..after.len()).step_by(step) {
                 after[at] = 1;
             }
+            let touched = Touched::all(after.len());
             let mut out = Vec::new();
-            update(&mut out, TreeId(1), 1, b"k", &before, &after);
+            update(&mut out, TreeId(1), 1, b"k", (&before, &after), &touched);
             let record = records(&out).next().expect("one").expect("well formed");
             let Operation::Patch(patch) = record.operation else { panic!("equal lengths make a patch") };
             let mut row = before;

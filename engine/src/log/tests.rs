@@ -14,6 +14,7 @@ use super::store::{LogStore, StoreError};
 use super::writer::{Log, LogLimits, LogWriter};
 use super::{BatchNumber, META_TREE, Tag, redo};
 use crate::id::{Epoch, TreeId};
+use crate::storage::Touched;
 use crate::storage::tree::Tree;
 
 type Rows = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
@@ -170,7 +171,14 @@ impl Server {
                             let before = row.clone();
                             let at = at % row.len();
                             row[at] = *byte;
-                            redo::update(out, id, sequence, &[*key], &before, row);
+                            redo::update(
+                                out,
+                                id,
+                                sequence,
+                                &[*key],
+                                (&before, row),
+                                &Touched::all(row.len()),
+                            );
                         });
                     }
                     Write::Delete(key) => {
@@ -337,7 +345,8 @@ fn an_update_without_its_row_stops_the_start() {
     let store = MemoryStore::new();
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
-    server.buffers[0].segment(Epoch(1), |out| redo::update(out, TABLES[0], 1, b"k", b"aaaa", b"aaab"));
+    server.buffers[0]
+        .segment(Epoch(1), |out| redo::update(out, TABLES[0], 1, b"k", (b"aaaa", b"aaab"), &Touched::all(4)));
     server.group().expect("no faults");
     assert!(matches!(recover(&store, 1, &|_| {}), Err(StoreError::Damaged(_))));
 }

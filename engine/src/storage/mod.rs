@@ -16,5 +16,5 @@ pub mod tree;
 pub mod versions;
 
 pub use key::KeyBuf;
-pub use row::{ColumnPlace, Row, RowLayout, RowWriter};
+pub use row::{ColumnPlace, Row, RowLayout, RowWriter, Touched};
 pub use tree::{Finger, Tree};

@@ -9,6 +9,10 @@
 //! the layout; a fixed column is overwritten in place; a `Bytes` column of equal length too.
 //! Integers are little-endian, as the machines we run on.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::cell::{Cell, ColumnKind};
 
 /// The stored form of one row.
@@ -101,6 +105,55 @@ impl ColumnPlace {
         let end = |nth: usize| u32::from_le_bytes(take(&row[offsets_at + 4 * nth..])) as usize;
         let from = if nth == 0 { 0 } else { end(nth - 1) };
         (heap_at + from, heap_at + end(nth))
+    }
+}
+
+/// Which bytes of a row a change may have made others: ranges in their order, none beside another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched(SmallVec<[Range<usize>; 4]>);
+
+impl Touched {
+    /// Ranges closer than this are one.
+    const GAP_MIN: usize = 4;
+
+    /// All bytes of a row.
+    pub fn all(len: usize) -> Touched {
+        let mut touched = Touched::default();
+        touched.add(0..len);
+        touched
+    }
+
+    /// Adds some bytes.
+    #[inline]
+    pub fn add(&mut self, mut bytes: Range<usize>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut at = 0;
+        while let Some(range) = self.0.get(at) {
+            if range.end + Self::GAP_MIN <= bytes.start {
+                at += 1;
+            } else if bytes.end + Self::GAP_MIN <= range.start {
+                break;
+            } else {
+                bytes = bytes.start.min(range.start)..bytes.end.max(range.end);
+                self.0.remove(at);
+            }
+        }
+        self.0.insert(at, bytes);
+    }
+
+    /// The ranges.
+    pub fn ranges(&self) -> &[Range<usize>] {
+        &self.0
+    }
+
+    /// From the first of them to the last.
+    pub fn hull(&self) -> Range<usize> {
+        match (self.0.first(), self.0.last()) {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => 0..0,
+        }
     }
 }
 
@@ -245,23 +298,26 @@ impl RowLayout {
     }
 
     /// Overwrites some columns. Fixed-width columns and `Bytes` of unchanged length are written
-    /// in place; any other change rebuilds the row.
-    pub fn apply(&self, row: &mut Row, changes: &[(u16, Cell<'_>)]) {
+    /// in place; any other change rebuilds the row. Answers which bytes may be others now.
+    pub fn apply(&self, row: &mut Row, changes: &[(u16, Cell<'_>)]) -> Touched {
         let mut rebuild = false;
+        let mut touched = Touched::default();
         for &(column, cell) in changes {
             let column = usize::from(column);
             let place = &self.places[column];
             if place.kind != ColumnKind::Bytes {
-                self.set_null(row, column, matches!(cell, Cell::Null));
-                write_fixed(&mut row[place.at as usize..], cell, place.kind);
+                self.set_null(row, column, matches!(cell, Cell::Null), &mut touched);
+                let at = place.at as usize;
+                touched.add(at..at + write_fixed(&mut row[at..], cell, place.kind));
                 continue;
             }
             let (from, to) = place.bytes(row);
             match cell {
-                Cell::Null if from == to => self.set_null(row, column, true),
+                Cell::Null if from == to => self.set_null(row, column, true, &mut touched),
                 Cell::Bytes(bytes) if bytes.len() == to - from => {
                     row[from..to].copy_from_slice(bytes);
-                    self.set_null(row, column, false);
+                    touched.add(from..to);
+                    self.set_null(row, column, false, &mut touched);
                 }
                 Cell::Null | Cell::Bytes(_) => rebuild = true,
                 other => panic!("column {column} is Bytes, the cell is {other:?}"),
@@ -277,7 +333,9 @@ impl RowLayout {
                 self.encode_row(&cells)
             };
             *row = rebuilt;
+            return Touched::all(row.len());
         }
+        touched
     }
 
     /// Whether `row` can have been written by [`Self::encode`] with this layout: every offset
@@ -301,12 +359,13 @@ impl RowLayout {
         heap_at + previous == row.len()
     }
 
-    fn set_null(&self, row: &mut [u8], column: usize, null: bool) {
-        let byte = &mut row[self.bitmap_at + column / 8];
-        if null {
-            *byte |= 1 << (column % 8);
-        } else {
-            *byte &= !(1 << (column % 8));
+    #[inline]
+    fn set_null(&self, row: &mut [u8], column: usize, null: bool, touched: &mut Touched) {
+        let at = self.bitmap_at + column / 8;
+        let mask = 1 << (column % 8);
+        if (row[at] & mask != 0) != null {
+            row[at] ^= mask;
+            touched.add(at..at + 1);
         }
     }
 
@@ -343,17 +402,25 @@ fn read_fixed(at: &[u8], kind: ColumnKind) -> Cell<'static> {
     }
 }
 
+/// Writes a fixed column; answers how many bytes it has.
 #[inline]
-fn write_fixed(at: &mut [u8], cell: Cell<'_>, kind: ColumnKind) {
+fn write_fixed(at: &mut [u8], cell: Cell<'_>, kind: ColumnKind) -> usize {
+    fn put<const N: usize>(at: &mut [u8], bytes: [u8; N]) -> usize {
+        at[..N].copy_from_slice(&bytes);
+        N
+    }
     match (cell, kind) {
-        (Cell::Null, _) => at[..width(kind)].fill(0),
-        (Cell::Bool(value), ColumnKind::Bool) => at[0] = u8::from(value),
-        (Cell::Int2(value), ColumnKind::Int2) => at[..2].copy_from_slice(&value.to_le_bytes()),
-        (Cell::Int4(value), ColumnKind::Int4) => at[..4].copy_from_slice(&value.to_le_bytes()),
-        (Cell::Int8(value), ColumnKind::Int8) => at[..8].copy_from_slice(&value.to_le_bytes()),
-        (Cell::Float4(value), ColumnKind::Float4) => at[..4].copy_from_slice(&value.to_le_bytes()),
-        (Cell::Float8(value), ColumnKind::Float8) => at[..8].copy_from_slice(&value.to_le_bytes()),
-        (Cell::Fixed16(value), ColumnKind::Fixed16) => at[..16].copy_from_slice(&value),
+        (Cell::Int4(value), ColumnKind::Int4) => put(at, value.to_le_bytes()),
+        (Cell::Int8(value), ColumnKind::Int8) => put(at, value.to_le_bytes()),
+        (Cell::Null, _) => {
+            at[..width(kind)].fill(0);
+            width(kind)
+        }
+        (Cell::Bool(value), ColumnKind::Bool) => put(at, [u8::from(value)]),
+        (Cell::Int2(value), ColumnKind::Int2) => put(at, value.to_le_bytes()),
+        (Cell::Float4(value), ColumnKind::Float4) => put(at, value.to_le_bytes()),
+        (Cell::Float8(value), ColumnKind::Float8) => put(at, value.to_le_bytes()),
+        (Cell::Fixed16(value), ColumnKind::Fixed16) => put(at, value),
         (cell, kind) => panic!("cell {cell:?} does not fit a column of kind {kind:?}"),
     }
 }
@@ -407,7 +474,9 @@ impl RowWriter<'_> {
         match cell {
             Cell::Null => self.null(place),
             Cell::Bytes(bytes) => self.bytes(place, bytes),
-            cell => write_fixed(&mut self.out[self.start + place.at as usize..], cell, place.kind),
+            cell => {
+                write_fixed(&mut self.out[self.start + place.at as usize..], cell, place.kind);
+            }
         }
     }
 
@@ -490,6 +559,46 @@ mod tests {
         expected[0] = Cell::Null;
         expected[3] = Cell::Bytes(b"");
         assert_eq!(row, layout.encode_row(&expected));
+    }
+
+    #[test]
+    fn apply_tells_which_bytes_it_touched() {
+        let layout = layout();
+        let first = layout.encode_row(&cells(b"abc", Some(b"de")));
+        let changes: [&[(u16, Cell<'_>)]; 6] = [
+            &[(0, Cell::Int4(8))],
+            &[(4, Cell::Bool(false)), (7, Cell::Int8(5)), (6, Cell::Int2(1))],
+            &[(1, Cell::Bytes(b"xyz"))],
+            &[(8, Cell::Float4(2.0)), (0, Cell::Null)],
+            &[(3, Cell::Null)],
+            &[],
+        ];
+        for changes in changes {
+            let mut row = first.clone();
+            let touched = layout.apply(&mut row, changes);
+            if row.len() != first.len() {
+                assert_eq!(touched, Touched::all(row.len()), "{changes:?}");
+                continue;
+            }
+            for at in 0..row.len() {
+                let noted = touched.ranges().iter().any(|range| range.contains(&at));
+                assert!(noted || row[at] == first[at], "byte {at} of {changes:?}");
+            }
+        }
+        let mut row = first.clone();
+        assert_eq!(layout.apply(&mut row, &[(0, Cell::Int4(8))]).hull().len(), 4);
+    }
+
+    #[test]
+    fn touched_bytes_are_ranges_apart_from_each_other() {
+        let mut touched = Touched::default();
+        for bytes in [40..44, 0..1, 20..28, 30..31, 5..5, 2..3] {
+            touched.add(bytes);
+        }
+        assert_eq!(touched.ranges(), [0..3, 20..31, 40..44]);
+        touched.add(2..41);
+        assert_eq!(touched.ranges(), [0..44]);
+        assert_eq!(touched.hull(), 0..44);
     }
 
     #[test]

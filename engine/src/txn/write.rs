@@ -79,7 +79,7 @@ impl Txn<'_> {
         // The old and the new row are needed whole.
         let Some(old) = self.read_newest(place, key)?.map(Row::from) else { return Ok(Inserted::Missing) };
         let mut new = old.clone();
-        table.layout.apply(&mut new, changes);
+        let _ = table.layout.apply(&mut new, changes);
         let keys: SmallVec<[(&IndexMeta, KeyBuf, KeyBuf); 4]> = affected
             .into_iter()
             .map(|index| {
@@ -241,8 +241,8 @@ impl Txn<'_> {
         let updated = match self.tree_for_write(partition, place) {
             Ok(mut tree) => tree.update(key, sequence, |row| {
                 arena.extend_from_slice(row);
-                table.layout.apply(row, changes);
-                redo::update(&mut records, place.id, sequence, key, &arena[image_start..], row);
+                let touched = table.layout.apply(row, changes);
+                redo::update(&mut records, place.id, sequence, key, (&arena[image_start..], row), &touched);
                 row.len()
             }),
             Err(stop) => {
