@@ -82,7 +82,12 @@ impl<P: Pointer> Tree<P> {
         }
         match self.aim(key, finger) {
             Some(leaf) if leaf.len() < CAPACITY => {
-                let (index, found) = leaf.slots.search(key);
+                // What was put last is mostly what this one follows.
+                let last = usize::from(finger.index);
+                let (index, found) = match leaf.slots.is_next(last, key) {
+                    true => (last + 1, false),
+                    false => leaf.slots.search(key),
+                };
                 if found {
                     return Err(row);
                 }

@@ -1,7 +1,7 @@
 //! Nodes: leaves with rows, inner nodes with children and their entry counts.
 
 use super::pointer::Pointer;
-use super::slots::{CAPACITY, Key, Slots};
+use super::slots::{CAPACITY, Key, Slots, insert_first};
 use crate::storage::row::Row;
 
 /// Children of an inner node.
@@ -66,8 +66,7 @@ impl Leaf {
     pub(super) fn insert(&mut self, index: usize, key: Key, row: Row) {
         let len = self.len();
         self.slots.insert(index, key);
-        self.rows[index..=len].rotate_right(1);
-        self.rows[index] = Some(row);
+        insert_first(&mut self.rows[index..=len], Some(row));
         let low = (1u32 << index) - 1;
         self.flags = (self.flags & low) | ((self.flags & !low) << 1);
     }
@@ -158,20 +157,16 @@ impl<P: Pointer> Inner<P> {
     pub(super) fn insert_after(&mut self, index: usize, separator: Key, child: Node<P>, count: u64) {
         let len = self.len();
         self.separators.insert(index - 1, separator);
-        self.children[index..=len].rotate_right(1);
-        self.children[index] = Some(child);
-        self.counts[index..=len].rotate_right(1);
-        self.counts[index] = count;
+        insert_first(&mut self.children[index..=len], Some(child));
+        insert_first(&mut self.counts[index..=len], count);
     }
 
     /// Puts `child` before the first child; `separator` tells the two apart.
     pub(super) fn insert_first(&mut self, separator: Key, child: Node<P>, count: u64) {
         let len = self.len();
         self.separators.insert(0, separator);
-        self.children[..=len].rotate_right(1);
-        self.children[0] = Some(child);
-        self.counts[..=len].rotate_right(1);
-        self.counts[0] = count;
+        insert_first(&mut self.children[..=len], Some(child));
+        insert_first(&mut self.counts[..=len], count);
     }
 
     /// Keeps the first `at` children (`1 <= at < len`); returns the others and the separator

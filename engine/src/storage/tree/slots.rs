@@ -189,6 +189,13 @@ impl Slots {
         index < self.len() && self.keys[index].as_slice() == key
     }
 
+    /// Whether `key` belongs right behind the key at `index`.
+    #[inline]
+    pub(super) fn is_next(&self, index: usize, key: &[u8]) -> bool {
+        let len = self.len();
+        index < len && self.key(index) < key && (index + 1 == len || key < self.key(index + 1))
+    }
+
     /// Whether `key` has the keys' common prefix and lies at or above the first of them, and at
     /// or below the last or at least below `fence`.
     #[inline]
@@ -239,10 +246,12 @@ impl Slots {
         assert!(len < CAPACITY && index <= len);
         let bytes = key.as_slice();
         let prefix_len = usize::from(self.prefix_len);
-        let shared = common_prefix(&self.prefix[..prefix_len], bytes);
+        let shared = match prefix_len == 0 || self.has_prefix(bytes) {
+            true => prefix_len,
+            false => common_prefix(&self.prefix[..prefix_len], bytes),
+        };
         let head = head_at(bytes, shared);
-        self.keys[index..=len].rotate_right(1);
-        self.keys[index] = key;
+        insert_first(&mut self.keys[index..=len], key);
         self.len += 1;
         if len == 0 || shared < prefix_len {
             self.arrange();
@@ -321,6 +330,22 @@ impl Slots {
     }
 }
 
+/// Puts an item before the others; the last of them goes.
+#[inline]
+pub(super) fn insert_first<T>(items: &mut [T], item: T) {
+    let Some(others) = items.len().checked_sub(1) else { return };
+    let first = items.as_mut_ptr();
+    // SAFETY: all items but the last move up by one place, and the first place is filled anew: each
+    // item is in one place again, the last one in `last`. Nothing in between can panic.
+    let last = unsafe {
+        let last = first.add(others).read();
+        first.copy_to(first.add(1), others);
+        first.write(item);
+        last
+    };
+    drop(last);
+}
+
 /// The shortest key `k` with `left < k <= right`: what an inner node needs to tell two
 /// neighbours apart.
 pub(super) fn separator<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
@@ -358,7 +383,19 @@ mod tests {
                     Err(index) => (index, false),
                 };
                 prop_assert_eq!(slots.search(wanted), expected, "{:?}", wanted);
+                for index in 0..=keys.len() {
+                    let next = expected == (index + 1, false) && index < keys.len();
+                    prop_assert_eq!(slots.is_next(index, wanted), next, "{:?} behind {}", wanted, index);
+                }
             }
+        }
+
+        #[test]
+        fn an_item_put_first_moves_the_others(items in vec("[a-z]{0,3}", 1..9)) {
+            let mut moved = items.clone();
+            insert_first(&mut moved, "first".to_owned());
+            prop_assert_eq!(&moved[0], "first");
+            prop_assert_eq!(&moved[1..], &items[..items.len() - 1]);
         }
 
         #[test]
