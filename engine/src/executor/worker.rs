@@ -15,6 +15,7 @@ use crate::monitor::{Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
+use crate::storage::tree::Ahead;
 use crate::table::Schema;
 use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, Undo};
 
@@ -58,6 +59,8 @@ pub(crate) struct Scratch {
     pub overlay_undo: Vec<OverlayUndo>,
     pub arena: Vec<u8>,
     pub redo: Vec<u8>,
+    /// Ways to rows of a reference table that were fetched ahead.
+    pub ahead: (Option<TreeId>, Ahead),
     /// Set by COMMIT and ROLLBACK: the locks to drop after the commit point.
     pub finish: Option<Finish>,
 }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Place, Txn};
 use crate::storage::KeyBuf;
-use crate::storage::tree::{AHEAD_MAX, fetch_rows};
+use crate::storage::tree::{AHEAD_MAX, fetch_rows_noted};
 use crate::table::TableMeta;
 
 impl Txn<'_> {
@@ -22,11 +22,14 @@ impl Txn<'_> {
         let place = Place::of(table);
         for keys in keys.chunks(AHEAD_MAX) {
             if place.is_reference() {
+                let mut ahead = std::mem::take(&mut self.worker.scratch.ahead);
                 if let Some(table) = self.reference_vector().tables.get(&place.id)
                     && table.version == place.version
                 {
-                    fetch_rows(keys.iter().map(|key| (&table.tree, &key[..])));
+                    fetch_rows_noted(keys.iter().map(|key| (&table.tree, &key[..])), &mut ahead.1);
+                    ahead.0 = Some(place.id);
                 }
+                self.worker.scratch.ahead = ahead;
                 continue;
             }
             for &partition in &self.held {
@@ -42,7 +45,8 @@ impl Txn<'_> {
                     continue;
                 }
                 if let Some(root) = data.root(place.root, place.id, place.version) {
-                    fetch_rows(covered.iter().map(|key| (&root.tree, &key[..])));
+                    let keys = covered.iter().map(|key| (&root.tree, &key[..]));
+                    fetch_rows_noted(keys, &mut root.finger.ahead);
                 }
             }
         }

@@ -239,7 +239,9 @@ impl Txn<'_> {
     }
 
     pub(super) fn reference_get(&mut self, place: Place, key: &[u8]) -> Result<Option<&[u8]>, Stop> {
-        Ok(self.reference_tree(place)?.get(key).map(|row| &**row))
+        let (tree, ahead) = &mut self.worker.scratch.ahead;
+        let way = if *tree == Some(place.id) { ahead.take() } else { None };
+        Ok(self.reference_tree(place)?.get_by(key, way).map(|row| &**row))
     }
 
     /// The tree to write to; the caller holds `partition`.

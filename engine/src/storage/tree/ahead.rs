@@ -10,6 +10,7 @@
 
 use smallvec::SmallVec;
 
+use super::finger::{Ahead, Way};
 use super::node::{Leaf, Node};
 use super::slots::Slots;
 use super::{Pointer, Tree};
@@ -23,47 +24,69 @@ const ROW_BYTES_MAX: usize = 384;
 const LINE_BYTES: usize = 64;
 
 /// One key on its way down.
-struct Way<'t, P: Pointer> {
+struct Descent<'t, P: Pointer> {
     node: &'t Node<P>,
     key: &'t [u8],
     /// The place in the node that was found last.
     at: usize,
+    way: Way,
 }
 
 /// Asks the memory for the rows under keys of these trees, [`AHEAD_MAX`] of them or so.
 pub fn fetch_rows<'t, P: Pointer>(keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>) {
-    let mut ways: SmallVec<[Way<'t, P>; AHEAD_MAX]> =
-        keys.filter_map(|(tree, key)| Some(Way { node: tree.root.as_ref()?, key, at: 0 })).collect();
+    let _ = fetch(keys);
+}
+
+/// As [`fetch_rows`], keeping the ways to the rows for who asks for them in this order.
+pub fn fetch_rows_noted<'t, P: Pointer>(
+    keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>,
+    ahead: &mut Ahead,
+) {
+    ahead.replace(fetch(keys).iter().map(|descent| descent.way));
+}
+
+fn fetch<'t, P: Pointer>(
+    keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>,
+) -> SmallVec<[Descent<'t, P>; AHEAD_MAX]> {
+    let begin = |(tree, key): (&'t Tree<P>, &'t [u8])| {
+        Some(Descent { node: tree.root.as_ref()?, key, at: 0, way: Way::default() })
+    };
+    let mut descents: SmallVec<[Descent<'t, P>; AHEAD_MAX]> = keys.filter_map(begin).collect();
     let mut levels = true;
     while std::mem::take(&mut levels) {
-        for way in &mut ways {
-            if let Node::Inner(inner) = way.node {
-                way.at = inner.separators.upper(way.key);
-                fetch(&inner.children[way.at]);
+        for descent in &mut descents {
+            if let Node::Inner(inner) = descent.node {
+                descent.at = inner.separators.upper(descent.key);
+                descent.way.step(descent.at);
+                fetch_one(&inner.children[descent.at]);
                 levels = true;
             }
         }
-        for way in &mut ways {
-            if let Node::Inner(inner) = way.node {
-                way.node = inner.child(way.at);
-                way.node.fetch_heads();
+        for descent in &mut descents {
+            if let Node::Inner(inner) = descent.node {
+                descent.node = inner.child(descent.at);
+                descent.node.fetch_heads();
             }
         }
     }
-    ways.retain(|way| {
-        let Node::Leaf(leaf) = way.node else { return false };
-        let (at, found) = leaf.slots.search(way.key);
-        way.at = at;
-        if found {
-            fetch(&leaf.rows[at]);
-        }
-        found
-    });
-    for way in &ways {
-        if let Node::Leaf(leaf) = way.node {
-            leaf.fetch_row(way.at);
+    for descent in &mut descents {
+        let Node::Leaf(leaf) = descent.node else { continue };
+        descent.way.index = match leaf.slots.search(descent.key) {
+            (at, true) => {
+                fetch_one(&leaf.rows[at]);
+                at as u8
+            }
+            _ => Way::NOWHERE,
+        };
+    }
+    for descent in &descents {
+        if let Node::Leaf(leaf) = descent.node
+            && let Some(Some(row)) = leaf.rows.get(usize::from(descent.way.index))
+        {
+            fetch_row(row);
         }
     }
+    descents
 }
 
 /// Rows of a scan that are on their way before the first of them is looked at.
@@ -75,20 +98,19 @@ impl Leaf {
     /// long.
     #[inline]
     pub(super) fn entries(&self, from: usize, to: usize) -> impl Iterator<Item = (&[u8], &Row)> {
-        (from..to.min(from + SCANNED_AHEAD)).for_each(|index| self.fetch_row(index));
+        (from..to.min(from + SCANNED_AHEAD)).for_each(|index| fetch_row(self.row(index)));
         (from..to).map(move |index| {
             if index + SCANNED_AHEAD < to {
-                self.fetch_row(index + SCANNED_AHEAD);
+                fetch_row(self.row(index + SCANNED_AHEAD));
             }
             (self.slots.key(index), self.row(index))
         })
     }
+}
 
-    #[inline]
-    fn fetch_row(&self, index: usize) {
-        let row = self.row(index);
-        fetch_bytes(row.as_ptr(), row.len().min(ROW_BYTES_MAX));
-    }
+#[inline]
+fn fetch_row(row: &Row) {
+    fetch_bytes(row.as_ptr(), row.len().min(ROW_BYTES_MAX));
 }
 
 impl<P: Pointer> Node<P> {
@@ -96,8 +118,8 @@ impl<P: Pointer> Node<P> {
     #[inline]
     pub(super) fn fetch_leaf(&self) {
         if let Node::Leaf(leaf) = self {
-            let leaf: &Leaf = leaf;
-            fetch(leaf);
+            let leaf: *const Leaf = &raw const **leaf;
+            fetch_lines::<{ size_of::<Leaf>().div_ceil(LINE_BYTES) }>(leaf.cast());
         }
     }
 
@@ -105,32 +127,49 @@ impl<P: Pointer> Node<P> {
     fn fetch_heads(&self) {
         match self {
             Node::Leaf(leaf) => {
+                const SEARCHED: usize = std::mem::offset_of!(Leaf, slots) + Slots::SEARCHED_BYTES;
                 let leaf: *const Leaf = &raw const **leaf;
-                fetch_bytes(leaf.cast(), std::mem::offset_of!(Leaf, slots) + Slots::SEARCHED_BYTES);
+                fetch_lines::<{ SEARCHED.div_ceil(LINE_BYTES) }>(leaf.cast());
             }
-            Node::Inner(inner) => fetch_bytes((&raw const **inner).cast(), Slots::SEARCHED_BYTES),
+            Node::Inner(inner) => {
+                const LINES: usize = Slots::SEARCHED_BYTES.div_ceil(LINE_BYTES);
+                fetch_lines::<LINES>((&raw const **inner).cast());
+            }
         }
     }
 }
 
+/// Asks for what is no larger than a cache line.
 #[inline]
-fn fetch<T>(value: &T) {
-    fetch_bytes(std::ptr::from_ref(value).cast(), size_of::<T>());
+fn fetch_one<T>(value: &T) {
+    const { assert!(size_of::<T>() <= LINE_BYTES) };
+    fetch_line(std::ptr::from_ref(value).cast());
 }
 
 /// Asks the memory for the cache lines of `bytes` bytes at `at`.
 #[inline]
 pub(crate) fn fetch_bytes(at: *const u8, bytes: usize) {
-    for offset in (0..bytes).step_by(LINE_BYTES) {
-        let line = at.wrapping_add(offset);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch is a hint: it reads nothing into the program and faults at no
-        // address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(line.cast());
-        }
-        #[cfg(any(not(target_arch = "x86_64"), miri))]
-        let _ = line;
+    for line in 0..bytes.div_ceil(LINE_BYTES) {
+        fetch_line(at.wrapping_add(line * LINE_BYTES));
     }
+}
+
+/// Asks the memory for so many cache lines.
+#[inline]
+fn fetch_lines<const LINES: usize>(at: *const u8) {
+    for line in 0..LINES {
+        fetch_line(at.wrapping_add(line * LINE_BYTES));
+    }
+}
+
+#[inline]
+fn fetch_line(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch is a hint: it reads nothing into the program and faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = at;
 }

@@ -4,6 +4,9 @@
 //! put one behind the other. A [`Finger`] remembers the way down to the leaf of the last
 //! access, as child numbers, so that the next access of that leaf searches no inner node.
 //!
+//! Rows that were fetched [`super::ahead`] of their use have been found once already: the ways to
+//! them are kept in the order in which they will be asked for.
+//!
 //! Nothing keeps a finger in step with the tree. It is a guess that is checked: a way that
 //! leads nowhere, or to a leaf whose keys do not surround the wanted one, counts for nothing.
 
@@ -16,16 +19,73 @@ use crate::storage::row::Row;
 const HEIGHT_MAX: usize = 10;
 
 /// The way to a leaf, and a place in it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Finger {
     way: [u8; HEIGHT_MAX],
     index: u8,
+    /// To where it will point next.
+    pub(crate) ahead: Ahead,
+}
+
+/// The way to a row, as far as one was found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    children: [u8; HEIGHT_MAX],
+    depth: u8,
+    /// In the leaf; no place there has the number of a key that was not found.
+    pub(super) index: u8,
+}
+
+impl Way {
+    /// A place that no leaf has.
+    pub(super) const NOWHERE: u8 = u8::MAX;
+
+    /// Goes down to a child.
+    #[inline]
+    pub(super) fn step(&mut self, child: usize) {
+        if let Some(place) = self.children.get_mut(usize::from(self.depth)) {
+            *place = child as u8;
+            self.depth += 1;
+        }
+    }
+}
+
+/// Ways to rows that will be asked for soon, one after the other. Whoever asks for something else
+/// has taken a way that does not lead there, and searches.
+#[derive(Clone, Debug, Default)]
+pub struct Ahead {
+    ways: Vec<Way>,
+    next: usize,
+}
+
+impl Ahead {
+    /// Keeps other ways.
+    pub(super) fn replace(&mut self, ways: impl Iterator<Item = Way>) {
+        self.ways.clear();
+        self.ways.extend(ways);
+        self.next = 0;
+    }
+
+    /// The way to what is asked for next.
+    #[inline]
+    pub fn take(&mut self) -> Option<Way> {
+        let way = *self.ways.get(self.next)?;
+        self.next += 1;
+        Some(way)
+    }
 }
 
 impl<P: Pointer> Tree<P> {
     /// As [`Tree::lookup`], pointing the finger at what it finds.
     #[inline]
     pub fn lookup_with(&self, key: &[u8], finger: &mut Finger) -> Lookup<'_> {
+        if let Some(way) = finger.ahead.take()
+            && let Some((leaf, index)) = self.end_of(&way, key)
+        {
+            (finger.way, finger.index) = (way.children, way.index);
+            let stamp = leaf.stamp.max(self.stamp_floor);
+            return Lookup { row: Some(leaf.row(index)), stamp, flagged: leaf.flags >> index & 1 != 0 };
+        }
         let Some(leaf) = self.point(key, finger) else {
             return Lookup { row: None, stamp: self.stamp_floor, flagged: false };
         };
@@ -37,6 +97,30 @@ impl<P: Pointer> Tree<P> {
             }
             _ => Lookup { row: None, stamp, flagged: false },
         }
+    }
+
+    /// As [`Tree::get`], trying first the way that was noted when the row was fetched ahead.
+    #[inline]
+    pub fn get_by(&self, key: &[u8], way: Option<Way>) -> Option<&Row> {
+        if let Some(way) = way
+            && let Some((leaf, index)) = self.end_of(&way, key)
+        {
+            return Some(leaf.row(index));
+        }
+        self.get(key)
+    }
+
+    /// The leaf to which a way leads and the place in it, if the key is there.
+    #[inline]
+    fn end_of(&self, way: &Way, key: &[u8]) -> Option<(&Leaf, usize)> {
+        let mut node = self.root.as_ref()?;
+        for at in way.children.get(..self.height as usize)? {
+            let Node::Inner(inner) = node else { return None };
+            node = inner.children.get(usize::from(*at))?.as_ref()?;
+        }
+        let Node::Leaf(leaf) = node else { return None };
+        let index = usize::from(way.index);
+        leaf.slots.is_at(index, key).then_some((leaf, index))
     }
 
     /// As [`Tree::update`], trying the finger first.

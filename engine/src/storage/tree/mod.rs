@@ -39,10 +39,10 @@ use self::slots::{CAPACITY, Key};
 use crate::storage::row::Row;
 
 pub(crate) use self::ahead::fetch_bytes;
-pub use self::ahead::{AHEAD_MAX, fetch_rows};
+pub use self::ahead::{AHEAD_MAX, fetch_rows, fetch_rows_noted};
 pub use self::build::Builder;
 pub use self::cursor::{Cursor, LeafView, Range};
-pub use self::finger::Finger;
+pub use self::finger::{Ahead, Finger};
 pub use self::pointer::{Exclusive, Pointer, Shared};
 
 /// An ordered map from key bytes to rows.

@@ -130,6 +130,8 @@ enum Step {
     InsertRun(Vec<u8>, u16),
     InsertRunDown(Vec<u8>, u16),
     Update(Vec<u8>, Vec<u8>),
+    /// Fetch these ahead, and ask for some of them: from one of them on, or every other one.
+    Fetch(Vec<Vec<u8>>, usize),
     Remove(Vec<u8>),
     RemoveRange(Vec<u8>, Vec<u8>),
     /// Cut here, and join again later or at once.
@@ -160,6 +162,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (key(), 1u16..400).prop_map(|(key, n)| Step::InsertRun(key, n)),
         2 => (key(), 1u16..400).prop_map(|(key, n)| Step::InsertRunDown(key, n)),
         5 => (key(), proptest::collection::vec(any::<u8>(), 0..30)).prop_map(|(key, value)| Step::Update(key, value)),
+        5 => (proptest::collection::vec(key(), 0..AHEAD_MAX), 0usize..4).prop_map(|(keys, n)| Step::Fetch(keys, n)),
         10 => key().prop_map(Step::Remove),
         2 => (key(), key()).prop_map(|(a, b)| Step::RemoveRange(a, b)),
         4 => key().prop_map(Step::Cut),
@@ -220,6 +223,19 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
                 assert_eq!(found, model.contains_key(&key));
                 if found {
                     model.insert(key, value);
+                }
+            }
+            Step::Fetch(keys, n) => {
+                let part = |key: &Vec<u8>| &parts[at(&bounds, key)];
+                fetch_rows_noted(keys.iter().map(|key| (&part(key).0, &key[..])), &mut finger.ahead);
+                // Those that are left over lead later lookups astray.
+                for (place, key) in keys.iter().enumerate().skip(n).step_by(1 + n % 2) {
+                    let (tree, model) = part(key);
+                    let seen = match place % 3 {
+                        0 => tree.get_by(key, finger.ahead.take()),
+                        _ => tree.lookup_with(key, &mut finger).row,
+                    };
+                    assert_eq!(seen.map(|row| row.to_vec()), model.get(key).cloned(), "fetched {key:?}");
                 }
             }
             Step::Remove(key) => {
