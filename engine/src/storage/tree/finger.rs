@@ -113,14 +113,31 @@ impl<P: Pointer> Tree<P> {
     /// The leaf to which a way leads and the place in it, if the key is there.
     #[inline]
     fn end_of(&self, way: &Way, key: &[u8]) -> Option<(&Leaf, usize)> {
+        let leaf = self.follow(&way.children)?;
+        let index = usize::from(way.index);
+        leaf.slots.is_at(index, key).then_some((leaf, index))
+    }
+
+    /// The place of `key` in the leaf the finger points at, if it is the finger's or the next one.
+    #[inline]
+    fn near(&self, key: &[u8], finger: &Finger) -> Option<usize> {
+        let leaf = self.follow(&finger.way)?;
+        let at = usize::from(finger.index);
+        (at..at + 2).find(|index| leaf.slots.is_at(*index, key))
+    }
+
+    /// The leaf to which child numbers lead.
+    #[inline]
+    fn follow(&self, children: &[u8; HEIGHT_MAX]) -> Option<&Leaf> {
         let mut node = self.root.as_ref()?;
-        for at in way.children.get(..self.height as usize)? {
+        for at in children.get(..self.height as usize)? {
             let Node::Inner(inner) = node else { return None };
             node = inner.children.get(usize::from(*at))?.as_ref()?;
         }
-        let Node::Leaf(leaf) = node else { return None };
-        let index = usize::from(way.index);
-        leaf.slots.is_at(index, key).then_some((leaf, index))
+        match node {
+            Node::Leaf(leaf) => Some(leaf),
+            Node::Inner(_) => None,
+        }
     }
 
     /// As [`Tree::update`], trying the finger first.
@@ -134,15 +151,14 @@ impl<P: Pointer> Tree<P> {
         if self.height as usize > HEIGHT_MAX {
             return self.update(key, stamp, change);
         }
-        self.aim(key, finger)?;
-        let leaf = self.pointed_mut(finger, 0)?;
-        let index = match leaf.slots.is_at(usize::from(finger.index), key) {
-            true => usize::from(finger.index),
-            false => match leaf.slots.search(key) {
+        let index = match self.near(key, finger) {
+            Some(index) => index,
+            None => match self.aim(key, finger)?.slots.search(key) {
                 (index, true) => index,
                 _ => return None,
             },
         };
+        let leaf = self.pointed_mut(finger, 0)?;
         leaf.stamp = leaf.stamp.max(stamp);
         let row = leaf.rows[index].as_mut().expect("slots below len hold rows");
         let before = row.len();
