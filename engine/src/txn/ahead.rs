@@ -13,6 +13,13 @@ impl Txn<'_> {
         self.interactive.is_none()
     }
 
+    /// Whether an index entry that a scan meets says all about its row's presence: whoever runs
+    /// alone on what is committed sees entries and rows change together.
+    #[inline]
+    pub fn entries_are_rows(&self) -> bool {
+        self.interactive.is_none() && self.view.is_none()
+    }
+
     /// Tells which rows will be asked for soon, [`AHEAD_MAX`] at a time. It claims nothing and
     /// counts as no access: a key outside of what is held, or without a row, is passed over.
     pub fn fetch_ahead(&mut self, table: &TableMeta, keys: &[KeyBuf]) {

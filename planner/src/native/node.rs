@@ -3,6 +3,7 @@
 //! `run` calls `out` once a row, with the row's columns in their slots. It answers `Break` if
 //! and only if `out` did: whoever consumes decides when there is enough.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -374,13 +375,13 @@ impl Limit {
         if limit == Some(0) {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut skipped = 0;
+        let past = Cell::new(offset);
         let mut taken = 0;
         let mut enough = false;
         let mut tie: Option<HashKey> = None;
-        let flow = self.input.run(ctx, &mut |ctx| {
-            if skipped < offset {
-                skipped += 1;
+        let mut each = |ctx: &mut ExecContext<'_, '_>| -> ExecResult<ControlFlow<()>> {
+            if past.get() > 0 {
+                past.set(past.get() - 1);
                 return Ok(ControlFlow::Continue(()));
             }
             if let (Some(ties), Some(limit)) = (&self.ties, limit) {
@@ -400,7 +401,11 @@ impl Limit {
                 return Ok(ControlFlow::Break(()));
             }
             Ok(ControlFlow::Continue(()))
-        })?;
+        };
+        let flow = match &*self.input {
+            Node::Scan(scan) => scan.run_past(ctx, &past, &mut each),
+            input => input.run(ctx, &mut each),
+        }?;
         Ok(if enough { ControlFlow::Continue(()) } else { flow })
     }
 }

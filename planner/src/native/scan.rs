@@ -6,6 +6,7 @@
 //! as the engine shows each row, and put into their slots one row at a time afterwards. The
 //! next batch continues after the last key.
 
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -155,15 +156,31 @@ pub(crate) fn decode(columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
 
 impl Scan {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+        self.run_past(ctx, &Cell::new(0), out)
+    }
+
+    /// As [`Scan::run`], where nobody asks for the first `past` rows. Some of them may come all the
+    /// same: `past` counts down for those that do not.
+    pub fn run_past(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        past: &Cell<i64>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         if self.reevaluated && ctx.txn.sees_newer() {
             return self.run_again(ctx, out);
         }
-        self.walk(ctx, out)
+        self.walk(ctx, past, out)
     }
 
     /// Walks the path.
     #[inline]
-    fn walk(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+    fn walk(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        past: &Cell<i64>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         if self.path.unique {
             let mut key = KeyBuf::new();
             if !self.path.point(ctx, &mut key)? {
@@ -173,7 +190,7 @@ impl Scan {
                 Tree::Storage => self.fetch(ctx, &key, out),
                 Tree::Index(_) => {
                     let span = KeySpan { low: key, low_included: true, high: None, point: true };
-                    self.span(ctx, span, out)
+                    self.span(ctx, span, past, out)
                 }
             };
         }
@@ -181,7 +198,7 @@ impl Scan {
             let flow = if span.point && matches!(self.path.tree, Tree::Storage) {
                 self.fetch(ctx, &span.low, out)?
             } else {
-                self.span(ctx, span, out)?
+                self.span(ctx, span, past, out)?
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -202,7 +219,7 @@ impl Scan {
                 unmet.push(key);
             }
         }
-        let flow = self.walk(ctx, out)?;
+        let flow = self.walk(ctx, &Cell::new(0), out)?;
         if flow.is_break() {
             return Ok(flow);
         }
@@ -310,10 +327,11 @@ impl Scan {
         &self,
         ctx: &mut ExecContext<'_, '_>,
         span: KeySpan,
+        past: &Cell<i64>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         let mut batch = ctx.take_batch();
-        let result = self.batches(ctx, &span, &mut batch, out);
+        let result = self.batches(ctx, (&span, past), &mut batch, out);
         batch.clear();
         ctx.give_batch(batch);
         result
@@ -339,11 +357,21 @@ impl Scan {
         ctx.txn.fetch_ahead(&lookup.meta, &keys);
     }
 
+    /// Whether each entry of the index stands for a row that is shown: there is no condition or lock
+    /// for which the row has to be looked at.
+    fn shows_entries(&self, ctx: &ExecContext<'_, '_>) -> bool {
+        matches!(self.path.tree, Tree::Index(_))
+            && self.filter.is_none()
+            && self.lock.is_none()
+            && !self.reevaluated
+            && ctx.txn.entries_are_rows()
+    }
+
     /// Walks a range in batches.
     fn batches(
         &self,
         ctx: &mut ExecContext<'_, '_>,
-        span: &KeySpan,
+        (span, past): (&KeySpan, &Cell<i64>),
         batch: &mut Batch,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
@@ -351,6 +379,9 @@ impl Scan {
         let columns = self.columns.get();
         let keep_keys =
             self.key.is_some() || self.lock.is_some() || self.key_slot.is_some() || self.reevaluated;
+        let entries = self.shows_entries(ctx);
+        // A count of rows, say: nothing of theirs is read.
+        let only_entries = entries && columns.is_empty() && self.deferred.get().is_empty();
         let mut limit = self.first_batch.max(1);
         let mut range = span.range();
         if span.point && span.high.is_none() {
@@ -403,6 +434,12 @@ impl Scan {
                         }
                         self.emit(ctx, batch.key(row), out)?
                     }
+                    Tree::Index(_) if entries && past.get() > 0 => {
+                        past.set(past.get() - 1);
+                        ctx.tick()?;
+                        ControlFlow::Continue(())
+                    }
+                    Tree::Index(_) if only_entries => self.emit(ctx, batch.key(row), out)?,
                     Tree::Index(_) => self.fetch(ctx, batch.key(row), out)?,
                 };
                 if flow.is_break() {
