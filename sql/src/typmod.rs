@@ -74,7 +74,7 @@ fn coerce_text(
             text.truncate(at);
         }
     }
-    if blank_padded {
+    if blank_padded && text.ends_with(' ') {
         let length = text.trim_end_matches(' ').len();
         text.truncate(length);
     }

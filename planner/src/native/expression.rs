@@ -15,6 +15,7 @@ use archipel_sql::function::{FunctionContext, NoSession, ResolvedFunction, Scala
 use archipel_sql::io;
 use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
+use archipel_sql::typmod::coerce_typmod;
 use smallvec::SmallVec;
 
 use super::compile::Compiler;
@@ -262,6 +263,14 @@ impl Compiler<'_> {
             ExprKind::ConvertIo(inner) => {
                 let (from, to) = (inner.ty, expr.ty);
                 let inner = self.source(inner)?;
+                let is_text_form = matches!(from.oid, Oid::TEXT | Oid::VARCHAR);
+                if is_text_form && matches!(to.oid, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR) {
+                    return Ok(Source::Code(Box::new(move |ctx| match inner.eval(ctx)? {
+                        text @ Datum::Text(_) if to.oid == Oid::TEXT => Ok(text),
+                        text @ Datum::Text(_) => Ok(coerce_typmod(text, to, false)?),
+                        value => Ok(convert_io(&value, from, to, &ctx.functions)?),
+                    })));
+                }
                 Box::new(move |ctx| {
                     let value = inner.eval(ctx)?;
                     Ok(convert_io(&value, from, to, &ctx.functions)?)
