@@ -5,6 +5,7 @@
 //! known only at the end; scans and buffers ask for their columns through [`Pruned`] lists
 //! that are cut down to the used slots by [`Compiler::finish`].
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
@@ -387,8 +388,15 @@ impl<'e> Compiler<'e> {
         for slot in self.late.drain(..) {
             filled[slot as usize] = true;
         }
-        let filled = (0..).zip(filled).filter_map(|(slot, filled)| filled.then_some(slot)).collect();
-        FrameShape { slots: self.used.len(), filled, caches: self.caches, keys: self.keys }
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for slot in (0..filled.len()).filter(|slot| filled[*slot]) {
+            match runs.last_mut() {
+                // Slots in between that are NULL anyway cost less than another run.
+                Some(run) if slot - run.end <= 2 => run.end = slot + 1,
+                _ => runs.push(slot..slot + 1),
+            }
+        }
+        FrameShape { slots: self.used.len(), filled: runs, caches: self.caches, keys: self.keys }
     }
 
     /// The engine's view of a table, noting that the plan depends on it.

@@ -8,6 +8,7 @@
 //! that running a statement allocates nothing once warm.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use archipel_engine::Stop;
@@ -360,8 +361,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameShape {
     pub slots: usize,
-    /// The slots that are ever filled: emptied after each run.
-    pub filled: Vec<u32>,
+    /// The slots that are ever filled, as runs of neighbours: emptied after each run.
+    pub filled: Vec<Range<usize>>,
     pub caches: usize,
     pub keys: usize,
 }
@@ -403,8 +404,8 @@ impl Frame {
     }
 
     fn clear(&mut self, shape: &FrameShape) {
-        for slot in &shape.filled {
-            self.slots[*slot as usize].set(Datum::Null);
+        for run in &shape.filled {
+            self.slots[run.clone()].iter_mut().for_each(|slot| slot.set(Datum::Null));
         }
         if !self.caches.is_empty() {
             self.caches.clear();

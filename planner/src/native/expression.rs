@@ -485,10 +485,21 @@ pub type Values = SmallVec<[Datum; 4]>;
 
 pub(crate) fn eval_all(sources: &[Source], ctx: &mut ExecContext<'_, '_>) -> ExecResult<Values> {
     let mut values = Values::with_capacity(sources.len());
+    eval_into(&mut values, sources, ctx)?;
+    Ok(values)
+}
+
+/// As [`eval_all`], where the values are wanted.
+#[inline]
+pub(crate) fn eval_into(
+    values: &mut Values,
+    sources: &[Source],
+    ctx: &mut ExecContext<'_, '_>,
+) -> ExecResult<()> {
     for source in sources {
         values.push(source.eval(ctx)?);
     }
-    Ok(values)
+    Ok(())
 }
 
 /// The value of an immutable call of constants. An error stays for run time, where it may

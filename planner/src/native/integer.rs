@@ -156,16 +156,27 @@ impl Compiler<'_> {
             return Ok(Some(Box::new(move |ctx| {
                 let (left, right) = (left.get(ctx)?, right.get(ctx)?);
                 let order = left.zip(right).map(|(left, right)| left.cmp(&right));
-                Ok(order.map_or(Datum::Null, |order| Datum::Bool(holds(order))))
+                Ok(match order {
+                    Some(order) => Datum::Bool(holds(order)),
+                    None => Datum::Null,
+                })
             })));
         }
-        let Some((_, width)) = operation(function.function) else { return Ok(None) };
+        let Some((operation, width)) = operation(function.function) else { return Ok(None) };
+        if let [left, right] = &args[..] {
+            let (left, right) = (self.lane(left)?, self.lane(right)?);
+            return Ok(Some(value_of_two(operation, width, left, right)));
+        }
         let lane = self.lane(expr)?;
         Ok(Some(match width {
-            Width::Four => {
-                Box::new(move |ctx| Ok(lane.get(ctx)?.map_or(Datum::Null, |value| Datum::Int4(value as i32))))
-            }
-            Width::Eight => Box::new(move |ctx| Ok(lane.get(ctx)?.map_or(Datum::Null, Datum::Int8))),
+            Width::Four => Box::new(move |ctx| match lane.get(ctx)? {
+                Some(value) => Ok(Datum::Int4(value as i32)),
+                None => Ok(Datum::Null),
+            }),
+            Width::Eight => Box::new(move |ctx| match lane.get(ctx)? {
+                Some(value) => Ok(Datum::Int8(value)),
+                None => Ok(Datum::Null),
+            }),
         }))
     }
 
@@ -206,6 +217,27 @@ fn one(operation: Operation, width: Width, value: Lane) -> IntegerCode {
     }
 }
 
+/// Hands the function that does an operation to `$of`.
+macro_rules! doing {
+    ($operation:expr, $of:ident, $width:expr, $left:expr, $right:expr) => {
+        match $operation {
+            Operation::Add => $of($left, $right, $width, |left, right| Ok(left.checked_add(right))),
+            Operation::Subtract => $of($left, $right, $width, |left, right| Ok(left.checked_sub(right))),
+            Operation::Multiply => $of($left, $right, $width, |left, right| Ok(left.checked_mul(right))),
+            Operation::Divide => {
+                $of($left, $right, $width, |left, right| Ok(left.checked_div(divisor(right)?)))
+            }
+            // The smallest value over -1 leaves 0.
+            _ => $of($left, $right, $width, |left, right| Ok(Some(left.wrapping_rem(divisor(right)?)))),
+        }
+    };
+}
+
+fn divisor(value: i64) -> ExecResult<i64> {
+    if value == 0 { Err(division_by_zero().into()) } else { Ok(value) }
+}
+
+/// Arithmetic inside of other arithmetic.
 fn two(operation: Operation, width: Width, left: Lane, right: Lane) -> IntegerCode {
     fn of(
         left: Lane,
@@ -221,15 +253,26 @@ fn two(operation: Operation, width: Width, left: Lane, right: Lane) -> IntegerCo
             }
         })
     }
-    fn divisor(value: i64) -> ExecResult<i64> {
-        if value == 0 { Err(division_by_zero().into()) } else { Ok(value) }
+    doing!(operation, of, width, left, right)
+}
+
+/// The outermost arithmetic of an expression.
+fn value_of_two(operation: Operation, width: Width, left: Lane, right: Lane) -> CompiledExpr {
+    fn of(
+        left: Lane,
+        right: Lane,
+        width: Width,
+        apply: impl Fn(i64, i64) -> ExecResult<Option<i64>> + Send + Sync + 'static,
+    ) -> CompiledExpr {
+        Box::new(move |ctx| {
+            let (left, right) = (left.get(ctx)?, right.get(ctx)?);
+            let (Some(left), Some(right)) = (left, right) else { return Ok(Datum::Null) };
+            let value = width.fit(apply(left, right)?)?;
+            Ok(match width {
+                Width::Four => Datum::Int4(value as i32),
+                Width::Eight => Datum::Int8(value),
+            })
+        })
     }
-    match operation {
-        Operation::Add => of(left, right, width, |left, right| Ok(left.checked_add(right))),
-        Operation::Subtract => of(left, right, width, |left, right| Ok(left.checked_sub(right))),
-        Operation::Multiply => of(left, right, width, |left, right| Ok(left.checked_mul(right))),
-        Operation::Divide => of(left, right, width, |left, right| Ok(left.checked_div(divisor(right)?))),
-        // The smallest value over -1 leaves 0.
-        _ => of(left, right, width, |left, right| Ok(Some(left.wrapping_rem(divisor(right)?)))),
-    }
+    doing!(operation, of, width, left, right)
 }

@@ -20,7 +20,7 @@ use super::compile::{Compiler, Layout};
 use super::conjunct::Conjunct;
 use super::constraint::ReferenceCheck;
 use super::context::{ExecContext, ExecResult};
-use super::expression::eval_all;
+use super::expression::{Values, eval_all, eval_into};
 use super::foreseen::{Fate, Foreseen};
 use super::node::Node;
 use super::placing::Placing;
@@ -233,7 +233,8 @@ impl Update {
             if written {
                 count += 1;
                 if let Some(returning) = &self.targets.returning {
-                    let mut row = eval_all(returning, ctx)?;
+                    let mut row = Values::new();
+                    eval_into(&mut row, returning, ctx)?;
                     let _ = emit(Answer::Given(&mut row))?;
                 }
             }

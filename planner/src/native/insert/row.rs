@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Arbiter, Conflict, ConflictUpdate, RowInsert};
 use crate::native::context::{ExecContext, ExecResult};
-use crate::native::expression::eval_all;
+use crate::native::expression::{Values, eval_into};
 use crate::native::hash::same;
 use crate::native::scan::decode;
 use crate::native::statement::{Answer, Emit};
@@ -165,7 +165,8 @@ impl RowInsert {
             Written::Updated => {}
         }
         if let Some(returning) = &self.returning {
-            let mut row = eval_all(returning, ctx)?;
+            let mut row = Values::new();
+            eval_into(&mut row, returning, ctx)?;
             let _ = emit(Answer::Given(&mut row))?;
         }
         Ok(1)
