@@ -523,6 +523,9 @@ fn call(resolved: ResolvedFunction, args: Vec<Source>) -> CompiledExpr {
         Err(args) => args,
     };
     let (eval, strict) = (resolved.function.eval, resolved.function.strict);
+    if args.is_empty() {
+        return Box::new(move |ctx| Ok(eval(&ctx.functions, &[])?));
+    }
     match <[Source; 1]>::try_from(args).map_err(<[Source; 2]>::try_from) {
         Ok([Source::Operand(a)]) => Box::new(move |ctx| {
             let arg = a.get(ctx);
