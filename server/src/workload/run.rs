@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use archipel_engine::topology::mask::take_short_turns;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 
 use super::alarm::Alarm;
 use super::client::Client;
@@ -119,8 +121,9 @@ pub fn run(args: &RunArgs) -> Result<()> {
                         shared.workload.terminal(connection, all, seed ^ u64::from(connection) << 32);
                     drive(&shared, connection as usize, terminal, &weights, &url, &settings, pipeline)
                 });
-                let outcomes = runtime.block_on(futures::future::join_all(tasks));
-                outcomes.into_iter().collect()
+                // Only connections with news are looked at: `join_all` would ask all of them each time.
+                let outcomes = tasks.collect::<FuturesUnordered<_>>().collect::<Vec<_>>();
+                runtime.block_on(outcomes).into_iter().collect()
             })
         })
         .collect();
