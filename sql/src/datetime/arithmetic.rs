@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 use super::zone;
 use super::{
     EPOCH_MICROS, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, TimeTz,
-    check_timestamp, civil_from_days, civil_from_micros, day_of_week, days_from_civil, days_in_month,
-    in_range, is_infinite, iso_week, timestamp_out_of_range,
+    check_timestamp, civil_from_days, day_of_week, days_from_civil, days_in_month, in_range, is_infinite,
+    iso_week, timestamp_out_of_range,
 };
 use crate::datum::Interval;
 use crate::error::{Result, SqlError, SqlState};
@@ -214,22 +214,36 @@ pub fn justify(i: Interval) -> Result<Interval> {
 
 /// `age(a, b)`: years, months and days as people count them.
 pub fn age(a: i64, b: i64) -> Result<Interval> {
-    if is_infinite(a) || is_infinite(b) {
+    age_on_clocks((a, 0), (b, 0))
+}
+
+/// `age(a, b)` of two moments, each with the seconds east of Greenwich of the clock it is read from.
+///
+/// Infinity counts as the last moment there is, as in PostgreSQL 15; its opposite is no moment.
+pub fn age_on_clocks(a: (i64, i64), b: (i64, i64)) -> Result<Interval> {
+    let read = |(moment, offset): (i64, i64)| {
+        let rest = moment.rem_euclid(MICROS_PER_DAY) + offset * MICROS_PER_SECOND;
+        let days = moment.div_euclid(MICROS_PER_DAY) + rest.div_euclid(MICROS_PER_DAY);
+        (civil_from_days(days), rest.rem_euclid(MICROS_PER_DAY))
+    };
+    if a.0 == i64::MIN || b.0 == i64::MIN {
         return Err(timestamp_out_of_range());
     }
-    let negative = a < b;
-    let (late, early) = if negative { (b, a) } else { (a, b) };
-    let (l, e) = (civil_from_micros(late), civil_from_micros(early));
-    let mut micros = late.rem_euclid(MICROS_PER_DAY) - early.rem_euclid(MICROS_PER_DAY);
-    let mut days = i64::from(l.date.day) - i64::from(e.date.day);
-    let mut months = (l.date.year - e.date.year) * 12 + i64::from(l.date.month) - i64::from(e.date.month);
+    let negative = a.0 < b.0;
+    let ((late, late_micros), (early, early_micros)) = match negative {
+        true => (read(b), read(a)),
+        false => (read(a), read(b)),
+    };
+    let mut micros = late_micros - early_micros;
+    let mut days = i64::from(late.day) - i64::from(early.day);
+    let mut months = (late.year - early.year) * 12 + i64::from(late.month) - i64::from(early.month);
     if micros < 0 {
         micros += MICROS_PER_DAY;
         days -= 1;
     }
     if days < 0 {
         // Borrow the length of the month the count starts in.
-        days += i64::from(days_in_month(e.date.year, e.date.month));
+        days += i64::from(days_in_month(early.year, early.month));
         months -= 1;
     }
     let result = Interval { months: months as i32, days: days as i32, microseconds: micros };

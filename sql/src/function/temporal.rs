@@ -11,6 +11,7 @@ use crate::datetime::{
 };
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
+use crate::io::general_text;
 use crate::numeric::Numeric;
 use crate::types::{Oid, Type};
 
@@ -200,18 +201,22 @@ fn in_moving_zone(name: &str, zone: &jiff::tz::TimeZone, value: &Datum) -> Resul
     in_zone(fixed.as_ref().unwrap_or(zone), value)
 }
 
+/// `to_timestamp(seconds)`. PostgreSQL counts from its own epoch before it multiplies and rounds.
 fn float8_timestamptz(seconds: f64) -> Result<Datum> {
+    let out_of_range = |message: String| Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, message));
+    if seconds.is_nan() {
+        return out_of_range("timestamp cannot be NaN".to_owned());
+    }
     if seconds.is_infinite() {
         return Ok(Datum::TimestampTz(if seconds > 0.0 { i64::MAX } else { i64::MIN }));
     }
-    let micros = (seconds * 1e6).round_ties_even() - datetime::EPOCH_MICROS as f64;
-    if micros.is_nan() || !datetime::in_range(micros as i64) {
-        return Err(SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("timestamp out of range: \"{seconds}\""),
-        ));
+    let epoch = (datetime::EPOCH_MICROS / datetime::MICROS_PER_SECOND) as f64;
+    let micros = ((seconds - epoch) * 1e6).round_ties_even();
+    // What is beyond all numbers saturates.
+    match micros as i64 {
+        micros if datetime::in_range(micros) => Ok(Datum::TimestampTz(micros)),
+        _ => out_of_range(format!("timestamp out of range: \"{}\"", general_text(seconds))),
     }
-    Ok(Datum::TimestampTz(micros as i64))
 }
 
 /// Whether two periods overlap (SQL's OVERLAPS): each is a start and an end, in either order,
@@ -375,9 +380,9 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("timestamp_age", |_, v| Ok(interval_datum(calendar::age(timestamp(v, 0)?, timestamp(v, 1)?)?))),
     ("timestamptz_age", |c, v| {
-        let zone = &c.style().time_zone;
-        let local = |at| zone::to_local(zone, at);
-        Ok(interval_datum(calendar::age(local(timestamptz(v, 0)?), local(timestamptz(v, 1)?))?))
+        let on_clock = |at| (at, zone::offset_at(&c.style().time_zone, at));
+        let (a, b) = (on_clock(timestamptz(v, 0)?), on_clock(timestamptz(v, 1)?));
+        Ok(interval_datum(calendar::age_on_clocks(a, b)?))
     }),
     ("sql_2059", |c, v| {
         let today = zone::to_local(&c.style().time_zone, c.now);
@@ -385,11 +390,10 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     }),
     ("sql_1386", |c, v| {
         let zone = &c.style().time_zone;
+        let on_clock = |at| (at, zone::offset_at(zone, at));
         let today = zone::to_local(zone, c.now);
-        Ok(interval_datum(calendar::age(
-            today - today.rem_euclid(MICROS_PER_DAY),
-            zone::to_local(zone, timestamptz(v, 0)?),
-        )?))
+        let midnight = zone::to_instant(zone, today - today.rem_euclid(MICROS_PER_DAY));
+        Ok(interval_datum(calendar::age_on_clocks(on_clock(midnight), on_clock(timestamptz(v, 0)?))?))
     }),
     ("time_pl_interval", |_, v| {
         Ok(Datum::Time(

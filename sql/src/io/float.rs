@@ -170,9 +170,35 @@ pub fn show_f32(x: f32, extra_digits: i32, out: &mut dyn Write) -> FmtResult {
     }
 }
 
+/// A finite number as printf's %g: six digits, without the zeros at their end.
+pub fn general_text(x: f64) -> String {
+    let text = format!("{x:.5e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let without_zeros = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    if (-4..6).contains(&exponent) {
+        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{x:.decimals$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", without_zeros(digits), exponent.unsigned_abs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn general_text_is_printf_s() {
+        let cases = [(0.0, "0"), (-1.5, "-1.5"), (123_456.0, "123456"), (1_234_567.0, "1.23457e+06")];
+        let more = [(999_999.5, "1e+06"), (0.0001, "0.0001"), (0.000_012_5, "1.25e-05"), (1e300, "1e+300")];
+        for (x, text) in cases.into_iter().chain(more) {
+            assert_eq!(general_text(x), text);
+        }
+    }
 
     #[test]
     fn doubles_look_like_postgresql_s() {
