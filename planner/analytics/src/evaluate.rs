@@ -235,9 +235,11 @@ pub fn evaluate(expr: &BoundExpr, row: &[Datum], context: &Context) -> Result<Da
         }
         ExprKind::InList { left, list, equality, negated } => {
             let left = eval(left)?;
+            // All items are computed, even those that come to nothing, as PostgreSQL's array is.
+            let items = list.iter().map(eval).collect::<Result<Vec<_>>>()?;
             let mut unknown = false;
-            for item in list {
-                match truth(&call(equality, &[left.clone(), eval(item)?], context)?) {
+            for item in items {
+                match truth(&call(equality, &[left.clone(), item], context)?) {
                     Some(true) => return Ok(Datum::Bool(!negated)),
                     Some(false) => {}
                     None => unknown = true,

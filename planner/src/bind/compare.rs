@@ -4,7 +4,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction};
-use archipel_sql::type_table::{array_of, element_of, format_type};
+use archipel_sql::type_table::{array_of, element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
@@ -12,7 +12,7 @@ use super::Binder;
 use super::expr::{operator_name, unnest};
 use super::record::record_field;
 use super::span::query_span;
-use super::visit::{is_correlated, visit_expr_mut};
+use super::visit::{is_correlated, visit_expr, visit_expr_mut};
 use crate::bound::*;
 
 /// Whether the operator orders or equates values, so that it applies to rows.
@@ -24,6 +24,16 @@ pub(crate) fn is_comparison(name: &str) -> bool {
 /// of a named type, or is a table's, is compared as a whole.
 pub(crate) fn is_row(expr: &BoundExpr) -> bool {
     matches!(expr.kind, ExprKind::Row(_)) && expr.ty.oid == Oid::RECORD
+}
+
+/// Whether it reads a column of the row at hand.
+pub(crate) fn reads_row(expr: &BoundExpr) -> bool {
+    let mut found = false;
+    visit_expr(expr, 0, &mut |part, nesting| {
+        found |= matches!(part.kind, ExprKind::Column { depth, .. } if depth == nesting);
+        !found
+    });
+    found
 }
 
 fn all_of(mut list: Vec<BoundExpr>) -> BoundExpr {
@@ -224,22 +234,42 @@ impl Binder<'_, '_> {
         self.in_values(left, items, negated).map_err(|error| error.at(position))
     }
 
+    /// PostgreSQL makes an array of what reads no column of the row, where there are several; what
+    /// reads one is compared by itself, and not computed once the answer is known.
     fn in_values(&mut self, left: BoundExpr, items: Vec<BoundExpr>, negated: bool) -> Result<BoundExpr> {
         let rows = is_row(&left) || items.iter().any(is_row);
+        // Columns of one type compare alike in both ways, and an array of them is looked up.
+        let alike =
+            |item: &BoundExpr| matches!(item.kind, ExprKind::Column { .. }) && item.ty.oid == left.ty.oid;
+        let (listed, single): (Vec<BoundExpr>, Vec<BoundExpr>) =
+            match items.iter().all(|item| alike(item) || (!reads_row(item) && item.ty.oid == left.ty.oid)) {
+                true => (items.clone(), Vec::new()),
+                false => items.iter().cloned().partition(|item| !reads_row(item)),
+            };
         let mut types = vec![left.ty];
-        types.extend(items.iter().map(|item| item.ty));
-        let common = if rows { None } else { self.common_type(&types, "IN").ok() };
-        // PostgreSQL makes an array of several only.
-        let several = items.len() > 1;
-        let Some(common) = common.filter(|common| several && array_of(common.oid).is_some()) else {
-            let name = if negated { "<>" } else { "=" };
-            let tests = items
-                .into_iter()
-                .map(|item| self.compare_values(left.clone(), name, item))
-                .collect::<Result<Vec<_>>>()?;
-            return Ok(if negated { all_of(tests) } else { any_of(tests) });
+        types.extend(listed.iter().map(|item| item.ty));
+        let several = listed.len() > 1 && !rows;
+        let common = if several { self.common_type(&types, "IN").ok() } else { None };
+        let (array, compared) = match common.filter(|common| array_of(common.oid).is_some()) {
+            Some(common) => (Some(self.in_array(left.clone(), listed, common, negated)?), single),
+            None => (None, items),
         };
-        // One `=` for all: between the left side's type and the items' common type.
+        let name = if negated { "<>" } else { "=" };
+        let mut tests: Vec<BoundExpr> = array.into_iter().collect();
+        for item in compared {
+            tests.push(self.compare_values(left.clone(), name, item)?);
+        }
+        Ok(if negated { all_of(tests) } else { any_of(tests) })
+    }
+
+    /// One `=` for all: between the left side's type and the items' common type.
+    fn in_array(
+        &mut self,
+        left: BoundExpr,
+        items: Vec<BoundExpr>,
+        common: Type,
+        negated: bool,
+    ) -> Result<BoundExpr> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             list.push(self.coerce_common(item, common, "IN")?);
@@ -303,7 +333,7 @@ impl Binder<'_, '_> {
         let target = array_of(probe.ty.oid).ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", format_type(Type::of(probe.ty.oid))),
+                format!("could not find array type for data type {}", type_name(probe.ty.oid)),
             )
         })?;
         let array = self.coerce_or_fail(right, Type::of(target), CastContext::Implicit)?;
@@ -355,7 +385,7 @@ impl Binder<'_, '_> {
             if result.oid != Oid::BOOL {
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
-                    format!("operator {name} must return type boolean, not type {}", format_type(result)),
+                    format!("operator {name} must return type boolean, not type {}", type_name(result.oid)),
                 ));
             }
             let [left, output] = pair(args)?;
@@ -467,7 +497,7 @@ impl Binder<'_, '_> {
                 let array = array_of(element.oid).ok_or_else(|| {
                     SqlError::new(
                         SqlState::UNDEFINED_OBJECT,
-                        format!("could not find array type for data type {}", format_type(element)),
+                        format!("could not find array type for data type {}", type_name(element.oid)),
                     )
                 })?;
                 (element.oid, array)

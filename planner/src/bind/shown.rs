@@ -20,6 +20,7 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
+use super::compare::reads_row;
 use super::expr::{operator_name, unnest};
 use super::kept::{About, definition_path};
 use super::name::{ident_name, object_name_parts};
@@ -416,11 +417,15 @@ impl Shower<'_, '_> {
         if let ([only], ExprKind::Call { args, .. }) = (list, &bound.kind) {
             return self.operation(if negated { "<>" } else { "=" }, (left, only), args);
         }
-        let ExprKind::InList { left: own, list: items, .. } = &bound.kind else { return None };
-        // One that reads the row is compared by itself.
-        if items.iter().any(|item| matches!(item.kind, ExprKind::Column { .. })) {
-            return None;
+        let (mut listed, mut single) = (Vec::new(), Vec::new());
+        for item in list {
+            let of = if reads_row(&self.bind(item)?) { &mut single } else { &mut listed };
+            of.push(item.clone());
         }
+        if !single.is_empty() {
+            return self.in_parts(left, list, (listed, single), negated);
+        }
+        let ExprKind::InList { left: own, list: items, .. } = &bound.kind else { return None };
         let target = items.first()?.ty.oid;
         let natural = self.bind(left)?;
         let mut types = vec![natural.ty];
@@ -443,6 +448,26 @@ impl Shower<'_, '_> {
         let left = self.within(piece, &Around::Other);
         let word = if negated { "<> ALL" } else { "= ANY" };
         Some(Piece { text: format!("{left} {word} ({})", array.text), kind: Kind::AnyOf })
+    }
+
+    /// A list with items that read the row: those are compared one by one.
+    fn in_parts(
+        &mut self,
+        left: &Expr,
+        list: &[Expr],
+        (listed, single): (Vec<Expr>, Vec<Expr>),
+        negated: bool,
+    ) -> Option<Piece> {
+        let (op, word) = if negated { (BinaryOperator::NotEq, "AND") } else { (BinaryOperator::Eq, "OR") };
+        let left = Box::new(left.clone());
+        let (array, compared) = match listed.len() > 1 {
+            true => (Some(Expr::InList { expr: left.clone(), list: listed, negated }), single),
+            false => (None, list.to_vec()),
+        };
+        let compare =
+            |item: Expr| Expr::BinaryOp { left: left.clone(), op: op.clone(), right: Box::new(item) };
+        let tests: Vec<Expr> = array.into_iter().chain(compared.into_iter().map(compare)).collect();
+        self.logical(word, &tests.iter().collect::<Vec<_>>())
     }
 
     fn written_cast(&mut self, operand: &Expr, named: Type, ty: Type, bound: &BoundExpr) -> Option<Piece> {

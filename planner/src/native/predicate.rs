@@ -168,15 +168,24 @@ impl Compiler<'_> {
             let set: ValueSet = constants.into_iter().collect();
             return Ok(Box::new(move |ctx| Ok(finish(set.contains(left.eval(ctx)?)))));
         }
+        let computes = items.iter().any(|item| matches!(item, Source::Code(_)));
         Ok(Box::new(move |ctx| {
             let left = left.eval(ctx)?;
+            // PostgreSQL makes an array of the items, whatever comes of it: all are computed.
+            let computed: Option<Vec<Datum>> = match computes {
+                true => Some(items.iter().map(|item| item.eval(ctx)).collect::<ExecResult<_>>()?),
+                false => None,
+            };
             if left.is_null() {
                 return Ok(None);
             }
             let mut pair = [left, Datum::Null];
             let mut result = Some(false);
-            for item in &items {
-                pair[1] = item.eval(ctx)?;
+            for (place, item) in items.iter().enumerate() {
+                pair[1] = match &computed {
+                    Some(values) => values[place].clone(),
+                    None => item.eval(ctx)?,
+                };
                 if pair[1].is_null() {
                     result = None;
                 } else if truth(&(equality.function.eval)(&ctx.functions, &pair)?) == Some(true) {

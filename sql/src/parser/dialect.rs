@@ -174,6 +174,12 @@ impl Dialect for ArchipelDialect {
             }
             return Some(self.between_symmetric(parser, left, negated));
         }
+        if is_word(&parser.peek_nth_token_ref(at).token, "in")
+            && parser.peek_nth_token_ref(at + 1).token == Token::LParen
+            && parser.peek_nth_token_ref(at + 2).token == Token::LParen
+        {
+            return in_list(parser, left, negated);
+        }
         None
     }
 }
@@ -224,6 +230,37 @@ impl ArchipelDialect {
             right: between(&high, &low),
         })))
     }
+}
+
+/// `x IN ((…), …)`, `x IN ((…) + 1)`: sqlparser takes a list whose first item begins with a query in
+/// parentheses for that query. It is one if nothing follows it, or what continues a query.
+fn in_list(parser: &mut Parser, left: &Expr, negated: bool) -> Option<Result<Expr, ParserError>> {
+    const CONTINUES: [&str; 8] = ["union", "intersect", "except", "order", "limit", "offset", "fetch", "for"];
+    let mut open = 0;
+    // Behind the parenthesis that closes the one the first item begins with.
+    let mut at = parser.index() + 2 + usize::from(negated);
+    loop {
+        match &parser.token_at(at).token {
+            Token::LParen => open += 1,
+            Token::RParen if open == 1 => break,
+            Token::RParen => open -= 1,
+            Token::EOF => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+    let next = &parser.token_at(at + 1).token;
+    if *next == Token::RParen || CONTINUES.iter().any(|word| is_word(next, word)) {
+        return None;
+    }
+    for _ in 0..2 + usize::from(negated) {
+        parser.advance_token();
+    }
+    let list = parser.parse_comma_separated(Parser::parse_expr);
+    Some(list.and_then(|list| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
+    }))
 }
 
 fn is_word(token: &Token, word: &str) -> bool {
