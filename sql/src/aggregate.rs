@@ -80,6 +80,9 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
             (|_| Box::new(Squares::new(Statistic::VariancePopulation)), true)
         }
         _ => {
+            if let Some(factory) = crate::ordered_set::hypothetical(name) {
+                return Some((factory, false));
+            }
             return crate::ordered_set::factory(name, args)
                 .map(|factory| (factory, true))
                 .or_else(|| crate::json::aggregate::factory(name).map(|factory| (factory, false)));

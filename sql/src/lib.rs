@@ -30,7 +30,7 @@ pub mod function;
 pub mod io;
 pub mod json;
 pub mod numeric;
-mod ordered_set;
+pub mod ordered_set;
 pub mod parser;
 pub mod partition_hash;
 pub mod password;

@@ -6,6 +6,7 @@ use archipel_sql::catalog::{ArgMode, Routine, RoutineKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
+use archipel_sql::ordered_set::HYPOTHETICAL;
 use archipel_sql::parser::starred;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -134,6 +135,13 @@ impl Binder<'_, '_> {
         // The references made by an aggregate's arguments do not have to be grouped.
         let references: Vec<usize> = self.levels.iter().map(|level| level.references.len()).collect();
         let mut args = if star { Vec::new() } else { self.call_arguments(list)? };
+        let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
+        if !call.within_group.is_empty()
+            && HYPOTHETICAL.contains(&name)
+            && schema.is_none_or(|schema| schema == "pg_catalog")
+        {
+            return self.hypothetical_call(name, args, call, references, span);
+        }
         // Ordered-set aggregates take their sort column as a last argument.
         let mut within_order = Vec::new();
         for key in call.within_group {
@@ -141,7 +149,6 @@ impl Binder<'_, '_> {
             args.push(Argument::positional(key.expr.clone()));
             within_order.push(key);
         }
-        let (schema, name) = function_name(parts).map_err(|error| error.at(position))?;
         let resolved =
             self.resolve_function(schema, name, args, false).map_err(|error| error.at(position))?;
         let gathers = call.distinct
@@ -160,7 +167,8 @@ impl Binder<'_, '_> {
                     .at(position));
                 }
                 let ordered_set =
-                    matches!(function.builtin_name(), Some("percentile_cont" | "percentile_disc" | "mode"));
+                    matches!(function.builtin_name(), Some("percentile_cont" | "percentile_disc" | "mode"))
+                        || function.builtin_name().is_some_and(|name| HYPOTHETICAL.contains(&name));
                 let wrong = match (ordered_set, call.within_group.is_empty()) {
                     (true, true) => {
                         Some(format!("WITHIN GROUP is required for ordered-set aggregate {name}"))

@@ -1,11 +1,14 @@
 //! Calls that are answered by an operator and not where they stand: aggregates, set-returning
 //! functions, GROUPING. Each goes to the query level it belongs to and leaves a placeholder column.
 
+use super::overload::Argument;
 use super::scope::{AGGREGATE_BASE, GROUPING_BASE, LevelKind, SET_BASE, WINDOW_BASE};
 use super::visit::{lower_depth, nearest_depth, visit_expr};
 use super::{Binder, Clause};
 use crate::bound::*;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::Type;
 use sqlparser::ast::{Expr, OrderByExpr};
 use sqlparser::tokenizer::Span;
@@ -58,6 +61,61 @@ impl Binder<'_, '_> {
             None => None,
         };
         Ok(AggregateCall { function, args, distinct: call.distinct, filter, order_by, result })
+    }
+
+    /// A call that places the row of its arguments among those of `WITHIN GROUP`.
+    pub(crate) fn hypothetical_call(
+        &mut self,
+        name: &str,
+        direct: Vec<Argument>,
+        call: GatheredCall<'_>,
+        references: Vec<usize>,
+        span: Span,
+    ) -> Result<BoundExpr> {
+        let position = self.position(span);
+        let refuse = |state, message: String| Err(SqlError::new(state, message).at(position));
+        if call.over.is_some() {
+            let message = format!("OVER is not supported for ordered-set aggregate {name}");
+            return refuse(SqlState::FEATURE_NOT_SUPPORTED, message);
+        }
+        let keys =
+            call.within_group.iter().map(|key| self.aggregate_sort_key(key)).collect::<Result<Vec<_>>>()?;
+        if keys.len() != direct.len() {
+            let types: Vec<String> = direct
+                .iter()
+                .map(|arg| type_name(arg.value.ty.oid))
+                .chain(keys.iter().map(|key| type_name(key.expr.ty.oid)))
+                .collect();
+            let message = format!("function {name}({}) does not exist", types.join(", "));
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
+                .with_hint(format!(
+                    "To use the hypothetical-set aggregate {name}, the number of hypothetical direct arguments (here {}) must match the number of ordering columns (here {}).",
+                    direct.len(),
+                    keys.len()
+                ))
+                .at(position));
+        }
+        let (mut asked, mut row, mut flags, mut order_by) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (arg, key) in direct.into_iter().zip(keys) {
+            let common = self.common_type(&[arg.value.ty, key.expr.ty], "WITHIN GROUP")?;
+            asked.push(self.coerce_common(arg.value, common, "WITHIN GROUP")?);
+            let key = SortKey { expr: self.coerce_common(key.expr, common, "WITHIN GROUP")?, ..key };
+            let way = i32::from(key.descending) + 2 * i32::from(key.nulls_first);
+            flags.push(BoundExpr::constant(Datum::Int4(way), Type::INT4));
+            row.push(key.expr.clone());
+            order_by.push(key);
+        }
+        // Only who tells rows apart needs them in their order.
+        if name != "dense_rank" {
+            order_by.clear();
+        }
+        let Some(function) = archipel_sql::function::lookup_aggregates(name).first() else {
+            return Err(SqlError::internal(format!("there is no aggregate {name}")));
+        };
+        let args = asked.into_iter().chain(row).chain(flags).collect();
+        let result = Type::of(function.result);
+        let call = self.aggregate_call(Accumulator::Builtin(function), args, result, call, order_by)?;
+        self.gather_aggregate(call, references, span)
     }
 
     pub(crate) fn filter(&mut self, filter: &Expr) -> Result<BoundExpr> {

@@ -10,6 +10,7 @@ use crate::catalog::{
 };
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod, Volatility};
+use crate::ordered_set::HYPOTHETICAL;
 use crate::type_table::{TypeInfo, all_types, type_info};
 use crate::types::Oid;
 
@@ -452,7 +453,17 @@ fn default_cost(kind: RoutineKind) -> f64 {
 
 fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
     for f in function::all_aggregates() {
-        sheet.add(&[("aggfnoid", Datum::Oid(f.oid)), ("aggkind", text("n"))]);
+        let (kind, direct) = match f.name {
+            "percentile_cont" | "percentile_disc" => ("o", 1),
+            "mode" => ("o", 0),
+            name if HYPOTHETICAL.contains(&name) => ("h", 1),
+            _ => ("n", 0),
+        };
+        sheet.add(&[
+            ("aggfnoid", Datum::Oid(f.oid)),
+            ("aggkind", text(kind)),
+            ("aggnumdirectargs", Datum::Int2(direct)),
+        ]);
     }
     for routine in source.catalog().routines_all() {
         if let Some(aggregate) = &routine.aggregate {
