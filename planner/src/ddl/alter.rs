@@ -18,7 +18,7 @@ use super::renamed::{Renaming, Said};
 use super::work::{Work, has_constraint};
 use super::{
     alter_column, attach, distribution, drop_column, expression, heir_keys, index, inherit, kept, owner,
-    schema, stored, table as create, trigger, validation, view,
+    schema, stored, table as create, trigger, user_type, validation, view,
 };
 use crate::row::table_def;
 
@@ -90,7 +90,7 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
     for action in actions {
         match action {
             AlterTableAction::RenameTo(name) => {
-                if work.catalog.relation_in(&table.schema, name).is_some() {
+                if work.catalog.is_relation(&table.schema, name) {
                     return Err(already_exists(name));
                 }
                 let mut changed = (**table).clone();
@@ -254,9 +254,10 @@ fn own_action(mut table: Table, action: &AlterTableAction, work: &mut Work<'_>) 
         // About pages and statistics, of which there are none.
         AlterTableAction::SetColumnOption { column } => column_place(&table, column).map(drop),
         AlterTableAction::RenameTo(name) => {
-            if work.catalog.relation_in(&table.schema, name).is_some() {
+            if work.catalog.is_relation(&table.schema, name) {
                 return Err(already_exists(name));
             }
+            user_type::check_free(&table.schema, name, work)?;
             let before = TableRef::new(table.clone());
             table.name = name.clone();
             kept::follow_name(&before, &mut table, &work.catalog)?;

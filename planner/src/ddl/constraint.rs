@@ -129,7 +129,7 @@ pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
 
 /// Fails if the name is given and taken by a relation of the schema or a constraint of the table.
 fn check_free(table: &Table, name: &str, relation: bool, work: &Work<'_>) -> Result<()> {
-    if relation && (work.catalog.relation_in(&table.schema, name).is_some() || table.name == name) {
+    if relation && (work.catalog.is_relation(&table.schema, name) || table.name == name) {
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists")));
     }
     let own_index = relation && table.indexes.iter().any(|index| index.name == name);

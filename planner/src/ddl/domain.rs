@@ -14,7 +14,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::renamed::Renaming;
-use super::user_type::check_free;
+use super::user_type::{check_free, check_movable};
 use super::work::Work;
 use super::{composite, expression, kept, owner, schema, user_type};
 use crate::bind::domain::check_domain_condition;
@@ -196,9 +196,7 @@ pub(super) fn alter_domain(alter: &AlterDomain, work: &mut Work<'_>) -> Result<(
         }
         DomainAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
-            if *schema != known.schema {
-                check_free(schema, &known.name, work)?;
-            }
+            check_movable(&known, schema, work)?;
             kept::follow_domain(domain, &known.schema, schema, work)?;
             changed.schema.clone_from(schema);
         }

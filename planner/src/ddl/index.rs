@@ -38,7 +38,7 @@ pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     work.require_owner(table.oid)?;
     work.check_changeable(&table)?;
     if let Some(name) = &create.name
-        && work.catalog.relation_in(&table.schema, name).is_some()
+        && work.catalog.is_relation(&table.schema, name)
     {
         let message = format!("relation \"{name}\" already exists");
         if create.if_not_exists {

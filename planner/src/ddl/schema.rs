@@ -243,7 +243,7 @@ pub(super) fn alter_sequence_name(
             ));
         }
     }
-    if work.catalog.relation_in(&changed.schema, &changed.name).is_some() {
+    if work.catalog.is_relation(&changed.schema, &changed.name) {
         return Err(SqlError::new(
             SqlState::DUPLICATE_TABLE,
             format!("relation \"{}\" already exists", changed.name),
@@ -263,7 +263,7 @@ pub(super) fn move_table(mut table: Table, schema: &str, work: &mut Work<'_>) ->
     names.extend(table.indexes.iter().map(|index| index.name.clone()));
     let owned = work.catalog.owned_sequences(table.oid);
     names.extend(owned.iter().map(|sequence| sequence.name.clone()));
-    if let Some(taken) = names.iter().find(|name| work.catalog.relation_in(schema, name).is_some()) {
+    if let Some(taken) = names.iter().find(|name| work.catalog.is_relation(schema, name)) {
         return Err(SqlError::new(
             SqlState::DUPLICATE_TABLE,
             format!("relation \"{taken}\" already exists in schema \"{schema}\""),

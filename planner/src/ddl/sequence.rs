@@ -216,7 +216,7 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
         false => work.target_schema(&create.name)?,
     };
     let name = &create.name.name;
-    if work.catalog.relation_in(&schema, name).is_some() {
+    if work.catalog.is_relation(&schema, name) {
         let message = format!("relation \"{name}\" already exists");
         if create.if_not_exists {
             work.notice_as(SqlState::DUPLICATE_TABLE, format!("{message}, skipping"));

@@ -13,7 +13,7 @@ use archipel_sql::types::{Oid, Type};
 use super::constraint::{self, Deferred};
 use super::inherit::{self, Heritage};
 use super::work::Work;
-use super::{alter, distribution, expression, heir_keys, partition, sequence, table_like};
+use super::{alter, distribution, expression, heir_keys, partition, sequence, table_like, user_type};
 use crate::row::table_def;
 
 /// PostgreSQL's MaxHeapAttributeNumber.
@@ -40,10 +40,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         })?,
     };
     let name = &create.name.name;
-    let same_type = work.catalog.user_type_in(&schema, name);
-    // A composite type is a relation, too.
-    let is_composite = same_type.as_ref().is_some_and(|ty| ty.attributes.is_some());
-    let known = is_composite || work.catalog.relation_in(&schema, name).is_some();
+    let known = work.catalog.is_relation(&schema, name);
     // Whether it is there already is asked last, unless it may be.
     let parents = match known && create.if_not_exists {
         true => Vec::new(),
@@ -57,12 +54,7 @@ pub(super) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
-    if same_type.is_some() {
-        let error = SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"));
-        return Err(error.with_hint(
-            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
-        ));
-    }
+    user_type::check_row_type(&schema, name, work)?;
     check_storage_options(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;

@@ -53,11 +53,38 @@ fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>>
     Ok(labels)
 }
 
+/// Fails if there is a type that has the name which a new relation's row type would have.
+pub(super) fn check_row_type(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
+    check_free(schema, name, work).map_err(|error| {
+        error.with_hint(
+            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
+        )
+    })
+}
+
 pub(super) fn check_free(schema: &str, name: &str, work: &Work<'_>) -> Result<()> {
     let table = work.catalog.relation_in(schema, name);
     let row_type = matches!(table, Some(archipel_sql::catalog::Relation::Table(_)));
     if row_type || work.catalog.user_type_in(schema, name).is_some() {
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists")));
+    }
+    Ok(())
+}
+
+/// Fails if another schema has the name of a type that shall move there.
+pub(super) fn check_movable(known: &UserType, schema: &str, work: &Work<'_>) -> Result<()> {
+    let taken = |what: &str, state| {
+        let message = format!("{what} \"{}\" already exists in schema \"{schema}\"", known.name);
+        Err(SqlError::new(state, message))
+    };
+    if known.schema == schema {
+        return Ok(());
+    }
+    if check_free(schema, &known.name, work).is_err() {
+        return taken("type", SqlState::DUPLICATE_OBJECT);
+    }
+    if known.attributes.is_some() && work.catalog.is_relation(schema, &known.name) {
+        return taken("relation", SqlState::DUPLICATE_TABLE);
     }
     Ok(())
 }
@@ -160,14 +187,16 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
             });
         }
         TypeAction::RenameTo(name) => {
+            // The relation that stands for a composite type gets the name first.
+            if known.attributes.is_some() && work.catalog.is_relation(&known.schema, name) {
+                return Err(alter::already_exists(name));
+            }
             check_free(&known.schema, name, work)?;
             changed.name = name.clone();
         }
         TypeAction::SetSchema(schema) => {
             schema::check_target(schema, work)?;
-            if *schema != known.schema {
-                check_free(schema, &known.name, work)?;
-            }
+            check_movable(&known, schema, work)?;
             changed.schema = schema.clone();
         }
         TypeAction::OwnerTo(role) => {

@@ -16,7 +16,7 @@ use archipel_sql::type_table::format_type;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::work::Work;
-use super::{alter, expression, kept, owner, schema};
+use super::{alter, expression, kept, owner, schema, user_type};
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
 use crate::bind::target::check_updatable;
 use crate::bind::{BindEnv, bind_statement};
@@ -71,7 +71,12 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
         }
     }
     match work.catalog.relation_in(&schema, &create.name.name) {
+        None if work.catalog.is_relation(&schema, &create.name.name) => Err(match create.or_replace {
+            true => not_a_view(&create.name.name),
+            false => alter::already_exists(&create.name.name),
+        }),
         None => {
+            user_type::check_row_type(&schema, &create.name.name, work)?;
             let persistence = if temporary { Persistence::Temporary } else { Persistence::Permanent };
             let table = Table {
                 columns,
@@ -86,14 +91,16 @@ pub(super) fn create_view(create: &CreateView, work: &mut Work<'_>) -> Result<()
             work.require_owner(known.oid)?;
             replace_view(&known, columns, view, work)
         }
-        Some(other) if create.or_replace => {
-            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a view", other.name())))
-        }
+        Some(other) if create.or_replace => Err(not_a_view(other.name())),
         Some(_) => Err(SqlError::new(
             SqlState::DUPLICATE_TABLE,
             format!("relation \"{}\" already exists", create.name.name),
         )),
     }
+}
+
+fn not_a_view(name: &str) -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a view"))
 }
 
 /// A check option is for a view that rows can be written through.
@@ -378,9 +385,10 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
     let mut changed = (**view).clone();
     match action {
         AlterTableAction::RenameTo(name) => {
-            if work.catalog.relation_in(&view.schema, name).is_some() {
+            if work.catalog.is_relation(&view.schema, name) {
                 return Err(alter::already_exists(name));
             }
+            user_type::check_free(&view.schema, name, work)?;
             changed.name = name.clone();
         }
         AlterTableAction::RenameColumn { from, to } => {
@@ -405,7 +413,7 @@ pub(super) fn alter_view(view: &TableRef, action: &AlterTableAction, work: &mut 
         }
         AlterTableAction::SetSchema(name) => {
             schema::check_target(name, work)?;
-            if work.catalog.relation_in(name, &view.name).is_some() {
+            if work.catalog.is_relation(name, &view.name) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_TABLE,
                     format!("relation \"{}\" already exists in schema \"{name}\"", view.name),

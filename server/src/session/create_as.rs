@@ -81,7 +81,7 @@ impl Session {
 
     fn is_taken(&mut self, create: &CreateTableAs) -> Result<bool> {
         let schema = self.target_of(create)?;
-        Ok(self.host().catalog.catalog.relation_in(&schema, &create.name.name).is_some())
+        Ok(self.host().catalog.catalog.is_relation(&schema, &create.name.name))
     }
 
     /// The definition of a table with the query's columns.

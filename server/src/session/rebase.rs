@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use archipel_sql::catalog::names::is_temporary_schema;
-use archipel_sql::catalog::operator_class::OperatorClassRef;
+use archipel_sql::catalog::operator_class::{OperatorClassRef, access_method};
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object, Relation, Table};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -106,7 +106,12 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
     let is_new = |held: &dyn Fn(&Catalog) -> Option<Oid>| held(base).is_none() && held(current).is_some();
     let place = |schema: &str| current.schema(schema).map_or(0, |schema| schema.oid.0);
     let relation = |schema: &str, name: &str| {
-        let is_taken = is_new(&|catalog| catalog.relation_in(schema, name).map(|relation| relation.oid()));
+        // Composite types are relations, too.
+        let is_taken = is_new(&|catalog| {
+            let composite = || catalog.user_type_in(schema, name).filter(|ty| ty.attributes.is_some());
+            let relation = catalog.relation_in(schema, name).map(|relation| relation.oid());
+            relation.or_else(|| composite().map(|ty| ty.oid))
+        });
         is_taken.then(|| {
             let key = format!("(relname, relnamespace)=({name}, {})", place(schema));
             duplicate("pg_class", "pg_class_relname_nsp_index", &key)
@@ -115,10 +120,11 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
     let ty = |schema: &str, name: &str| {
         let is_taken = is_new(&|catalog| {
             // Tables have types of their names.
-            let mut types = catalog.user_types().filter(|ty| ty.schema == schema && ty.name == name);
-            types.next().map(|ty| ty.oid).or_else(|| match catalog.relation_in(schema, name)? {
-                Relation::Table(table) => Some(table.oid),
-                _ => None,
+            catalog.user_type_in(schema, name).map(|ty| ty.oid).or_else(|| {
+                match catalog.relation_in(schema, name)? {
+                    Relation::Table(table) => Some(table.oid),
+                    _ => None,
+                }
             })
         });
         is_taken.then(|| {
@@ -135,6 +141,9 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
                 .or_else(|| names.find_map(|name| relation(&table.schema, name)))
         }
         Object::Sequence(sequence) => relation(&sequence.schema, &sequence.name),
+        Object::Type(known) if known.attributes.is_some() => {
+            ty(&known.schema, &known.name).or_else(|| relation(&known.schema, &known.name))
+        }
         Object::Type(known) => ty(&known.schema, &known.name),
         Object::Routine(routine) => {
             let types = routine.input_types();
@@ -158,7 +167,7 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
             let is_taken = is_new(&|catalog| catalog.operator_classes().find(is_it).map(|known| known.oid));
             let key = format!(
                 "(opcmethod, opcname, opcnamespace)=({}, {}, {})",
-                class.method,
+                access_method(&class.method).0,
                 class.name,
                 place(&class.schema)
             );

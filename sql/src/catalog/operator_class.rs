@@ -23,6 +23,11 @@ pub struct OperatorClass {
     pub functions: Vec<ClassFunction>,
 }
 
+/// The number of the access method of this name in pg_am.
+pub fn access_method(name: &str) -> Oid {
+    Oid(if name == "hash" { 405 } else { 403 })
+}
+
 /// A row of pg_amop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassOperator {

@@ -93,6 +93,12 @@ pub fn label_oid(number: Oid) -> Oid {
 }
 
 impl Catalog {
+    /// Whether a relation has this name: a table, a view, a sequence, an index or a composite type.
+    pub fn is_relation(&self, schema: &str, name: &str) -> bool {
+        let is_composite = || self.user_type_in(schema, name).is_some_and(|ty| ty.attributes.is_some());
+        self.relation_in(schema, name).is_some() || is_composite()
+    }
+
     /// A type of this schema and name.
     pub fn user_type_in(&self, schema: &str, name: &str) -> Option<UserTypeRef> {
         self.user_types().find(|ty| ty.schema == schema && ty.name == name).cloned()

@@ -4,11 +4,12 @@ use super::SystemSource;
 use super::relations::schema_oid;
 use super::shape::{Sheet, text};
 use crate::catalog::SUPERUSER;
+use crate::catalog::operator_class::access_method;
 use crate::datum::Datum;
 use crate::types::Oid;
 
 fn method_oid(method: &str) -> Datum {
-    Datum::Oid(Oid(if method == "hash" { 405 } else { 403 }))
+    Datum::Oid(access_method(method))
 }
 
 pub(super) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
