@@ -43,6 +43,7 @@ pub(super) fn create_domain(create: &CreateDomain, work: &mut Work<'_>) -> Resul
         )
         .at(create.ty.name.at()));
     }
+    work.require_type(base, parent)?;
     let of_array = |oid: Oid| work.catalog.user_type_of(oid).is_some_and(|ty| ty.array_type() == oid);
     if parent.is_some_and(of_array) {
         return Err(SqlError::unsupported("a domain over an array of a domain"));

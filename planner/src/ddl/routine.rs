@@ -218,6 +218,7 @@ pub(super) fn arguments(
                 error
             }
         })?;
+        work.require_type(ty, domain)?;
         // Only a base type is part of a routine's declaration: its modifier is not.
         let ty = Type::of(ty.oid);
         let input = matches!(definition.mode, ArgMode::In | ArgMode::InOut | ArgMode::Variadic);
@@ -317,6 +318,7 @@ fn result_type(
                 SqlState::UNDEFINED_OBJECT if !name.percent_type => error.placeless(),
                 _ => error,
             })?;
+            work.require_type(ty, domain)?;
             let ty = Type::of(ty.oid);
             if let Some(implied) = implied
                 && implied != ty

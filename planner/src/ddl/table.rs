@@ -414,6 +414,7 @@ pub(super) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     if pseudo {
         return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
     }
+    work.require_type(ty, domain)?;
     Ok((ty, domain))
 }
 

@@ -13,7 +13,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::Naming;
-use archipel_sql::types::Oid;
+use archipel_sql::types::{Oid, Type};
 
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
@@ -300,6 +300,15 @@ impl<'a> Work<'a> {
         Ok(schema)
     }
 
+    /// 42501 unless the role may use a type that it defines something with: a type, or the domain that
+    /// was named. Built-in types are for everybody.
+    pub fn require_type(&self, ty: Type, domain: Option<Oid>) -> Result<()> {
+        match self.catalog.user_type_of(domain.unwrap_or(ty.oid)) {
+            Some(known) => self.require(known.oid, ObjectClass::Type, Privileges::USAGE),
+            None => Ok(()),
+        }
+    }
+
     /// The session's schema of temporary relations, made if it is not there yet.
     pub fn temporary_schema(&mut self) -> String {
         let name = self.env.temporary_schema.to_owned();
@@ -347,7 +356,7 @@ impl<'a> Work<'a> {
     /// A relation name that is free in the schema, made of the parts as PostgreSQL makes them.
     pub fn free_relation_name(&self, schema: &str, parts: [&str; 3], also: &[String]) -> String {
         free_name(parts, |name| {
-            self.catalog.relation_in(schema, name).is_some() || also.iter().any(|taken| taken == name)
+            self.catalog.is_relation(schema, name) || also.iter().any(|taken| taken == name)
         })
     }
 
