@@ -3,7 +3,7 @@
 use crate::datum::{Array, Datum};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::{self, CastContext, CastMethod, FunctionContext};
-use crate::type_table::{element_of, format_type, type_info};
+use crate::type_table::{element_of, type_info, type_name};
 use crate::types::{Oid, Type};
 
 /// A way from one type to another.
@@ -113,7 +113,7 @@ pub fn apply(
             let path = find(from, to, CastContext::Explicit).ok_or_else(|| {
                 SqlError::new(
                     SqlState::CANNOT_COERCE,
-                    format!("cannot cast type {} to {}", format_type(source), format_type(target)),
+                    format!("cannot cast type {} to {}", type_name(source.oid), type_name(target.oid)),
                 )
             })?;
             let values = array
@@ -174,7 +174,7 @@ fn cast_in(
     let path = find(source.oid, target.oid, context).ok_or_else(|| {
         SqlError::new(
             SqlState::CANNOT_COERCE,
-            format!("cannot cast type {} to {}", format_type(source), format_type(target)),
+            format!("cannot cast type {} to {}", type_name(source.oid), type_name(target.oid)),
         )
     })?;
     let cast = apply(path, value, source, target, ctx)?;

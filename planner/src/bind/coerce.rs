@@ -6,7 +6,7 @@ use archipel_sql::datum::{Array, Datum};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ResolvedFunction};
 use archipel_sql::io;
-use archipel_sql::type_table::{array_of, element_of, format_type, type_info};
+use archipel_sql::type_table::{array_of, element_of, type_info, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::Binder;
@@ -401,8 +401,8 @@ impl Binder<'_, '_> {
             let Some(item) = self.coerce(item, column.ty, context)? else {
                 return wrong(format!(
                     "Cannot cast type {} to {} in column {}.",
-                    format_type(Type::of(ty.oid)),
-                    format_type(Type::of(column.ty.oid)),
+                    type_name(ty.oid),
+                    type_name(column.ty.oid),
                     place + 1
                 ));
             };
@@ -444,11 +444,7 @@ impl Binder<'_, '_> {
         self.coerce(expr, Type::of(common.oid), CastContext::Implicit)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::CANNOT_COERCE,
-                format!(
-                    "{what} could not convert type {} to {}",
-                    format_type(Type::of(from.oid)),
-                    format_type(Type::of(common.oid))
-                ),
+                format!("{what} could not convert type {} to {}", type_name(from.oid), type_name(common.oid)),
             )
         })
     }
@@ -470,10 +466,7 @@ impl Binder<'_, '_> {
         self.coerce(expr, Type::BOOL, CastContext::Assignment)?.ok_or_else(|| {
             SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "argument of {what} must be type boolean, not type {}",
-                    format_type(Type::of(from.oid))
-                ),
+                format!("argument of {what} must be type boolean, not type {}", type_name(from.oid)),
             )
         })
     }
@@ -495,8 +488,8 @@ impl Binder<'_, '_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "column \"{column}\" is of type {} but expression is of type {}",
-                    format_type(Type::of(target.oid)),
-                    format_type(Type::of(from.oid))
+                    type_name(target.oid),
+                    type_name(from.oid)
                 ),
             )
             .with_hint("You will need to rewrite or cast the expression.")
@@ -523,11 +516,7 @@ pub(crate) fn common_type(types: &[Type], what: &str) -> Result<Type> {
         } else if category(next) != category(common) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!(
-                    "{what} types {} and {} cannot be matched",
-                    format_type(Type::of(common)),
-                    format_type(Type::of(next))
-                ),
+                format!("{what} types {} and {} cannot be matched", type_name(common), type_name(next)),
             ));
         } else if !is_preferred(common)
             && can_coerce(common, next, CastContext::Implicit)
@@ -566,22 +555,14 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
             Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => match element {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
-                        .with_detail(format!(
-                            "{} versus {}",
-                            format_type(Type::of(known)),
-                            format_type(Type::of(ty.oid))
-                        )));
+                        .with_detail(format!("{} versus {}", type_name(known), type_name(ty.oid))));
                 }
                 _ => element = Some(ty.oid),
             },
             Oid::ANYARRAY => match array {
                 Some(known) if known != ty.oid => {
                     return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
-                        .with_detail(format!(
-                            "{} versus {}",
-                            format_type(Type::of(known)),
-                            format_type(Type::of(ty.oid))
-                        )));
+                        .with_detail(format!("{} versus {}", type_name(known), type_name(ty.oid))));
                 }
                 _ => array = Some(ty.oid),
             },
@@ -591,7 +572,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
                 None => {
                     return Err(mismatch(format!(
                         "argument declared anycompatiblearray is not an array but type {}",
-                        format_type(Type::of(ty.oid))
+                        type_name(ty.oid)
                     )));
                 }
             },
@@ -600,10 +581,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
     }
     if let Some(array) = array {
         let of = element_of(array).ok_or_else(|| {
-            mismatch(format!(
-                "argument declared anyarray is not an array but type {}",
-                format_type(Type::of(array))
-            ))
+            mismatch(format!("argument declared anyarray is not an array but type {}", type_name(array)))
         })?;
         match element {
             Some(known) if known != of => {
@@ -611,11 +589,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
                     "argument declared anyarray is not consistent with argument declared anyelement"
                         .to_owned(),
                 )
-                .with_detail(format!(
-                    "{} versus {}",
-                    format_type(Type::of(array)),
-                    format_type(Type::of(known))
-                )));
+                .with_detail(format!("{} versus {}", type_name(array), type_name(known))));
             }
             _ => element = Some(of),
         }
@@ -635,7 +609,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
         let missing = || {
             mismatch(format!(
                 "could not find array type for data type {}",
-                element.map_or_else(String::new, |e| format_type(Type::of(e)))
+                element.map_or_else(String::new, |e| type_name(e))
             ))
         };
         Ok(match oid {
@@ -654,7 +628,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
 pub fn cannot_cast(from: Type, to: Type) -> SqlError {
     SqlError::new(
         SqlState::CANNOT_COERCE,
-        format!("cannot cast type {} to {}", format_type(Type::of(from.oid)), format_type(Type::of(to.oid))),
+        format!("cannot cast type {} to {}", type_name(from.oid), type_name(to.oid)),
     )
 }
 

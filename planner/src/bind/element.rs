@@ -9,7 +9,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, ResolvedFunction, lookup_functions};
 use archipel_sql::parser::assigned_element;
-use archipel_sql::type_table::{element_of, format_type};
+use archipel_sql::type_table::{element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, Subscript as WrittenSubscript};
 
@@ -178,7 +178,7 @@ impl Binder<'_, '_> {
                 format!("cannot assign to field \"{field}\" of column \"{name}\" because {why}"),
             )
         };
-        let shown = format_type(Type::of(ty.oid));
+        let shown = type_name(ty.oid);
         let Some(relation) = self.env.catalog.table_of_row_type(ty.oid) else {
             let why = format!("its type {shown} is not a composite type");
             return Err(refused(SqlState::DATATYPE_MISMATCH, why));
@@ -359,8 +359,8 @@ impl Binder<'_, '_> {
                 format!(
                     "subfield \"{}\" is of type {} but expression is of type {}",
                     field.name,
-                    format_type(Type::of(field.ty.oid)),
-                    format_type(Type::of(from.oid))
+                    type_name(field.ty.oid),
+                    type_name(from.oid)
                 ),
             )
             .with_hint("You will need to rewrite or cast the expression.")
@@ -405,8 +405,8 @@ impl Binder<'_, '_> {
                     format!(
                         "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
                         change.name,
-                        format_type(Type::of(wanted.oid)),
-                        format_type(Type::of(given.oid))
+                        type_name(wanted.oid),
+                        type_name(given.oid)
                     ),
                 )
                 .with_hint("You will need to rewrite or cast the expression.")
@@ -439,10 +439,7 @@ fn subscripted(ty: Type, part: &Part) -> Result<(Oid, Type)> {
     element_of(ty.oid).zip(element_type(ty, part)).ok_or_else(|| {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!(
-                "cannot subscript type {} because it does not support subscripting",
-                format_type(Type::of(ty.oid))
-            ),
+            format!("cannot subscript type {} because it does not support subscripting", type_name(ty.oid)),
         )
     })
 }

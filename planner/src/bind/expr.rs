@@ -3,7 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::{array_of, element_of, format_type};
+use archipel_sql::type_table::{array_of, element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{self, AccessExpr, BinaryOperator, Expr, Ident, UnaryOperator};
 
@@ -247,7 +247,7 @@ impl Binder<'_, '_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "cannot subscript type {} because it does not support subscripting",
-                    format_type(Type::of(array.ty.oid))
+                    type_name(array.ty.oid)
                 ),
             ));
         };
@@ -440,7 +440,7 @@ impl Binder<'_, '_> {
         let Some(array) = array_of(common.oid) else {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
-                format!("could not find array type for data type {}", format_type(Type::of(common.oid))),
+                format!("could not find array type for data type {}", type_name(common.oid)),
             ));
         };
         let ty = Type { oid: array, typmod: common.typmod };
@@ -516,7 +516,7 @@ impl Binder<'_, '_> {
         if !matches!(bound.ty.oid, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR | Oid::NAME) {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("collations are not supported by type {}", format_type(Type::of(bound.ty.oid))),
+                format!("collations are not supported by type {}", type_name(bound.ty.oid)),
             ));
         }
         let name = match &parts[..] {

@@ -11,7 +11,7 @@ use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::json::shape;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
 
@@ -222,9 +222,9 @@ impl Binder<'_, '_> {
             None => Ok(()),
             Some(place) => refused(format!(
                 "Returned type {} at ordinal position {}, but query expects {}.",
-                format_type(Type::of(given[place].1.oid)),
+                type_name(given[place].1.oid),
                 place + 1,
-                format_type(Type::of(columns[place].1.oid))
+                type_name(columns[place].1.oid)
             )),
         }
     }

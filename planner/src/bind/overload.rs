@@ -15,7 +15,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
     self, AggregateFunction, CastContext, ResolvedFunction, ScalarFunction, SetFunction,
 };
-use archipel_sql::type_table::{array_of, element_of, format_type, type_by_name};
+use archipel_sql::type_table::{array_of, element_of, type_by_name, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -399,9 +399,9 @@ impl Binder<'_, '_> {
                             .iter()
                             .map(|arg| match &arg.name {
                                 Some(name) => {
-                                    format!("{name} => {}", format_type(Type::of(arg.value.ty.oid)))
+                                    format!("{name} => {}", type_name(arg.value.ty.oid))
                                 }
-                                None => format_type(Type::of(arg.value.ty.oid)),
+                                None => type_name(arg.value.ty.oid),
                             })
                             .collect::<Vec<_>>();
                         format!("{}({})", qualified(schema, name), list.join(", "))

@@ -4,7 +4,7 @@ use archipel_sql::ast::RowLockClause;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Expr, LimitClause, LockClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
@@ -566,7 +566,7 @@ impl Binder<'_, '_> {
                 format!(
                     "argument of {} must be type bigint, not type {}",
                     clause.describe(),
-                    format_type(Type::of(from.oid))
+                    type_name(from.oid)
                 ),
             )
             .at(position)
@@ -584,7 +584,7 @@ impl Binder<'_, '_> {
         }
         Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an ordering operator for type {}", format_type(Type::of(ty.oid))),
+            format!("could not identify an ordering operator for type {}", type_name(ty.oid)),
         )
         .with_hint("Use an explicit ordering operator or modify the query."))
     }
@@ -596,7 +596,7 @@ impl Binder<'_, '_> {
         }
         Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an equality operator for type {}", format_type(Type::of(ty.oid))),
+            format!("could not identify an equality operator for type {}", type_name(ty.oid)),
         ))
     }
 

@@ -3,7 +3,7 @@
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::EVERY_FIELD;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -70,7 +70,7 @@ impl Binder<'_, '_> {
                 SqlState::WRONG_OBJECT_TYPE,
                 format!(
                     "column notation .{name} applied to type {}, which is not a composite type",
-                    format_type(Type::of(record.ty.oid))
+                    type_name(record.ty.oid)
                 ),
             )
             .at(position));
@@ -89,7 +89,7 @@ impl Binder<'_, '_> {
             }
             return Err(SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" not found in data type {}", format_type(Type::of(ty.oid))),
+                format!("column \"{name}\" not found in data type {}", type_name(ty.oid)),
             )
             .at(position));
         };

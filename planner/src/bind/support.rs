@@ -8,7 +8,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{self, CastContext, CastMethod, ScalarFunction};
 use archipel_sql::partition_hash::SEED;
-use archipel_sql::type_table::{element_of, format_type};
+use archipel_sql::type_table::{element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::coerce::{is_composite, is_polymorphic, resolve_polymorphic};
@@ -145,7 +145,7 @@ fn check_hash_key(oid: Oid, table: Option<&Table>, args: &[BoundExpr]) -> Result
     }
     for (place, (ty, arg)) in by.types(table).into_iter().zip(args.iter().skip(3)).enumerate() {
         if !is_binary_coercible(arg.ty.oid, ty.oid) {
-            let (wanted, given) = (format_type(Type::of(ty.oid)), format_type(Type::of(arg.ty.oid)));
+            let (wanted, given) = (type_name(ty.oid), type_name(arg.ty.oid));
             let place = place + 1;
             return wrong(format!(
                 "column {place} of the partition key has type {wanted}, but supplied value is of type {given}"

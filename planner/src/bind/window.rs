@@ -85,7 +85,7 @@ fn offset_type(column: Type, offset: Type) -> Result<Type> {
         let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
         if hint { error.with_hint("Cast the offset value to an appropriate type.") } else { error }
     };
-    let name = |ty: Type| archipel_sql::type_table::format_type(Type::of(ty.oid));
+    let name = |ty: Type| archipel_sql::type_table::type_name(ty.oid);
     let known = offset.oid != Oid::UNKNOWN;
     let (target, fits): (Type, &[Oid]) = match column.oid {
         Oid::INT2 | Oid::INT4 | Oid::INT8 => {

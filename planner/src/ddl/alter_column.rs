@@ -8,7 +8,7 @@ use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
 use archipel_sql::catalog::{Column, DistributedBy, Distribution, Identity, ObjectKind, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{format_type, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::alter::{column_place, finish, touch, validate_not_null};
@@ -296,8 +296,8 @@ fn check_users_of_type(table: &Table, place: u16, new: Type, work: &Work<'_>) ->
                         "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                         other.columns[usize::from(own)].name,
                         target.columns[usize::from(referenced)].name,
-                        format_type(Type::of(child_type.oid)),
-                        format_type(Type::of(parent_type.oid))
+                        type_name(child_type.oid),
+                        type_name(parent_type.oid)
                     )));
                 }
             }
@@ -334,7 +334,7 @@ fn check_conversion(
     if castable {
         return Ok(());
     }
-    let shown = format_type(Type::of(new.oid));
+    let shown = type_name(new.oid);
     Err(if using {
         SqlError::new(
             SqlState::DATATYPE_MISMATCH,

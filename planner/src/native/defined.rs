@@ -5,7 +5,7 @@ use archipel_sql::catalog::Language;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::io::{may_be, natural_type};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::{format_type, type_name};
 use archipel_sql::types::Type;
 
 use crate::bind::call::output_arguments;
@@ -43,7 +43,7 @@ impl DefinedRow {
         }
         for (place, (value, ty)) in row.iter().zip(&self.types).enumerate() {
             if !may_be(value, ty.oid) {
-                let (given, wanted) = (format_type(natural_type(value)), format_type(Type::of(ty.oid)));
+                let (given, wanted) = (format_type(natural_type(value)), type_name(ty.oid));
                 return Err(self.mismatch(match self.language {
                     Language::PlPgSql => format!(
                         "Returned type {given} does not match expected type {wanted} in column {}.",

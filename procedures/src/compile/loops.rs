@@ -236,7 +236,7 @@ impl Compiler<'_> {
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "FOREACH expression must yield an array, not type {}",
-                        archipel_sql::type_table::format_type(bound.ty)
+                        archipel_sql::type_table::type_name(bound.ty.oid)
                     ),
                 ));
             };

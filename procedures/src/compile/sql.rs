@@ -11,7 +11,7 @@ use archipel_sql::catalog::RoutineRef;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser;
-use archipel_sql::type_table::{Naming, format_type};
+use archipel_sql::type_table::{Naming, type_name};
 use archipel_sql::types::{Oid, Type};
 
 use super::hoist::after_calls;
@@ -253,10 +253,7 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
 fn mismatch(routine: &RoutineRef, detail: impl ToString) -> SqlError {
     let error = SqlError::new(
         SqlState::INVALID_FUNCTION_DEFINITION,
-        format!(
-            "return type mismatch in function declared to return {}",
-            format_type(Type::of(routine.result.oid))
-        ),
+        format!("return type mismatch in function declared to return {}", type_name(routine.result.oid)),
     )
     .with_detail(detail.to_string());
     in_function(routine, error)
@@ -283,7 +280,7 @@ fn is_row(compiler: &Compiler<'_>, bound: &mut BoundStatement, environment: &Env
     let Rel::Project { exprs, .. } = &mut query.rel else { return Ok(false) };
     let ([expr], [column]) = (&mut exprs[..], &mut query.columns[..]) else { return Ok(false) };
     if !matches!(expr.kind, ExprKind::Row(_)) {
-        let result = format_type(Type::of(result.oid));
+        let result = type_name(result.oid);
         return Err(SqlError::new(SqlState::CANNOT_COERCE, format!("cannot cast type record to {result}")));
     }
     *expr = super::scope::cast(expr.clone(), Type::of(result.oid), environment)?;
@@ -350,20 +347,20 @@ fn fit_result(
             || archipel_sql::cast::find(column.ty.oid, plain.oid, CastContext::Assignment).is_some()
     };
     if let Some(at) = columns.iter().zip(&wanted).position(|pair| !converts(pair)) {
-        let actual = format_type(columns[at].ty);
+        let actual = type_name(columns[at].ty.oid);
         return Err(mismatch(
             routine,
             match (&compiler.columns, routine.result == Type::RECORD) {
                 (Columns::Scalar { .. }, _) => format!("Actual return type is {actual}."),
                 _ => format!(
                     "Final statement returns {actual} instead of {} at column {}.",
-                    format_type(wanted[at]),
+                    type_name(wanted[at].oid),
                     at + 1
                 ),
             },
         ));
     }
     cast_columns(bound, &wanted, environment)
-        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", format_type(first))))?;
+        .map_err(|_| mismatch(routine, format!("Actual return type is {}.", type_name(first.oid))))?;
     Ok(false)
 }

@@ -12,7 +12,7 @@ use archipel_planner::route::Access;
 use archipel_sql::catalog::{RoutineRef, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::type_table::format_type;
+use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 
 use super::storage::Storage;
@@ -164,7 +164,7 @@ pub(crate) fn compile_condition(
     if bound.ty != Type::BOOL && !matches!(bound.kind, ExprKind::Const(Datum::Null)) {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!("argument of WHEN must be type boolean, not type {}", format_type(bound.ty)),
+            format!("argument of WHEN must be type boolean, not type {}", type_name(bound.ty.oid)),
         ));
     }
     let value = compiler.plan_expression(&bound)?;

@@ -76,7 +76,7 @@ fn by_record(_: &FunctionContext<'_>, v: &[Datum]) -> Order {
         }
         let alike = std::mem::discriminant(&left) == std::mem::discriminant(&right);
         if !alike && !left.is_null() && !right.is_null() {
-            let name = |value| crate::type_table::format_type(crate::io::natural_type(value));
+            let name = |value| crate::type_table::type_name(crate::io::natural_type(value).oid);
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(

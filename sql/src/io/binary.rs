@@ -7,7 +7,7 @@ use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::numeric::Numeric;
-use crate::type_table::{element_of, format_type};
+use crate::type_table::{element_of, format_type, type_name};
 use crate::types::{Oid, Type};
 
 fn invalid(ty: Type) -> SqlError {
@@ -151,8 +151,8 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     if differ(sent, element) {
         let message = format!(
             "binary data has array element type {sent} ({}) instead of expected {element} ({})",
-            format_type(Type::of(sent)),
-            format_type(Type::of(element))
+            type_name(sent),
+            type_name(element)
         );
         return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
     }
@@ -223,9 +223,9 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "binary data has type {oid} ({}) instead of expected {} ({}) in record column {}",
-                    crate::type_table::format_type(Type::of(oid)),
+                    crate::type_table::type_name(oid),
                     field.oid,
-                    crate::type_table::format_type(Type::of(field.oid)),
+                    crate::type_table::type_name(field.oid),
                     place + 1
                 ),
             ));

@@ -11,7 +11,7 @@ use crate::catalog::{
     TableRef,
 };
 use crate::datum::Datum;
-use crate::type_table::{element_of, format_type, numeric_typmod, type_info};
+use crate::type_table::{element_of, format_type, numeric_typmod, type_info, type_name};
 use crate::types::{Oid, Type};
 
 /// Fills the view.
@@ -105,7 +105,7 @@ fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static str, Datum)>
     } else if ty.oid == Oid::BPCHAR {
         "character".to_owned()
     } else {
-        format_type(Type::of(ty.oid))
+        type_name(ty.oid)
     };
     let mut cells = vec![("data_type", text(data_type)), ("udt_catalog", text(source.database()))];
     match info {
