@@ -8,6 +8,7 @@ use archipel_sql::catalog::Sequence;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
+use super::user_type;
 use super::work::Work;
 
 /// The sequence as the engine runs it; it goes by the sequence's oid.
@@ -224,6 +225,8 @@ pub(super) fn create_sequence(create: &CreateSequence, work: &mut Work<'_>) -> R
         }
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
+    // It has no row type, and yet PostgreSQL looks.
+    user_type::check_row_type(&schema, name, work)?;
     let mut sequence = make(work.oids(1), &schema, name, Type::INT8, &create.options)?;
     apply_owner(&mut sequence, &create.options, work)?;
     work.operation(DdlOp::CreateSequence(definition(&sequence)));
