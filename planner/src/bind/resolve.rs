@@ -275,7 +275,14 @@ fn undefined_operator(choice: Choice, name: &str, left: Option<Type>, right: Typ
                 "Could not choose a best candidate operator. You might need to add explicit type casts.",
             );
     }
-    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {signature}")).with_hint(
-        "No operator matches the given name and argument types. You might need to add explicit type casts.",
-    )
+    let hint = match left {
+        Some(_) => {
+            "No operator matches the given name and argument types. You might need to add explicit type casts."
+        }
+        None => {
+            "No operator matches the given name and argument type. You might need to add an explicit type cast."
+        }
+    };
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {signature}"))
+        .with_hint(hint)
 }

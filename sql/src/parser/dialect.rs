@@ -4,8 +4,8 @@
 use std::any::TypeId;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, TypedString, Value,
-    ValueWithSpan,
+    BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, TypedString,
+    UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -98,12 +98,34 @@ impl Dialect for ArchipelDialect {
         if is_word(&parser.peek_token_ref().token, "isnull") {
             return Some(Ok(self.prec_value(Precedence::Is)));
         }
+        // sqlparser takes these for comparisons; they bind as other operators do.
+        match &parser.peek_token_ref().token {
+            Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk => {
+                return Some(Ok(self.prec_value(Precedence::PgOther)));
+            }
+            Token::Word(word) if word.keyword == Keyword::OPERATOR => {
+                return Some(Ok(self.prec_value(Precedence::PgOther)));
+            }
+            _ => {}
+        }
         BASE.get_next_precedence(parser)
     }
 
     /// `type 'literal'` for type names sqlparser does not know, and for `name`, which it takes
     /// for a column.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if let Some((op, precedence)) = prefix_operator(&parser.peek_token_ref().token) {
+            parser.advance_token();
+            let operand = parser.parse_subexpr(precedence);
+            return Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }));
+        }
         let Token::Word(word) = &parser.peek_token_ref().token else {
             return None;
         };
@@ -122,6 +144,11 @@ impl Dialect for ArchipelDialect {
                 over: None,
                 within_group: Vec::new(),
             })));
+        }
+        if is_word(&parser.peek_token_ref().token, "not")
+            && is_word(&parser.peek_nth_token_ref(1).token, "exists")
+        {
+            return Some(self.not_exists(parser));
         }
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("interval") {
             return interval_of_precision(parser).map(Ok);
@@ -185,6 +212,16 @@ impl Dialect for ArchipelDialect {
 }
 
 impl ArchipelDialect {
+    /// `NOT EXISTS (…)`: sqlparser takes the two words for one, but what follows may bind more tightly
+    /// than NOT does.
+    fn not_exists(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
+        parser.advance_token();
+        Ok(match parser.parse_subexpr(self.prec_value(Precedence::UnaryNot))? {
+            Expr::Exists { subquery, negated: false } => Expr::Exists { subquery, negated: true },
+            other => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(other) },
+        })
+    }
+
     /// `x IS [NOT] DISTINCT FROM y`: sqlparser takes everything that follows for `y`, but what
     /// AND and OR join, and comparisons, are beyond it.
     fn is_distinct_from(&self, parser: &mut Parser, left: &Expr) -> Option<Result<Expr, ParserError>> {
@@ -261,6 +298,24 @@ fn in_list(parser: &mut Parser, left: &Expr, negated: bool) -> Option<Result<Exp
         parser.expect_token(&Token::RParen)?;
         Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
     }))
+}
+
+/// A prefix operator and how tightly it binds: signs more than all but subscripts and casts, the others
+/// as infix operators that have no precedence of their own, less than `+`.
+fn prefix_operator(token: &Token) -> Option<(UnaryOperator, u8)> {
+    /// Between COLLATE and subscripts in sqlparser's PostgreSQL dialect.
+    const SIGN: u8 = 125;
+    let other = BASE.prec_value(Precedence::PgOther);
+    Some(match token {
+        Token::Minus => (UnaryOperator::Minus, SIGN),
+        Token::Plus => (UnaryOperator::Plus, SIGN),
+        Token::Tilde => (UnaryOperator::BitwiseNot, other),
+        Token::AtSign => (UnaryOperator::PGAbs, other),
+        Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, other),
+        Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, other),
+        Token::DoubleExclamationMark => (UnaryOperator::PGPrefixFactorial, other),
+        _ => return None,
+    })
 }
 
 fn is_word(token: &Token, word: &str) -> bool {
