@@ -257,7 +257,16 @@ impl Binder<'_, '_> {
         let name = if negated { "<>" } else { "=" };
         let mut tests: Vec<BoundExpr> = array.into_iter().collect();
         for item in compared {
-            tests.push(self.compare_values(left.clone(), name, item)?);
+            tests.push(match (&left.kind, item.kind) {
+                // Here two rows are compared field by field even if both are cast to a type.
+                (ExprKind::Row(fields), ExprKind::Row(other)) => {
+                    self.compare_rows(fields.clone(), name, other)?
+                }
+                (_, kind) => {
+                    let item = BoundExpr { kind, ..item };
+                    self.compare_values(left.clone(), name, item)?
+                }
+            });
         }
         Ok(if negated { all_of(tests) } else { any_of(tests) })
     }

@@ -24,6 +24,7 @@ use super::operand::{Operand, element};
 use super::{
     CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, notify, sequence, sleep, text,
 };
+use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
 use crate::route::Access;
 
@@ -59,6 +60,20 @@ impl Source {
             Source::Operand(operand) => Box::new(move |ctx| Ok(operand.get(ctx).clone())),
         }
     }
+}
+
+/// Whether PostgreSQL computes it before it runs: it is made of constants and what never changes.
+fn is_folded(expr: &BoundExpr) -> bool {
+    let mut folded = true;
+    visit_expr(expr, 0, &mut |part, _| {
+        folded &= match &part.kind {
+            ExprKind::Const(_) | ExprKind::Relabel(_) => true,
+            ExprKind::Call { function, .. } => function.function.volatility == Volatility::Immutable,
+            _ => false,
+        };
+        folded
+    });
+    folded
 }
 
 /// An expression compiled on its own, with what it touches if it contains queries.
@@ -199,7 +214,13 @@ impl Compiler<'_> {
                 })
             }
             ExprKind::NullIf { left, right, equality } => {
+                // PostgreSQL finds a constant NULL before it runs, and then computes no more than what
+                // it has computed to find it.
+                let folded = is_folded(left) && is_folded(right);
                 let (left, right) = (self.source(left)?, self.source(right)?);
+                if !folded && [&left, &right].iter().any(|side| side.constant().is_some_and(Datum::is_null)) {
+                    return Ok(left);
+                }
                 let equality = equality.function;
                 Box::new(move |ctx| {
                     let left = left.eval(ctx)?;

@@ -122,7 +122,7 @@ impl Generator {
     pub(super) fn aggregate(&mut self, columns: &[Column], key: &str) -> Expression {
         let in_order = format!(" ORDER BY {key})");
         let joined = format!(", '/' ORDER BY {key})");
-        let forms: [(&str, Kind, Kind, &str); 25] = [
+        let forms: [(&str, Kind, Kind, &str); 31] = [
             ("count(", Kind::Int, Kind::Big, ")"),
             ("sum(", Kind::Int, Kind::Big, ")"),
             ("sum(", Kind::Big, Kind::Numeric, ")"),
@@ -149,6 +149,12 @@ impl Generator {
             ("array_agg(", Kind::Text, Kind::Texts, &in_order),
             ("percentile_disc(0.5) WITHIN GROUP (ORDER BY ", Kind::Int, Kind::Int, ")"),
             ("percentile_cont(0.25) WITHIN GROUP (ORDER BY ", Kind::Float, Kind::Float, ")"),
+            ("percentile_cont(0.7) WITHIN GROUP (ORDER BY ", Kind::Interval, Kind::Interval, " DESC)"),
+            ("percentile_disc(ARRAY[0, 0.5, NULL]) WITHIN GROUP (ORDER BY ", Kind::Int, Kind::Ints, ")"),
+            ("rank(3) WITHIN GROUP (ORDER BY ", Kind::Int, Kind::Big, ")"),
+            ("dense_rank('b') WITHIN GROUP (ORDER BY ", Kind::Text, Kind::Big, " DESC)"),
+            ("percent_rank(NULL) WITHIN GROUP (ORDER BY ", Kind::Numeric, Kind::Float, " NULLS FIRST)"),
+            ("cume_dist('2024-02-29') WITHIN GROUP (ORDER BY ", Kind::Date, Kind::Float, " DESC NULLS LAST)"),
         ];
         match self.random.random_range(0..10) {
             0..=4 => {

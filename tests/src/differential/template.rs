@@ -58,6 +58,11 @@ const INT: &[&str] = &[
     "({int} # 5)",
     "(~ {int})",
     "({int} << 3)",
+    // Without parentheses: what binds more tightly.
+    "(~ {int} + {int} * 2)",
+    "({int} | {int} + 1 & {int})",
+    "({int} - - {int} % 7)",
+    "(@ {int} - 5 # 3)",
     "({int} >> 1)",
     "gcd({int}, {int})",
     "lcm({int}, 6)",
@@ -126,6 +131,7 @@ const BIG: &[&str] = &[
 ];
 
 const NUMERIC: &[&str] = &[
+    "(- {numeric} ^ 2 - - {int})",
     "({numeric} + {numeric})",
     "({numeric} - {int})",
     "({numeric} * {numeric})",
@@ -167,6 +173,7 @@ const NUMERIC: &[&str] = &[
 ];
 
 const FLOAT: &[&str] = &[
+    "(- {float} ^ 2)",
     "({float} + {float})",
     "({float} - {float})",
     "({float} * {float})",
@@ -283,6 +290,17 @@ const CHAR: &[&str] = &[
 ];
 
 const BOOL: &[&str] = &[
+    // Without parentheses: what binds more tightly.
+    "(NOT {bool} IS NULL)",
+    "(NOT {int} = 5 AND {bool})",
+    "(NOT EXISTS (SELECT 1 WHERE {bool}) IS UNKNOWN)",
+    "({int} + 1 < {int} * 2 IS TRUE)",
+    "({int} IN (1, {int} + 1) = {bool})",
+    "({int} & 3 | 4 BETWEEN {int} - 1 AND {int} + 2)",
+    "({text} || 'a' ~~ 'a%' = {bool})",
+    "({bool} OR {bool} AND {bool})",
+    "({int} IS NOT DISTINCT FROM {int} + 1)",
+    "({ordered} IN ((SELECT {same}), {same}))",
     "({int} < {int})",
     "({int} = {big})",
     "({small} < {numeric})",
