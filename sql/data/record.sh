@@ -17,9 +17,12 @@ q "select p.oid, proname, case when lanname = 'sql' then 'sql_' || p.oid else pr
    from pg_proc p join pg_language l on l.oid = prolang
    where pronamespace = 'pg_catalog'::regnamespace and prorettype in ($types) and not exists (select from unnest(proargtypes) t where t not in ($types))
    and proname !~ '_pg_' order by p.oid" > proc.tsv
-# oid name left right result function commutator negator
-q "select o.oid, oprname, oprleft, oprright, oprresult, oprcode::oid, oprcom, oprnegate from pg_operator o
-   where oprresult in ($types) and oprright in ($types) and oprleft in (0,$types) and oprcode <> 0 order by o.oid" > operator.tsv
+# oid name left right result function commutator negator merges hashes restrict join; enums last
+q "select o.oid, oprname, oprleft, oprright, oprresult, oprcode::oid, oprcom, oprnegate, oprcanmerge, oprcanhash, oprrest::oid, oprjoin::oid from pg_operator o
+   where oprresult in ($types) and oprright in ($types,3500) and oprleft in (0,$types,3500) and oprcode <> 0 order by (oprright = 3500), o.oid" > operator.tsv
+# oid family left right strategy operator method of the operators that btree and hash search by
+q "select oid, amopfamily, amoplefttype, amoprighttype, amopstrategy, amopopr, amopmethod from pg_amop
+   where amopmethod in (403, 405) and amoppurpose = 's' and amoplefttype in ($types,3500) and amoprighttype in ($types,3500) order by oid" > amop.tsv
 # source target function context method
 q "select oid, castsource, casttarget, castfunc, castcontext, castmethod from pg_cast where castsource in ($types) and casttarget in ($types) order by oid" > cast.tsv
 # schema name oid kind columns (name:type:typmod:notnull, domains replaced by their base types)

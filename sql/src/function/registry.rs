@@ -28,6 +28,12 @@ pub struct Operator {
     pub commutator: Oid,
     /// Oid of the operator with the opposite answer, or zero.
     pub negator: Oid,
+    /// Whether sorted inputs can be merged by it, and hashed ones joined.
+    pub merges: bool,
+    pub hashes: bool,
+    /// PostgreSQL's estimators of restrictions and joins by it, or zero.
+    pub restriction: Oid,
+    pub join: Oid,
 }
 
 /// Where a cast applies by itself (pg_cast.castcontext), narrowest first.
@@ -209,7 +215,11 @@ impl Registry {
 
     fn add_operator(&mut self, line: &'static str) {
         let fields: Vec<&'static str> = line.split('\t').collect();
-        let [op, name, left, right, result, function, commutator, negator] = fields[..] else { return };
+        let [op, name, left, right, result, function, commutator, negator, merges, hashes, restriction, join] =
+            fields[..]
+        else {
+            return;
+        };
         let Some(&function) = self.functions_by_oid.get(&oid(function)) else { return };
         let left = oid(left);
         let operator = leak(Operator {
@@ -221,6 +231,10 @@ impl Registry {
             function,
             commutator: oid(commutator),
             negator: oid(negator),
+            merges: merges == "t",
+            hashes: hashes == "t",
+            restriction: oid(restriction),
+            join: oid(join),
         });
         self.operators.push(operator);
         self.operators_by_oid.insert(operator.oid, operator);

@@ -108,7 +108,10 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
             opfamilies(sheet);
             super::operator_classes::families(source, sheet);
         }
-        "pg_amop" => super::operator_classes::operators(source, sheet),
+        "pg_amop" => {
+            search_operators(sheet);
+            super::operator_classes::operators(source, sheet);
+        }
         "pg_amproc" => super::operator_classes::functions(source, sheet),
         "pg_am" => access_methods(sheet),
         "pg_language" => languages(sheet),
@@ -518,7 +521,33 @@ fn operators(sheet: &mut Sheet) {
             ("oprresult", Datum::Oid(op.result)),
             ("oprcom", Datum::Oid(op.commutator)),
             ("oprnegate", Datum::Oid(op.negator)),
+            ("oprcanmerge", Datum::Bool(op.merges)),
+            ("oprcanhash", Datum::Bool(op.hashes)),
             ("oprcode", Datum::Oid(op.function.oid)),
+            ("oprrest", Datum::Oid(op.restriction)),
+            ("oprjoin", Datum::Oid(op.join)),
+        ]);
+    }
+}
+
+/// What PostgreSQL's own operator families search by.
+fn search_operators(sheet: &mut Sheet) {
+    for line in include_str!("../../data/amop.tsv").lines() {
+        let fields: Vec<Oid> = line.split('\t').map(|field| Oid(field.parse().unwrap_or(0))).collect();
+        let [oid, family, left, right, strategy, operator, method] = fields[..] else { continue };
+        if function::operator_by_oid(operator).is_none() {
+            continue;
+        }
+        sheet.add(&[
+            ("oid", Datum::Oid(oid)),
+            ("amopfamily", Datum::Oid(family)),
+            ("amoplefttype", Datum::Oid(left)),
+            ("amoprighttype", Datum::Oid(right)),
+            ("amopstrategy", Datum::Int2(strategy.0 as i16)),
+            ("amoppurpose", text("s")),
+            ("amopopr", Datum::Oid(operator)),
+            ("amopmethod", Datum::Oid(method)),
+            ("amopsortfamily", Datum::Oid(Oid(0))),
         ]);
     }
 }
