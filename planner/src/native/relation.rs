@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
-use archipel_sql::function::SetFunction;
+use archipel_sql::function::{SetFunction, SetPage};
 use rustc_hash::FxHashMap;
 
 use super::compile::{Compiler, Layout, Pruned, passed_through};
@@ -412,22 +412,58 @@ pub(crate) enum SetCode {
     Scalar(Source),
 }
 
+/// How many rows of a set are made at once.
+const PAGE_ROWS: usize = 1024;
+
+/// The rows of a call, made as they are asked for where they can be.
+pub(crate) struct SetRows {
+    rows: std::vec::IntoIter<Vec<Datum>>,
+    /// Where there are more: the next page begins with the last row of this one.
+    more: Option<(SetPage, Values)>,
+}
+
+impl SetRows {
+    fn of(rows: Vec<Vec<Datum>>) -> SetRows {
+        SetRows { rows: rows.into_iter(), more: None }
+    }
+
+    pub fn next(&mut self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Option<Vec<Datum>>> {
+        if let Some(row) = self.rows.next() {
+            if let (0, Some((page, args))) = (self.rows.len(), &mut self.more) {
+                args[0] = row.first().cloned().unwrap_or(Datum::Null);
+                let mut rows = page(&ctx.functions, args, PAGE_ROWS + 1)?;
+                if rows.len() <= PAGE_ROWS {
+                    self.more = None;
+                }
+                self.rows = rows.split_off(1.min(rows.len())).into_iter();
+            }
+            return Ok(Some(row));
+        }
+        Ok(None)
+    }
+}
+
 impl SetCode {
-    /// All rows of a call.
-    pub fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<Vec<Vec<Datum>>> {
+    /// The rows of a call.
+    pub fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SetRows> {
         let any_null = |args: &Values| args.iter().any(Datum::is_null);
         match self {
             SetCode::Builtin { function, args } => {
                 let args = eval_all(args, ctx)?;
                 if function.strict && any_null(&args) {
-                    return Ok(Vec::new());
+                    return Ok(SetRows::of(Vec::new()));
                 }
-                Ok((function.eval)(&ctx.functions, &args)?)
+                let Some(page) = function.page else {
+                    return Ok(SetRows::of((function.eval)(&ctx.functions, &args)?));
+                };
+                let rows = page(&ctx.functions, &args, PAGE_ROWS)?;
+                let more = (rows.len() == PAGE_ROWS).then_some((page, args));
+                Ok(SetRows { rows: rows.into_iter(), more })
             }
             SetCode::Routine { compiled, args, strict, volatile } => {
                 let args = eval_all(args, ctx)?;
                 if *strict && any_null(&args) {
-                    return Ok(Vec::new());
+                    return Ok(SetRows::of(Vec::new()));
                 }
                 let mut rows: Vec<Vec<Datum>> = Vec::new();
                 if *volatile {
@@ -435,9 +471,9 @@ impl SetCode {
                 } else {
                     compiled.call(ctx, &args, &mut rows)?;
                 }
-                Ok(rows)
+                Ok(SetRows::of(rows))
             }
-            SetCode::Scalar(source) => Ok(vec![vec![source.eval(ctx)?]]),
+            SetCode::Scalar(source) => Ok(SetRows::of(vec![vec![source.eval(ctx)?]])),
         }
     }
 }
@@ -454,7 +490,10 @@ pub(crate) struct SetSource {
 impl SetSource {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         let width = self.slots.len() - usize::from(self.ordinality);
-        for (number, row) in self.source.rows(ctx)?.into_iter().enumerate() {
+        let mut rows = self.source.rows(ctx)?;
+        let mut number = 0;
+        while let Some(row) = rows.next(ctx)? {
+            number += 1;
             let row = match <[Datum; 1]>::try_from(row) {
                 // A composite in one column is spread over several.
                 Ok([Datum::Record(fields)]) if width > 1 => fields.to_vec(),
@@ -470,7 +509,7 @@ impl SetSource {
             }
             ctx.tick()?;
             if self.ordinality {
-                ctx.frame.slots[self.slots[width] as usize] = Datum::Int8(number as i64 + 1);
+                ctx.frame.slots[self.slots[width] as usize] = Datum::Int8(number);
             }
             if out(ctx)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -494,21 +533,30 @@ impl Expansion {
             for (_, set, _) in &self.sets {
                 sets.push(set.rows(ctx)?);
             }
-            let rows = sets.iter().map(Vec::len).max().unwrap_or(1);
-            if rows == 0 {
-                return Ok(ControlFlow::Continue(()));
-            }
-            for (slot, source) in &self.scalars {
-                let value = source.eval(ctx)?;
-                ctx.frame.slots[*slot as usize] = value;
-            }
-            for index in 0..rows {
-                for ((slot, _, shape), set) in self.sets.iter().zip(&sets) {
-                    let value = set.get(index).map_or(Datum::Null, |row| shape.value(row));
+            for step in 0.. {
+                let mut rows = Vec::with_capacity(sets.len());
+                for set in &mut sets {
+                    rows.push(set.next(ctx)?);
+                }
+                if !rows.is_empty() && rows.iter().all(Option::is_none) {
+                    break;
+                }
+                if step == 0 {
+                    for (slot, source) in &self.scalars {
+                        let value = source.eval(ctx)?;
+                        ctx.frame.slots[*slot as usize] = value;
+                    }
+                }
+                for ((slot, _, shape), row) in self.sets.iter().zip(&rows) {
+                    let value = row.as_ref().map_or(Datum::Null, |row| shape.value(row));
                     ctx.frame.slots[*slot as usize] = value;
                 }
+                ctx.tick()?;
                 if out(ctx)?.is_break() {
                     return Ok(ControlFlow::Break(()));
+                }
+                if rows.is_empty() {
+                    break;
                 }
             }
             Ok(ControlFlow::Continue(()))

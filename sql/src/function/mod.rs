@@ -106,6 +106,12 @@ pub use registry::{
     lookup_functions, lookup_operators, lookup_set_functions, operator_by_oid,
 };
 
+/// How a set is made in pages, by the name of its function.
+fn page_of(key: &str) -> Option<SetPage> {
+    let mut pages = series::PAGES.iter().chain(temporal::PAGES);
+    pages.find(|(name, _)| *name == key).map(|(_, page)| *page)
+}
+
 /// How freely a call may be moved or folded (pg_proc.provolatile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volatility {
@@ -292,6 +298,10 @@ impl std::fmt::Debug for AggregateFunction {
 /// Evaluation of a set-returning function: all its rows.
 pub type SetEval = fn(&FunctionContext<'_>, &[Datum]) -> Result<Vec<Vec<Datum>>>;
 
+/// A page of a set whose first argument is where it begins: so many rows at most. The rows after them
+/// are those of a page that begins with the last of them, but for that one.
+pub type SetPage = fn(&FunctionContext<'_>, &[Datum], usize) -> Result<Vec<Vec<Datum>>>;
+
 /// A built-in set-returning function (`generate_series`, `unnest`): answers all its rows.
 pub struct SetFunction {
     pub oid: Oid,
@@ -304,6 +314,8 @@ pub struct SetFunction {
     pub defaults: &'static [Datum],
     pub strict: bool,
     pub eval: SetEval,
+    /// Of a set that need not be made at once.
+    pub page: Option<SetPage>,
 }
 
 /// An overload is known by its name and its arguments.

@@ -178,6 +178,7 @@ impl Registry {
                         defaults: default_values(name, defaults.parse().unwrap_or(0)),
                         strict: strict == "t",
                         eval,
+                        page: super::page_of(key),
                     });
                     self.sets.push(function);
                     self.sets_by_name.entry(name).or_default().push(function);

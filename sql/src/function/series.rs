@@ -1,19 +1,29 @@
 //! `generate_series` over numbers, and the sets that are empty here.
+//!
+//! A series is made in pages: as many rows as somebody wants of it from a value on, which is its first
+//! argument. The next page begins at the last value of the one before.
 
 use super::args::*;
+use super::{FunctionContext, SetPage};
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::numeric::Numeric;
 
-/// A series answers all its rows at once; one that could not be held is refused instead.
+pub(super) type Rows = Vec<Vec<Datum>>;
+
+/// Who wants all rows of a series at once gets no more than could be held.
 pub(super) const ROWS_MAX: usize = 20_000_000;
 
-#[cold]
-pub(super) fn too_many_rows() -> crate::error::SqlError {
-    crate::error::SqlError::new(
-        crate::error::SqlState::PROGRAM_LIMIT_EXCEEDED,
-        format!("a set-returning function would return more than {ROWS_MAX} rows"),
-    )
+/// All rows of a series.
+pub(super) fn whole(page: SetPage, context: &FunctionContext<'_>, args: &[Datum]) -> Result<Rows> {
+    let rows = page(context, args, ROWS_MAX + 1)?;
+    if rows.len() > ROWS_MAX {
+        return Err(crate::error::SqlError::new(
+            crate::error::SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("a set-returning function would return more than {ROWS_MAX} rows"),
+        ));
+    }
+    Ok(rows)
 }
 
 fn zero_step() -> crate::error::SqlError {
@@ -22,22 +32,17 @@ fn zero_step() -> crate::error::SqlError {
 
 /// Integers from `from` to `to`; a step past the type's end stops the series.
 fn integers(
-    from: i64,
-    to: i64,
-    step: i64,
-    low: i64,
-    high: i64,
+    (from, to, step): (i64, i64, i64),
+    (low, high): (i64, i64),
+    most: usize,
     wrap: fn(i64) -> Datum,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Rows> {
     if step == 0 {
         return Err(zero_step());
     }
     let mut rows = Vec::new();
     let mut at = from;
-    while (step > 0 && at <= to) || (step < 0 && at >= to) {
-        if rows.len() == ROWS_MAX {
-            return Err(too_many_rows());
-        }
+    while rows.len() < most && ((step > 0 && at <= to) || (step < 0 && at >= to)) {
         rows.push(vec![wrap(at)]);
         match at.checked_add(step) {
             Some(next) if (low..=high).contains(&next) => at = next,
@@ -47,18 +52,17 @@ fn integers(
     Ok(rows)
 }
 
-fn int4_series(v: &[Datum], step: i32) -> Result<Vec<Vec<Datum>>> {
-    integers(
-        i64::from(int4(v, 0)?),
-        i64::from(int4(v, 1)?),
-        i64::from(step),
-        i64::from(i32::MIN),
-        i64::from(i32::MAX),
-        |n| Datum::Int4(n as i32),
-    )
+fn int4_series(v: &[Datum], step: i32, most: usize) -> Result<Rows> {
+    let bounds = (i64::from(i32::MIN), i64::from(i32::MAX));
+    let steps = (i64::from(int4(v, 0)?), i64::from(int4(v, 1)?), i64::from(step));
+    integers(steps, bounds, most, |n| Datum::Int4(n as i32))
 }
 
-fn numeric_series(v: &[Datum], step: &Numeric) -> Result<Vec<Vec<Datum>>> {
+fn int8_series(v: &[Datum], step: i64, most: usize) -> Result<Rows> {
+    integers((int8(v, 0)?, int8(v, 1)?, step), (i64::MIN, i64::MAX), most, Datum::Int8)
+}
+
+fn numeric_series(v: &[Datum], step: &Numeric, most: usize) -> Result<Rows> {
     let (from, to) = (numeric(v, 0)?, numeric(v, 1)?);
     for (value, name) in [(from, "start value"), (to, "stop value"), (step, "step size")] {
         if value.is_nan() {
@@ -73,10 +77,7 @@ fn numeric_series(v: &[Datum], step: &Numeric) -> Result<Vec<Vec<Datum>>> {
     }
     let mut rows = Vec::new();
     let mut at = from.clone();
-    while (step.signum() > 0 && at <= *to) || (step.signum() < 0 && at >= *to) {
-        if rows.len() == ROWS_MAX {
-            return Err(too_many_rows());
-        }
+    while rows.len() < most && ((step.signum() > 0 && at <= *to) || (step.signum() < 0 && at >= *to)) {
         rows.push(vec![Datum::Numeric(at.clone())]);
         at = at.add(step)?;
     }
@@ -105,12 +106,27 @@ pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
         };
         Ok(elements(found).map(cells).collect())
     }),
-    ("generate_series_int4", |_, v| int4_series(v, 1)),
-    ("generate_series_step_int4", |_, v| int4_series(v, int4(v, 2)?)),
-    ("generate_series_int8", |_, v| integers(int8(v, 0)?, int8(v, 1)?, 1, i64::MIN, i64::MAX, Datum::Int8)),
-    ("generate_series_step_int8", |_, v| {
-        integers(int8(v, 0)?, int8(v, 1)?, int8(v, 2)?, i64::MIN, i64::MAX, Datum::Int8)
-    }),
-    ("generate_series_numeric", |_, v| numeric_series(v, &Numeric::ONE)),
-    ("generate_series_step_numeric", |_, v| numeric_series(v, numeric(v, 2)?)),
+    ("generate_series_int4", |c, v| whole(INT4, c, v)),
+    ("generate_series_step_int4", |c, v| whole(INT4_STEP, c, v)),
+    ("generate_series_int8", |c, v| whole(INT8, c, v)),
+    ("generate_series_step_int8", |c, v| whole(INT8_STEP, c, v)),
+    ("generate_series_numeric", |c, v| whole(NUMERIC, c, v)),
+    ("generate_series_step_numeric", |c, v| whole(NUMERIC_STEP, c, v)),
+];
+
+const INT4: SetPage = |_, v, most| int4_series(v, 1, most);
+const INT4_STEP: SetPage = |_, v, most| int4_series(v, int4(v, 2)?, most);
+const INT8: SetPage = |_, v, most| int8_series(v, 1, most);
+const INT8_STEP: SetPage = |_, v, most| int8_series(v, int8(v, 2)?, most);
+const NUMERIC: SetPage = |_, v, most| numeric_series(v, &Numeric::ONE, most);
+const NUMERIC_STEP: SetPage = |_, v, most| numeric_series(v, numeric(v, 2)?, most);
+
+/// What is made in pages.
+pub(super) const PAGES: &[(&str, SetPage)] = &[
+    ("generate_series_int4", INT4),
+    ("generate_series_step_int4", INT4_STEP),
+    ("generate_series_int8", INT8),
+    ("generate_series_step_int8", INT8_STEP),
+    ("generate_series_numeric", NUMERIC),
+    ("generate_series_step_numeric", NUMERIC_STEP),
 ];

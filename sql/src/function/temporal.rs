@@ -2,7 +2,8 @@
 
 use super::args::*;
 use super::convert::instant;
-use super::{Eval, FunctionContext};
+use super::series::{Rows, whole};
+use super::{Eval, FunctionContext, SetPage};
 use crate::compare::compare;
 use crate::datetime::arithmetic as calendar;
 use crate::datetime::{
@@ -276,20 +277,21 @@ fn generate(
     to: i64,
     step: Interval,
     add: impl Fn(i64, Interval) -> Result<i64>,
+    most: usize,
     wrap: fn(i64) -> Datum,
-) -> Result<Vec<Vec<Datum>>> {
+) -> Result<Rows> {
     let direction = crate::compare::interval_value(&step).signum();
     if direction == 0 {
         return Err(invalid_parameter("step size cannot equal zero"));
     }
     let mut rows = Vec::new();
     let mut at = from;
-    while (direction > 0 && at <= to) || (direction < 0 && at >= to) {
-        if rows.len() == super::series::ROWS_MAX {
-            return Err(super::series::too_many_rows());
-        }
+    while rows.len() < most && ((direction > 0 && at <= to) || (direction < 0 && at >= to)) {
         rows.push(vec![wrap(at)]);
-        at = add(at, step)?;
+        // The value behind the last that somebody wants may be out of range.
+        if rows.len() < most {
+            at = add(at, step)?;
+        }
     }
     Ok(rows)
 }
@@ -548,23 +550,21 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
 ];
 
 pub(super) const SETS: &[(&str, super::registry::SetEval)] = &[
-    ("generate_series_timestamp", |_, v| {
-        generate(
-            timestamp(v, 0)?,
-            timestamp(v, 1)?,
-            interval(v, 2)?,
-            calendar::add_to_timestamp,
-            Datum::Timestamp,
-        )
-    }),
-    ("generate_series_timestamptz", |c, v| {
-        let zone = &c.style().time_zone;
-        generate(
-            timestamptz(v, 0)?,
-            timestamptz(v, 1)?,
-            interval(v, 2)?,
-            |at, step| calendar::add_to_timestamptz(at, step, zone),
-            Datum::TimestampTz,
-        )
-    }),
+    ("generate_series_timestamp", |c, v| whole(TIMESTAMPS, c, v)),
+    ("generate_series_timestamptz", |c, v| whole(TIMESTAMPTZS, c, v)),
 ];
+
+const TIMESTAMPS: SetPage = |_, v, most| {
+    let (from, to, step) = (timestamp(v, 0)?, timestamp(v, 1)?, interval(v, 2)?);
+    generate(from, to, step, calendar::add_to_timestamp, most, Datum::Timestamp)
+};
+
+const TIMESTAMPTZS: SetPage = |c, v, most| {
+    let zone = &c.style().time_zone;
+    let add = |at, step| calendar::add_to_timestamptz(at, step, zone);
+    generate(timestamptz(v, 0)?, timestamptz(v, 1)?, interval(v, 2)?, add, most, Datum::TimestampTz)
+};
+
+/// As [`super::series::PAGES`].
+pub(super) const PAGES: &[(&str, SetPage)] =
+    &[("generate_series_timestamp", TIMESTAMPS), ("generate_series_timestamptz", TIMESTAMPTZS)];
