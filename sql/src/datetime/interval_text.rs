@@ -132,6 +132,9 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
             continue;
         }
         let bytes = rest.as_bytes();
+        if !bytes[0].is_ascii() {
+            return Err(invalid(text));
+        }
         let length = if bytes[0].is_ascii_alphabetic() {
             bytes.iter().take_while(|b| b.is_ascii_alphabetic()).count()
         } else {

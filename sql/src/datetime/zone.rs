@@ -139,6 +139,9 @@ pub fn parse_offset(text: &str) -> Option<i32> {
         b'-' => (-1, &text[1..]),
         _ => return None,
     };
+    if !digits.is_ascii() {
+        return None;
+    }
     let part =
         |s: &str| s.parse::<i32>().ok().filter(|_| s.bytes().all(|b| b.is_ascii_digit()) && !s.is_empty());
     let (hours, minutes, seconds) = if digits.contains(':') {

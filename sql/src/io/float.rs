@@ -113,7 +113,27 @@ pub fn write_f64(x: f64, out: &mut dyn Write) -> FmtResult {
     if !x.is_finite() {
         return write_special(x, out);
     }
-    layout(&format!("{x:e}"), 15, out)
+    layout(&shortest_f64(x), 15, out)
+}
+
+/// The fewest digits that read back as the number. Where two are as near to it, as 0.2 and 0.3 are to a
+/// quarter that needs no more digits, the even one is meant.
+fn shortest_f64(x: f64) -> String {
+    const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
+    let shortest = format!("{x:e}");
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let kept = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    let decimals = kept as i32 - 1 - exponent.parse::<i32>().unwrap_or(0);
+    // As many binary digits behind the point as decimal ones, if all were written.
+    let bits = x.abs().to_bits();
+    let biased = (bits >> MANTISSA_BITS) as i32;
+    let whole = bits & ((1 << MANTISSA_BITS) - 1) | u64::from(biased > 0) << MANTISSA_BITS;
+    let exact = (1075 - biased.max(1) - whole.trailing_zeros() as i32).max(0);
+    if decimals >= 0 && exact != decimals + 1 {
+        return shortest;
+    }
+    let even = format!("{x:.*e}", kept.saturating_sub(1));
+    if even.parse() == Ok(x) { even } else { shortest }
 }
 
 /// So many digits tell every single from its neighbours, behind the first.
@@ -216,6 +236,10 @@ mod tests {
         check(0.00001, "1e-05");
         check(123.456, "123.456");
         check(1.5e300, "1.5e+300");
+        check(-1e15 - 0.25, "-1.0000000000000002e+15");
+        check(1e14 + 0.125, "100000000000000.12");
+        check(1.0 + 1.0 / 131_072.0, "1.0000076293945312");
+        check(123_456_789_012_345_680.0, "1.2345678901234568e+17");
         let mut out = String::new();
         write_f32(1_234_567.0, &mut out).unwrap();
         assert_eq!(out, "1.234567e+06");
