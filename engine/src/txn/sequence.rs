@@ -182,6 +182,15 @@ impl Txn<'_> {
         Ok(value)
     }
 
+    /// A value that this transaction takes over from one that was undone, to be run again: as with
+    /// [`Txn::next_value`], whoever uses it depends on what the log says of it.
+    pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {
+        self.admit_sequence(id)?;
+        let epoch = self.sequence(id)?.state.lock().bound_epoch;
+        self.depend(epoch);
+        Ok(())
+    }
+
     /// `setval(sequence, value, is_called)`; not undone with the transaction, as in PostgreSQL.
     pub fn set_value(&mut self, id: SequenceId, value: i64, is_called: bool) -> Result<(), Stop> {
         self.admit_sequence(id)?;

@@ -109,6 +109,11 @@ pub struct ExecContext<'a, 'e> {
     /// What `nextval` gave in this statement or routine, in order; the session keeps the last
     /// of each for `currval`.
     pub sequences: Vec<(Oid, i64)>,
+    /// What it has given to attempts at this run that were abandoned: nobody else gets these, so it gives
+    /// them again, and a run that begins anew leaves no gap.
+    pub numbers_left: Vec<(Oid, i64)>,
+    /// The sequences that `setval` has set: what they gave before is not given again.
+    pub sequences_set: Vec<Oid>,
     /// What sessions that listen are told, once this is committed.
     pub notifications: Notifications,
     /// The session's cursors: routines open, move and close them.
@@ -209,6 +214,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             awaited: 0,
             callers: Vec::new(),
             sequences: Vec::new(),
+            numbers_left: Vec::new(),
+            sequences_set: Vec::new(),
             notifications: Notifications::default(),
             cursors: Cursors::default(),
             depth: 0,

@@ -105,6 +105,7 @@ pub use expression::{array_of_items, convert_io, has_arrays};
 pub use family::members_left;
 pub use operand::element;
 pub use program::{StatementHost, StatementProgram, stop_error};
+pub use sequence::numbers_for_next_attempt;
 pub use statement::{CompiledStatement, columns_of, compile_statement};
 pub use walk::{visit_expressions, visit_relations};
 

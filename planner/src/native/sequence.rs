@@ -62,6 +62,8 @@ pub(crate) fn call(
                     return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
                 }
                 ctx.txn.set_value(SequenceId(oid.0), *value, called)?;
+                ctx.numbers_left.retain(|(sequence, _)| *sequence != oid);
+                ctx.sequences_set.push(oid);
                 if called {
                     ctx.sequences.push((oid, *value));
                 }
@@ -112,7 +114,19 @@ fn drawn(ctx: &ExecContext<'_, '_>, of: Option<Oid>, name: &str, args: &[Datum])
     }
 }
 
+/// What is left to the next attempt of a run that was abandoned: what its sequences gave.
+pub fn numbers_for_next_attempt(drawn: &[(Oid, i64)], set: &[Oid], left: Vec<(Oid, i64)>) -> Vec<(Oid, i64)> {
+    let drawn = drawn.iter().filter(|(sequence, _)| !set.contains(sequence));
+    drawn.copied().chain(left).collect()
+}
+
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
+    if let Some(at) = ctx.numbers_left.iter().position(|(sequence, _)| *sequence == oid) {
+        ctx.txn.lean_on_value(SequenceId(oid.0))?;
+        let (_, value) = ctx.numbers_left.remove(at);
+        ctx.sequences.push((oid, value));
+        return Ok(value);
+    }
     match ctx.txn.next_value(SequenceId(oid.0))? {
         NextValue::Value(value) => {
             ctx.sequences.push((oid, value));

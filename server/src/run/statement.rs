@@ -10,6 +10,7 @@ use archipel_planner::native::cursor::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
     ConstraintModes, DeferredCheck, ExecContext, ExecError, ExecResult, Notice, finish_deferred,
+    numbers_for_next_attempt,
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_procedures::run::pause::Paused;
@@ -45,6 +46,10 @@ pub struct StatementRun {
     pub notices: Vec<Notice>,
     /// What `nextval` gave.
     pub sequences: Vec<(Oid, i64)>,
+    /// What it gave to attempts that were abandoned.
+    pub numbers_left: Vec<(Oid, i64)>,
+    /// Sequences that the last attempt has set.
+    pub sequences_set: Vec<Oid>,
     /// What it tells sessions that listen.
     pub notifications: Notifications,
     /// Its turn to do so, where the run is a transaction that may have written.
@@ -111,6 +116,7 @@ impl StatementRun {
         context.may_run_in_pieces =
             self.may_command && !self.in_pieces && self.resume.is_none() && self.plan.can_run_in_pieces();
         context.cursors = self.cursors.clone();
+        context.numbers_left = std::mem::take(&mut self.numbers_left);
         let mut sink = Sink {
             rows_to: &self.rows_to,
             context: functions,
@@ -154,6 +160,8 @@ impl StatementRun {
         self.params = std::mem::take(&mut context.params);
         self.notices = std::mem::take(&mut context.notices);
         self.sequences = std::mem::take(&mut context.sequences);
+        self.numbers_left = std::mem::take(&mut context.numbers_left);
+        self.sequences_set = std::mem::take(&mut context.sequences_set);
         self.cursors_changed = context.cursors.take_changed();
         self.deferred = std::mem::take(&mut context.deferred);
         self.wants_pieces = context.wants_pieces;
@@ -200,7 +208,12 @@ impl Program for StatementRun {
         self.kept.clear();
         self.error = None;
         self.notices.clear();
-        self.sequences.clear();
+        // Something is there where an attempt was abandoned.
+        if !self.sequences.is_empty() {
+            let left = std::mem::take(&mut self.numbers_left);
+            self.numbers_left = numbers_for_next_attempt(&self.sequences, &self.sequences_set, left);
+            self.sequences.clear();
+        }
         self.notifications.clear();
         self.ticket = None;
         self.deferred.clear();

@@ -365,6 +365,8 @@ impl Session {
         }
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
+        // What comes next may set a sequence, or end with it.
+        run.numbers_left.clear();
         self.take_said(std::mem::take(&mut run.notifications), run.ticket.take(), depends_on)
     }
 
@@ -420,6 +422,8 @@ impl Session {
             kept: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
+            numbers_left: Vec::new(),
+            sequences_set: Vec::new(),
             notifications: Default::default(),
             ticket: None,
             error: None,
