@@ -37,16 +37,7 @@ impl Compiler<'_> {
         let Some(first) = ends.first() else { return };
         let mut records = first.records.clone();
         for end in &ends[1..] {
-            for (here, other) in records.iter_mut().zip(&end.records) {
-                *here = match (*here, *other) {
-                    (a, b) if a == b => a,
-                    (RecordState::Null, b) => b,
-                    (a, RecordState::Null) => a,
-                    (RecordState::Unassigned, b) => b,
-                    (a, RecordState::Unassigned) => a,
-                    _ => RecordState::Ambiguous,
-                };
-            }
+            records = self.records_meet(&records, &end.records);
         }
         self.set_record_states(&records);
         self.trace.join(ends.into_iter().map(|end| end.symbols).collect());
@@ -77,6 +68,7 @@ impl Compiler<'_> {
                     // The error may have come from anywhere in the body.
                     self.go_to(&entry);
                     self.doubt_null_records(&assigned);
+                    self.doubt_structures(&assigned);
                     self.forget_all(&assigned, "assigned in a block that failed");
                     let (operations, falls) = self.statements(&handler.body)?;
                     if falls {
@@ -92,8 +84,10 @@ impl Compiler<'_> {
                 })
             }
         };
-        self.labels.pop();
+        let left = self.labels.pop().map(|open| open.left).unwrap_or_default();
+        let falls = !ends.is_empty();
         self.meet(ends);
+        self.left_with(left, falls);
         if block.label.is_some() && self.left_early(&block.body) {
             let assigned = assigned_in(self, &block.body);
             self.doubt_null_records(&assigned);
@@ -124,8 +118,22 @@ impl Compiler<'_> {
 
     pub(super) fn open(&mut self, label: Option<String>, is_loop: bool) -> u32 {
         self.numbers += 1;
-        self.labels.push(OpenLabel { label, number: self.numbers, is_loop });
+        let (left, continued) = Default::default();
+        let number = self.numbers;
+        self.labels.push(OpenLabel { label, number, is_loop, left, continued, changing: false });
         self.numbers
+    }
+
+    /// Goes on where a block or loop has ended, or was left with these structures of the records. Unless
+    /// it `falls` through, what is known here counts for nothing.
+    pub(super) fn left_with(&mut self, left: Vec<Vec<RecordState>>, falls: bool) {
+        let mut ends = left.into_iter();
+        let known = if falls { Some(self.record_states()) } else { ends.next() };
+        let Some(mut known) = known else { return };
+        for end in ends {
+            known = self.records_meet(&known, &end);
+        }
+        self.set_record_states(&known);
     }
 
     pub(super) fn forget_all(&mut self, variables: &[VariableId], reason: &str) {
@@ -289,17 +297,17 @@ impl Compiler<'_> {
         when: Option<&Fragment>,
     ) -> Result<OperationKind> {
         let when = when.map(|when| self.condition(when)).transpose()?;
-        let target = self
-            .labels
-            .iter()
-            .rev()
-            .find(|open| match label {
-                Some(label) => open.label.as_deref() == Some(label),
-                None => open.is_loop,
-            })
-            .map(|open| open.number);
+        let records = self.record_states();
+        let target = self.labels.iter_mut().rev().find(|open| match label {
+            Some(label) => open.label.as_deref() == Some(label),
+            None => open.is_loop,
+        });
         match target {
-            Some(target) => Ok(OperationKind::Leave { exit, target, when }),
+            Some(open) => {
+                let ends = if exit { &mut open.left } else { &mut open.continued };
+                ends.push(records);
+                Ok(OperationKind::Leave { exit, target: open.number, when })
+            }
             // The routine's own name labels the whole of it.
             None => Ok(OperationKind::Leave { exit, target: 0, when }),
         }

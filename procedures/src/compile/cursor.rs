@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archipel_planner::bind;
-use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel};
 use archipel_planner::native::{self, CompileEnv, ExecResult, RoutineLinker};
 use archipel_sql::ast::{FetchDirection, Statement as SqlAst};
 use archipel_sql::catalog::TableRef;
@@ -275,28 +275,13 @@ impl Compiler<'_> {
         let into = match into {
             None => None,
             Some(into) => {
-                let mut found = None;
-                let mut columns = Vec::new();
-                if into.targets.iter().any(|target| {
-                    target.path.is_empty() && self.storage[target.variable as usize].is_record()
-                }) {
-                    columns = self.cursor_columns(cursor).unwrap_or_else(|| {
-                        let place = shape::Place::new(
-                            self.routine,
-                            FETCHES | u64::from(line) << 16 | u64::from(cursor),
-                        );
-                        let mut known = self.environment.shapes.get(place);
-                        let last = known.split_off(known.len().saturating_sub(1));
-                        let columns = last.first().map(|known| known.columns.clone());
-                        found = self.takes_record(&into.targets).then_some((place, last));
-                        columns.unwrap_or_default()
-                    });
-                }
-                let (targets, types) = self.places(&into.targets, &columns)?;
-                for register in &targets.registers {
+                let (alternatives, found) = self.fetched(line, cursor, into)?;
+                let (targets, types): (Vec<Targets>, Vec<Vec<Type>>) = alternatives.into_iter().unzip();
+                for register in targets.iter().flat_map(|targets| &targets.registers) {
                     self.trace.forget(*register, "fetched from a cursor");
                 }
-                let scratch: Vec<u32> = types.iter().map(|_| self.scratch()).collect();
+                let width = types.iter().map(Vec::len).max().unwrap_or_default();
+                let scratch: Vec<u32> = (0..width).map(|_| self.scratch()).collect();
                 for register in &scratch {
                     self.trace.forget(*register, "fetched from a cursor");
                 }
@@ -313,6 +298,27 @@ impl Compiler<'_> {
         };
         self.found_unknown();
         Ok(OperationKind::Fetch(Box::new(FetchPlan { cursor: self.cursor_place(cursor), direction, into })))
+    }
+
+    /// Where FETCH stores its rows, and the types of that, for each structure they may have; where these
+    /// show at run time, the place and what is known of it.
+    fn fetched(&mut self, line: u32, cursor: VariableId, into: &Into) -> Result<(Alternatives, Found)> {
+        let of_record =
+            |target: &Target| target.path.is_empty() && self.storage[target.variable as usize].is_record();
+        let columns = match into.targets.iter().any(of_record) {
+            true => self.cursor_columns(cursor),
+            false => Some(Vec::new()),
+        };
+        match (&into.targets[..], columns) {
+            ([target], None) if self.takes_record(&into.targets) => {
+                let at = FETCHES | u64::from(line) << 16 | u64::from(cursor);
+                let place = shape::Place::new(self.routine, at);
+                let structures = self.environment.shapes.get(place);
+                let alternatives = self.each_of(target.variable, &structures)?;
+                Ok((alternatives, Some((place, structures))))
+            }
+            (targets, columns) => Ok((vec![self.places(targets, &columns.unwrap_or_default())?], None)),
+        }
     }
 
     pub(super) fn close_cursor(&self, cursor: VariableId) -> OperationKind {
@@ -428,6 +434,8 @@ impl Compiler<'_> {
 }
 
 type BoundColumns = Vec<(String, Type)>;
+type Alternatives = Vec<(Targets, Vec<Type>)>;
+type Found = Option<(shape::Place, Vec<shape::Structure>)>;
 
 /// How many lists of casts one FETCH keeps; beyond that they are made again.
 const CASTS_KEPT_MAX: usize = 64;
@@ -436,21 +444,25 @@ const CASTS_KEPT_MAX: usize = 64;
 struct Casts {
     environment: Environment,
     linker: Arc<dyn RoutineLinker + Send + Sync>,
-    types: Vec<Type>,
+    /// Those of each structure that rows may have.
+    types: Vec<Vec<Type>>,
     scratch: Vec<u32>,
     /// Where a record takes the structure of rows that show at run time.
-    found: Option<(shape::Place, Vec<shape::Structure>)>,
-    kept: Mutex<Vec<(Vec<Type>, CastList)>>,
+    found: Found,
+    /// By the structure and the columns' types.
+    kept: Mutex<Vec<(usize, Vec<Type>, CastList)>>,
 }
 
 impl FetchCasts for Casts {
-    fn of(&self, columns: &[OutputColumn]) -> ExecResult<CastList> {
-        if let Some((place, compiled)) = &self.found {
-            self.environment.shapes.check(*place, compiled, columns)?;
-        }
+    fn of(&self, columns: &[OutputColumn]) -> ExecResult<(usize, CastList)> {
+        let taken = match &self.found {
+            Some((place, compiled)) => self.environment.shapes.check(*place, compiled, columns)?,
+            None => 0,
+        };
         let from: Vec<Type> = columns.iter().map(|column| column.ty).collect();
-        if let Some((_, known)) = self.kept.lock().iter().find(|(types, _)| *types == from) {
-            return Ok(known.clone());
+        let known = |(other, types, _): &&(usize, Vec<Type>, CastList)| *other == taken && *types == from;
+        if let Some((_, _, known)) = self.kept.lock().iter().find(known) {
+            return Ok((taken, known.clone()));
         }
         let env = CompileEnv {
             tables: self.environment.tables.as_ref(),
@@ -458,7 +470,8 @@ impl FetchCasts for Casts {
             routines: self.linker.as_ref(),
         };
         let mut casts = Vec::new();
-        for ((from, to), register) in from.iter().zip(&self.types).zip(&self.scratch) {
+        let types = self.types.get(taken).map(Vec::as_slice).unwrap_or_default();
+        for ((from, to), register) in from.iter().zip(types).zip(&self.scratch) {
             if from.oid == to.oid && (to.typmod < 0 || to.typmod == from.typmod) {
                 casts.push(None);
                 continue;
@@ -472,7 +485,7 @@ impl FetchCasts for Casts {
         if kept.len() >= CASTS_KEPT_MAX {
             kept.clear();
         }
-        kept.push((from, casts.clone()));
-        Ok(casts)
+        kept.push((taken, from, casts.clone()));
+        Ok((taken, casts))
     }
 }

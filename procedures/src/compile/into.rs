@@ -71,8 +71,8 @@ impl Compiler<'_> {
             };
             let registers = fields.iter().map(|f| f.register).collect();
             let types = fields.iter().map(|f| f.declared).collect();
-            let present = self.presence(*variable);
-            return Ok((Targets { present, ..Targets::of(registers) }, types));
+            let (present, tag) = (self.presence(*variable), self.tag_of(*variable)?);
+            return Ok((Targets { present, tag, ..Targets::of(registers) }, types));
         }
         let mut registers = Vec::new();
         let mut types = Vec::new();

@@ -27,50 +27,67 @@ impl Compiler<'_> {
         let assigned = assigned_in(self, body);
         self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
-        let entry = self.record_states();
+        let mut head = self.record_states();
         let accesses = self.accesses.len();
         let failures = self.failures.len();
         let number = self.open(label.clone(), true);
         let (nulled, registers) = (self.nulled, self.registers_of_records());
         let actions = self.flow.get_mut().actions();
         let round = self.flow.get_mut().enter_loop(&assigned);
-        enter(self)?;
-        let (mut operations, _) = self.statements(body)?;
-        let end = self.record_states();
-        let changed: Vec<bool> = entry
-            .iter()
-            .zip(&end)
-            .map(|(before, after)| {
-                before != after && ![RecordState::Unassigned, RecordState::Null].contains(before)
-                    // What is NULL at the end is so in the registers of any structure.
-                    && *after != RecordState::Null
-            })
-            .collect();
-        // A record that is made NULL is so in the registers, too, that it only gets further below.
-        let renulls = self.nulled != nulled && self.registers_of_records() != registers;
-        if changed.contains(&true) || renulls {
-            // The next round would start with another structure: nothing may read it before
-            // it is assigned again.
+        let mut rounds = 0;
+        let operations = loop {
+            let (nulled, registers) = (self.nulled, self.registers_of_records());
+            let answers = self.answers_so_far();
+            enter(self)?;
+            let (operations, _) = self.statements(body)?;
+            let mut end = self.record_states();
+            for continued in
+                self.labels.last_mut().map(|open| std::mem::take(&mut open.continued)).into_iter().flatten()
+            {
+                end = self.records_meet(&end, &continued);
+            }
+            let next = self.next_round(&head, &end);
+            // A record that is made NULL is so in the registers, too, that it only gets further below.
+            let renulls = self.nulled != nulled && self.registers_of_records() != registers;
+            if next == head && !renulls {
+                break operations;
+            }
+            // The next round would start with another structure.
+            rounds += 1;
+            let unknown = |(state, known): (&RecordState, &RecordState)| {
+                if rounds < ROUNDS_MAX || state == known { *state } else { RecordState::Ambiguous }
+            };
+            head = next.iter().zip(&head).map(unknown).collect();
             self.accesses.truncate(accesses);
             self.failures.truncate(failures);
             self.flow.get_mut().truncate(actions);
-            let states: Vec<RecordState> = entry
-                .iter()
-                .zip(&changed)
-                .map(|(state, changed)| if *changed { RecordState::Ambiguous } else { *state })
-                .collect();
-            self.set_record_states(&states);
+            self.forget_answers(answers);
+            if let Some(open) = self.labels.last_mut() {
+                open.left.clear();
+            }
+            self.set_record_states(&head);
             self.forget_all(&assigned, "assigned in a loop");
             enter(self)?;
             operations = self.statements(body)?.0;
         }
-        self.labels.pop();
+        self.left_with(left, ends);
         self.flow.get_mut().leave_loop(round, &assigned, actions);
-        // Left from elsewhere than its end.
         self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
         self.found_unknown();
         Ok((number, operations))
+    }
+
+    /// The structures of the records in any round of a loop, by those of the first and those a round ends
+    /// with. What is NULL at the end of one is so in the registers of any structure.
+    fn next_round(&self, head: &[RecordState], end: &[RecordState]) -> Vec<RecordState> {
+        let met = self.records_meet(head, end);
+        let kept = |((before, after), met): ((&RecordState, &RecordState), RecordState)| match (before, after)
+        {
+            (RecordState::Unassigned | RecordState::Null, _) | (_, RecordState::Null) => *before,
+            _ => met,
+        };
+        head.iter().zip(end).zip(met).map(kept).collect()
     }
 
     pub(super) fn loop_operation(
@@ -128,8 +145,7 @@ impl Compiler<'_> {
             let low = self.bind(lower, integer).map_err(|error| about_converted(error, lower))?;
             let high = self.bind(upper, integer).map_err(|error| about_converted(error, upper))?;
             let step = step.as_ref().map(|step| self.typed(step, Some(Type::INT4))).transpose()?;
-            let from = self.plan_typed(&low, expression_line(lower))?;
-            Ok((from, self.plan_typed(&high, expression_line(upper))?, step, low, high))
+            Ok((from, to, step, low, high))
         })();
         let (lower, upper, step, low, high) = match bounds {
             Ok(bounds) => bounds,
@@ -363,7 +379,8 @@ impl Compiler<'_> {
         let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: Type::of(element) };
         let value = self.plan_expression(&value)?;
         let registers = fields.iter().map(|field| field.register).collect();
-        let targets = Targets { present: self.presence(variable), ..Targets::of(registers) };
+        let (present, tag) = (self.presence(variable), self.tag_of(variable)?);
+        let targets = Targets { present, tag, ..Targets::of(registers) };
         Ok((scratch, OperationKind::AssignRecord { targets, value }))
     }
 }

@@ -265,6 +265,8 @@ pub(crate) struct Compiler<'a> {
     pub storage: Vec<Storage>,
     pub registers: u32,
     pub columns: Columns,
+    /// The record variables that several statements give rows.
+    pub given_often: Vec<VariableId>,
     pub trace: Trace,
     pub accesses: Vec<Access>,
     /// Rows whose keys are known before their statements run.
@@ -314,6 +316,7 @@ impl<'a> Compiler<'a> {
             storage: Vec::new(),
             registers: 0,
             columns,
+            given_often: tagged::given_often(body),
             trace: Trace::default(),
             accesses: Vec::new(),
             foreseen: Vec::new(),

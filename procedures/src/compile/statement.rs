@@ -383,7 +383,12 @@ impl Compiler<'_> {
         if matches!(&bound.kind, ExprKind::Const(value) if value.is_null())
             && matches!(self.storage[variable as usize], Storage::Record { .. })
         {
-            return Ok(self.null_record(variable));
+            return Ok(match (self.null_record(variable), self.not_null(variable)) {
+                (OperationKind::AssignRow { targets, values }, name @ Some(_)) => {
+                    OperationKind::AssignRow { targets: Targets { whole_not_null: name, ..targets }, values }
+                }
+                (kind, _) => kind,
+            });
         }
         let columns = match &bound.kind {
             ExprKind::Row(items) => items
@@ -421,8 +426,8 @@ impl Compiler<'_> {
         };
         let registers = fields.iter().map(|f| f.register).collect();
         let whole_not_null = self.not_null(variable);
-        let present = self.presence(variable);
-        let targets = Targets { present, whole_not_null, ..Targets::of(registers) };
+        let (present, tag) = (self.presence(variable), self.tag_of(variable)?);
+        let targets = Targets { present, whole_not_null, tag, ..Targets::of(registers) };
         match bound.kind {
             ExprKind::Row(items) => {
                 let mut values = Vec::new();

@@ -50,7 +50,7 @@ pub(crate) enum Storage {
     Record {
         shapes: Vec<Vec<Field>>,
         state: RecordState,
-        /// Where it takes several at one place.
+        /// Which of them it has while it runs, where it takes several.
         tag: Option<Tag>,
     },
 }
@@ -67,6 +67,17 @@ pub(crate) enum RecordState {
     OneOf(u64),
     /// Paths with different structures meet here.
     Ambiguous,
+}
+
+impl RecordState {
+    /// The structures it may be, a bit each; `None` where that is not known.
+    fn places(self) -> Option<u64> {
+        match self {
+            RecordState::Shape(place) => 1_u64.checked_shl(u32::try_from(place).ok()?),
+            RecordState::OneOf(places) => Some(places),
+            _ => None,
+        }
+    }
 }
 
 impl Storage {
@@ -268,8 +279,41 @@ impl Compiler<'_> {
                     1 => RecordState::Shape(0),
                     _ => RecordState::Ambiguous,
                 };
+                self.doubt_structures(&[*id]);
             }
         }
+    }
+
+    /// Records among these may have any structure from here on that they have had so far.
+    pub(super) fn doubt_structures(&mut self, variables: &[VariableId]) {
+        for id in variables {
+            if let Storage::Record { shapes, state, tag: Some(_) } = &mut self.storage[*id as usize]
+                && !matches!(state, RecordState::Null | RecordState::Unassigned)
+                && (2..=64).contains(&shapes.len())
+            {
+                *state = RecordState::OneOf(u64::MAX >> (64 - shapes.len()));
+            }
+        }
+    }
+
+    /// What a record is where two paths meet.
+    fn states_meet(&self, variable: usize, one: RecordState, other: RecordState) -> RecordState {
+        let is_tagged = matches!(self.storage[variable], Storage::Record { tag: Some(_), .. });
+        match (one, other) {
+            (one, other) if one == other => one,
+            (RecordState::Null | RecordState::Unassigned, state)
+            | (state, RecordState::Null | RecordState::Unassigned) => state,
+            (one, other) => match (one.places(), other.places()) {
+                (Some(one), Some(other)) if is_tagged => RecordState::OneOf(one | other),
+                _ => RecordState::Ambiguous,
+            },
+        }
+    }
+
+    /// The structures of all record variables where two paths meet.
+    pub(super) fn records_meet(&self, one: &[RecordState], other: &[RecordState]) -> Vec<RecordState> {
+        let states = one.iter().zip(other).enumerate();
+        states.map(|(variable, (one, other))| self.states_meet(variable, *one, *other)).collect()
     }
 
     /// How many registers all record variables have.

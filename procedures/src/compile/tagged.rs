@@ -1,21 +1,27 @@
-//! `record` variables that take rows of several structures at one place: EXECUTE of a text that
-//! speaks now of this table, now of that.
+//! `record` variables that take rows of several structures: EXECUTE of a text that speaks now of
+//! this table, now of that, or several statements that give them rows.
 //!
 //! Each structure has registers of its own, and a further register, the tag, holds the number of
-//! the one in use. A row that comes is widened to all of them: the others' fields are NULL. Reading
-//! a field then asks the tag which register is meant.
+//! the one in use. A row of EXECUTE is widened to all that are known at its place: the others' fields
+//! are NULL. Where a record may have one of several, reading a field asks the tag which register is
+//! meant.
+
+use std::hash::{Hash, Hasher};
 
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{ResolvedFunction, ScalarFunction, Volatility, lookup_operators};
 use archipel_sql::types::{Oid, Type};
+use rustc_hash::FxHasher;
 
+use super::control::walk;
 use super::into::project_columns;
 use super::shape::Structure;
 use super::storage::{Field, RecordState, Storage};
 use super::{Compiler, unsupported};
-use crate::plpgsql::ast::VariableId;
+use crate::plpgsql::ast::*;
+use crate::run::operation::Targets;
 
 /// Which structure a record has while it runs.
 #[derive(Clone, Debug)]
@@ -23,6 +29,62 @@ pub(crate) struct Tag {
     pub register: u32,
     /// The numbers of the structures, by their places among the variable's.
     pub numbers: Vec<Option<i32>>,
+}
+
+impl Tag {
+    /// The number of the structure at a place: told by its fields, so that it is the same in every form of
+    /// the routine.
+    fn number(&mut self, place: usize, fields: &[Field]) -> i32 {
+        if self.numbers.len() <= place {
+            self.numbers.resize(place + 1, None);
+        }
+        if let Some(number) = self.numbers[place] {
+            return number;
+        }
+        let mut hasher = FxHasher::default();
+        for field in fields {
+            (&field.name, field.declared).hash(&mut hasher);
+        }
+        let mut number = hasher.finish() as i32;
+        while self.numbers.contains(&Some(number)) {
+            number = number.wrapping_add(1);
+        }
+        self.numbers[place] = Some(number);
+        number
+    }
+}
+
+/// The variables that more than one statement gives a row as a whole.
+pub(super) fn given_often(body: &Body) -> Vec<VariableId> {
+    let mut given = Vec::new();
+    let declared = |block: &Block, given: &mut Vec<VariableId>| {
+        let with_value = |id: &&VariableId| body.variables[**id as usize].default.is_some();
+        given.extend(block.declared.iter().filter(with_value));
+    };
+    let mut see = |statement: &Statement| {
+        let targets = match &statement.kind {
+            StatementKind::Block(block) => return declared(block, &mut given),
+            StatementKind::Assign { target, .. } => std::slice::from_ref(target),
+            StatementKind::ForQuery { targets, .. }
+            | StatementKind::ForDynamic { targets, .. }
+            | StatementKind::ForEach { targets, .. } => &targets[..],
+            StatementKind::Sql { into: Some(into), .. }
+            | StatementKind::Dynamic { into: Some(into), .. }
+            | StatementKind::Fetch { into: Some(into), .. } => &into.targets[..],
+            _ => return,
+        };
+        given.extend(targets.iter().filter(|target| target.path.is_empty()).map(|target| target.variable));
+    };
+    walk(&body.block.body, &mut see);
+    for handler in body.block.exceptions.iter().flat_map(|exceptions| &exceptions.handlers) {
+        walk(&handler.body, &mut see);
+    }
+    declared(&body.block, &mut given);
+    given.sort_unstable();
+    let mut often: Vec<VariableId> =
+        given.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    often.dedup();
+    often
 }
 
 /// Types for the columns of one of several structures, after its number.
@@ -57,31 +119,17 @@ impl Compiler<'_> {
         variable: VariableId,
         structures: &[Structure],
     ) -> Result<(Vec<u32>, Alternatives)> {
-        let known = match &self.storage[variable as usize] {
-            Storage::Record { tag, .. } => tag.as_ref().map(|tag| tag.register),
-            _ => None,
-        };
-        let register = known.unwrap_or_else(|| self.scratch());
         let (mut registers, mut alternatives, mut places) = (Vec::new(), Vec::new(), 0_u64);
+        let mut register = None;
         for structure in structures {
             let fields = self.reshape(variable, &structure.columns);
+            let (tag, number) = self.tag(variable)?;
+            register = Some(tag);
             registers.extend(fields.iter().map(|field| field.register));
-            alternatives.push((structure.number, fields.iter().map(|field| field.declared).collect()));
-            let Storage::Record { state: RecordState::Shape(place), tag, .. } =
-                &mut self.storage[variable as usize]
-            else {
-                return Err(SqlError::internal("a record without a structure"));
-            };
-            let Some(bit) = 1_u64.checked_shl(*place as u32) else {
-                return Err(unsupported("a record variable with so many structures"));
-            };
-            places |= bit;
-            let tag = tag.get_or_insert_with(|| Tag { register, numbers: Vec::new() });
-            if tag.numbers.len() <= *place {
-                tag.numbers.resize(*place + 1, None);
-            }
-            tag.numbers[*place] = Some(structure.number);
+            alternatives.push((number, fields.iter().map(|field| field.declared).collect()));
+            places |= self.place(variable)?;
         }
+        let register = register.unwrap_or_else(|| self.scratch());
         registers.push(register);
         if structures.len() > 1
             && let Storage::Record { state, .. } = &mut self.storage[variable as usize]
@@ -89,6 +137,61 @@ impl Compiler<'_> {
             *state = RecordState::OneOf(places);
         }
         Ok((registers, alternatives))
+    }
+
+    /// The bit of the structure that a variable has here.
+    fn place(&self, variable: VariableId) -> Result<u64> {
+        let bit = match &self.storage[variable as usize] {
+            Storage::Record { state: RecordState::Shape(place), .. } => 1_u64.checked_shl(*place as u32),
+            _ => None,
+        };
+        bit.ok_or_else(|| unsupported("a record variable with so many structures"))
+    }
+
+    /// The register of a variable's tag, and the number of the structure that it has here.
+    fn tag(&mut self, variable: VariableId) -> Result<(u32, i32)> {
+        let known = match &self.storage[variable as usize] {
+            Storage::Record { tag, .. } => tag.as_ref().map(|tag| tag.register),
+            _ => None,
+        };
+        let register = known.unwrap_or_else(|| self.scratch());
+        let Storage::Record { state: RecordState::Shape(place), tag, shapes } =
+            &mut self.storage[variable as usize]
+        else {
+            return Err(SqlError::internal("a record without a structure"));
+        };
+        let tag = tag.get_or_insert_with(|| Tag { register, numbers: Vec::new() });
+        Ok((register, tag.number(*place, &shapes[*place])))
+    }
+
+    /// What a statement that gives a variable a row leaves in its tag: nothing, where no other does.
+    pub(super) fn tag_of(&mut self, variable: VariableId) -> Result<Option<(u32, i32)>> {
+        let is_record = matches!(self.storage[variable as usize], Storage::Record { .. });
+        let often = is_record && self.given_often.binary_search(&variable).is_ok();
+        often.then(|| self.tag(variable)).transpose()
+    }
+
+    /// Gives a variable the structures known of a place, each in registers of its own: those, and the types
+    /// that columns must become.
+    pub(super) fn each_of(
+        &mut self,
+        variable: VariableId,
+        structures: &[Structure],
+    ) -> Result<Vec<(Targets, Vec<Type>)>> {
+        let (mut alternatives, mut places) = (Vec::new(), 0_u64);
+        for structure in structures {
+            let fields = self.reshape(variable, &structure.columns);
+            let tag = Some(self.tag(variable)?);
+            places |= self.place(variable)?;
+            let targets = Targets { tag, ..Targets::of(fields.iter().map(|field| field.register).collect()) };
+            alternatives.push((targets, fields.iter().map(|field| field.declared).collect()));
+        }
+        if structures.len() > 1
+            && let Storage::Record { state, .. } = &mut self.storage[variable as usize]
+        {
+            *state = RecordState::OneOf(places);
+        }
+        Ok(alternatives)
     }
 
     /// A variable that may have one of several structures here, or a field of it; `None` for any

@@ -1,14 +1,16 @@
 //! Cursors at run time: see [`archipel_planner::native::cursor`] for what they are.
 
+use std::sync::Arc;
+
 use archipel_planner::native::cursor::OpenCursor;
-use archipel_planner::native::{ExecContext, ExecResult};
+use archipel_planner::native::{ExecContext, ExecError, ExecResult};
 use archipel_sql::ast::FetchDirection;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::operation::*;
 use super::pause::{Resume, RowsLeft};
-use super::rows::{Gathered, Row, store_row};
+use super::rows::{Gathered, Row, store_nulls, store_row};
 use super::{Flow, Invocation};
 
 /// The name a cursor variable holds.
@@ -116,7 +118,10 @@ impl Invocation<'_, '_> {
         });
         let (count, row, columns) = moved.map_err(|e| self.at(e.into(), site))?;
         if let Some(into) = &plan.into {
-            let casts = into.casts.of(&columns).map_err(|e| self.at(e, site))?;
+            let (taken, casts) = into.casts.of(&columns).map_err(|e| self.at(e, site))?;
+            let Some(targets) = into.targets.get(taken) else {
+                return Err(SqlError::internal("FETCH into a structure that nobody compiled").into());
+            };
             let mut values: Row = row.into_iter().collect();
             for ((value, cast), scratch) in values.iter_mut().zip(casts.iter()).zip(&into.scratch) {
                 if let Some(cast) = cast {
@@ -124,7 +129,7 @@ impl Invocation<'_, '_> {
                     *value = cast(ctx).map_err(|e| self.at(e, site))?;
                 }
             }
-            store_row(ctx, &into.targets, &mut values).map_err(|e| self.at(e, site))?;
+            store_row(ctx, targets, &mut values).map_err(|e| self.at(e, site))?;
         }
         self.set_found(ctx, count);
         Ok(())
@@ -190,9 +195,7 @@ impl Invocation<'_, '_> {
             ctx.variables[open.cursor.register as usize] = Datum::Null;
         }
         if rounds == 0 {
-            for register in &targets.registers {
-                ctx.variables[*register as usize] = Datum::Null;
-            }
+            store_nulls(ctx, targets);
         }
         self.loop_found(ctx, rounds);
         Ok(end)

@@ -12,7 +12,7 @@ use archipel_sql::error::{SqlError, SqlState};
 use super::ahead::RoundsAhead;
 use super::operation::*;
 use super::pause::{Resume, RowsLeft};
-use super::rows::{Gathered, Row, store_row};
+use super::rows::{Gathered, Row, store_nulls, store_row};
 use super::{Flow, Invocation};
 
 /// How often a loop comes round between two looks at the clock.
@@ -252,9 +252,7 @@ impl Invocation<'_, '_> {
             budget.round(ctx)?;
         }
         if count == 0 {
-            for register in &targets.registers {
-                ctx.variables[*register as usize] = Datum::Null;
-            }
+            store_nulls(ctx, targets);
         }
         self.loop_found(ctx, count as u64);
         Ok(end)

@@ -395,6 +395,11 @@ impl Invocation<'_, '_> {
             OperationKind::AppendArray { register, value, function } => {
                 append::array(ctx, *register, value, *function).map_err(|e| self.at(e, site))?;
             }
+            OperationKind::AssignRow { targets: Targets { whole_not_null: Some(name), .. }, values }
+                if values.is_empty() =>
+            {
+                return Err(self.at(null_refused(name).into(), site));
+            }
             OperationKind::AssignRow { targets, values } => {
                 let mut row = Row::new();
                 for value in values {

@@ -191,12 +191,14 @@ pub struct Targets {
     pub present: Option<u32>,
     /// The variable, if it is one as a whole and declared NOT NULL.
     pub whole_not_null: Option<Box<str>>,
+    /// The register that says which structure a record has, and the number of this one.
+    pub tag: Option<(u32, i32)>,
 }
 
 impl Targets {
     /// Registers that are not those of one row.
     pub fn of(registers: Vec<u32>) -> Targets {
-        Targets { registers, not_null: Vec::new(), present: None, whole_not_null: None }
+        Targets { registers, not_null: Vec::new(), present: None, whole_not_null: None, tag: None }
     }
 }
 
@@ -602,7 +604,8 @@ pub enum Movement {
 }
 
 pub struct FetchInto {
-    pub targets: Targets,
+    /// One for each structure that rows have had here.
+    pub targets: Vec<Targets>,
     /// Where a value stands while it is cast.
     pub scratch: Vec<u32>,
     pub casts: Arc<dyn FetchCasts>,
@@ -613,7 +616,8 @@ pub type CastList = Arc<Vec<Option<Compiled>>>;
 
 /// Finds the casts for the columns a cursor turns out to have.
 pub trait FetchCasts: Send + Sync {
-    fn of(&self, columns: &[OutputColumn]) -> archipel_planner::native::ExecResult<CastList>;
+    /// Which of the targets take such rows, and the casts to them.
+    fn of(&self, columns: &[OutputColumn]) -> archipel_planner::native::ExecResult<(usize, CastList)>;
 }
 
 /// WHERE CURRENT OF.

@@ -144,7 +144,20 @@ pub(super) fn store_row(
     if let Some(present) = targets.present {
         ctx.variables[present as usize].set(Datum::Bool(true));
     }
+    if let Some((tag, number)) = targets.tag {
+        ctx.variables[tag as usize].set(Datum::Int4(number));
+    }
     Ok(())
+}
+
+/// What a loop without a row leaves in its variables: NULL in their structure.
+pub(super) fn store_nulls(ctx: &mut ExecContext<'_, '_>, targets: &Targets) {
+    for register in &targets.registers {
+        ctx.variables[*register as usize] = Datum::Null;
+    }
+    if let Some((tag, number)) = targets.tag {
+        ctx.variables[tag as usize].set(Datum::Int4(number));
+    }
 }
 
 /// What INTO STRICT tells of the parameters, where that is asked for.
