@@ -228,8 +228,13 @@ impl Compiler<'_> {
         let mut ends = Vec::new();
         let mut compiled = Vec::new();
         let mut failed = None;
+        if tested.is_some() {
+            self.open_for_calls(false);
+        }
         for (tests, body) in arms {
             let condition = self.case_condition(tested.as_ref(), tests);
+            // Whether the others are asked depends on the first.
+            self.open_for_calls(false);
             let (body, through) = self.statements(body)?;
             if through {
                 ends.push(self.path_end());

@@ -4,6 +4,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use super::Compiler;
+use super::hoist::after_calls;
 use super::spoken::{about_converted, about_value, expression_line};
 use super::storage::Storage;
 use super::trace::Symbol;
@@ -35,11 +36,13 @@ impl Compiler<'_> {
             };
             let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
             self.flow.get_mut().begin(variable.line, None);
+            let outer = self.begin_calls(variable.line, true);
             let kind = self.assign(&target, default, &expression_line(default));
+            let calls = self.end_calls(outer);
             // The value is converted when it is there, by no query.
             let kind = kind.map_err(about_value).map_err(|error| about_converted(error, default));
             self.flow.get_mut().end(&[*id]);
-            operations.push(self.or_fail(site, kind));
+            operations.push(after_calls(calls, self.or_fail(site, kind)));
         }
         Ok(operations)
     }

@@ -9,6 +9,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::Compiler;
 use super::control::{Path, assigned_in, walk};
+use super::hoist::after_calls;
 use super::invoke::TextFor;
 use super::spoken::{about_converted, expression_line};
 use super::storage::{RecordState, Storage};
@@ -123,10 +124,19 @@ impl Compiler<'_> {
         let assigned = assigned_in(self, body);
         self.doubt_null_records(&assigned);
         self.forget_all(&assigned, "assigned in a loop");
+        let outer = self.begin_calls(site.line, true);
         let condition = self.condition(condition);
         let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;
         Ok((
             match condition {
+                // The calls are made in each round.
+                Ok(condition) if !calls.is_empty() => {
+                    let leave = OperationKind::Leave { exit: true, target: number, when: None };
+                    let otherwise = vec![Operation { site, rights: None, kind: leave }];
+                    let kind = OperationKind::If { arms: vec![(condition, Vec::new())], otherwise };
+                    operations.insert(0, after_calls(calls, Operation { site, rights: None, kind }));
+                    self.loop_operation(site, number, LoopKind::Forever, operations)
+                }
                 Ok(condition) => self.loop_operation(site, number, LoopKind::While { condition }, operations),
                 Err(error) => self.or_fail(site, Err(error)),
             },
@@ -144,6 +154,8 @@ impl Compiler<'_> {
             let integer = Some(Type::INT4);
             let low = self.bind(lower, integer).map_err(|error| about_converted(error, lower))?;
             let high = self.bind(upper, integer).map_err(|error| about_converted(error, upper))?;
+            let from = self.plan_typed(&low, expression_line(lower))?;
+            let to = self.plan_typed(&high, expression_line(upper))?;
             let step = step.as_ref().map(|step| self.typed(step, Some(Type::INT4))).transpose()?;
             Ok((from, to, step, low, high))
         })();

@@ -31,6 +31,7 @@ mod into;
 mod invoke;
 mod loops;
 mod lower;
+mod raise;
 mod result;
 mod scope;
 pub(crate) mod shape;

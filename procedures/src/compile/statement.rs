@@ -30,7 +30,15 @@ fn is_open_for_calls(kind: &StatementKind) -> bool {
         kind,
         StatementKind::Assign { .. }
             | StatementKind::If { .. }
+            | StatementKind::Case { .. }
+            | StatementKind::ForInteger { .. }
             | StatementKind::ForQuery { .. }
+            | StatementKind::ForDynamic { .. }
+            | StatementKind::ForEach { .. }
+            | StatementKind::Leave { .. }
+            | StatementKind::Assert { .. }
+            | StatementKind::Open { .. }
+            | StatementKind::ReturnQueryDynamic { .. }
             | StatementKind::Return { .. }
             | StatementKind::ReturnNext { .. }
             | StatementKind::ReturnQuery { .. }
@@ -474,43 +482,6 @@ impl Compiler<'_> {
         Some(fields.iter().map(|f| (f.name.clone(), f.declared)).collect())
     }
 
-    fn raise(&mut self, raise: &Raise) -> Result<OperationKind> {
-        let mut params = Vec::new();
-        for param in &raise.params {
-            params.push(self.text_expression(param)?);
-        }
-        let mut options = Vec::new();
-        for (option, value) in &raise.options {
-            options.push((*option, self.text_expression(value)?));
-        }
-        Ok(OperationKind::Raise(Box::new(RaisePlan {
-            level: raise.level,
-            condition: raise.condition.clone(),
-            format: raise.format.clone(),
-            params,
-            options,
-            again: raise.again,
-        })))
-    }
-
-    /// An expression in its text form.
-    fn text_expression(&mut self, fragment: &Fragment) -> Result<Compiled> {
-        let bound = self.bind(fragment, None)?;
-        let bound = if bound.ty == Type::TEXT || bound.ty == Type::UNKNOWN {
-            bound
-        } else {
-            // The output function, not the cast: a boolean prints as t.
-            BoundExpr { kind: ExprKind::ConvertIo(Box::new(bound)), ty: Type::TEXT }
-        };
-        self.plan_spoken(&bound, expression_line(fragment))
-    }
-
-    fn assert(&mut self, condition: &Fragment, message: Option<&Fragment>) -> Result<OperationKind> {
-        let condition = self.condition(condition)?.run;
-        let message = message.map(|message| self.text_expression(message)).transpose()?;
-        Ok(OperationKind::Assert { condition, message })
-    }
-
     fn perform(&mut self, query: &Fragment) -> Result<OperationKind> {
         let text = format!("SELECT {}", query.text);
         let fragment = Fragment { text, ..query.clone() };
@@ -652,22 +623,6 @@ impl Compiler<'_> {
     pub(super) fn found_unknown(&mut self) {
         let found = self.register_of(self.body.found);
         self.trace.forget(found, "FOUND");
-    }
-
-    fn get_diagnostics(&mut self, stacked: bool, items: &[(Target, Diagnostic)]) -> Result<OperationKind> {
-        let mut plans = Vec::new();
-        for (target, item) in items {
-            self.asks |= matches!(item, Diagnostic::Context | Diagnostic::ErrorContext);
-            let (register, ty) = self.scalar_target(target)?;
-            let scratch = self.scratch();
-            let from = if *item == Diagnostic::RowCount { Type::INT8 } else { Type::TEXT };
-            let value = BoundExpr { kind: ExprKind::Variable(scratch), ty: from };
-            let cast = self.cast(value, ty)?;
-            let cast = self.plan_expression(&cast)?;
-            self.trace.forget(register, "diagnostics");
-            plans.push((DiagnosticTarget { register, scratch, cast }, *item));
-        }
-        Ok(OperationKind::GetDiagnostics { items: plans, stacked })
     }
 
     /// A target that is a scalar variable or a field: its register, and what it was declared to be.

@@ -11,7 +11,7 @@ use super::loops::Budget;
 use super::operation::{Hoisted, HoistedCall, HoistedRows, Operation, Site};
 use super::pause::{EachRow, Resume};
 use super::rows::Row;
-use super::{Flow, Invocation};
+use super::{Flow, Invocation, is_true};
 
 /// Rows as they wait in a register: a record of records.
 #[derive(Default)]
@@ -65,6 +65,11 @@ impl Invocation<'_, '_> {
         let mut values = Row::new();
         let (program, paused) = self.program_of_call(&call.routine, site)?;
         if paused.is_none() {
+            if let Some(when) = &call.when
+                && !is_true(&when(ctx).map_err(|e| self.at(e, site))?)
+            {
+                return Ok(ControlFlow::Continue(Datum::Null));
+            }
             for arg in &call.args {
                 values.push(arg(ctx).map_err(|e| self.at(e, site))?);
             }

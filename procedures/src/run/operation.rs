@@ -415,6 +415,8 @@ pub struct HoistedCall {
     pub args: Vec<Compiled>,
     /// Not made at all where an argument is NULL.
     pub strict: bool,
+    /// Made where this holds.
+    pub when: Option<Compiled>,
 }
 
 /// Calls for each row of a query: the rows wait in a register, the answers behind their columns.
