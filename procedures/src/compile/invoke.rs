@@ -28,7 +28,7 @@ use super::spoken::expression_line;
 use super::storage::Storage;
 use super::tagged::{self, Alternatives};
 use super::trigger::Transitions;
-use super::{Columns, Compiler, Environment, bind_env, command, no_session, shape, trace};
+use super::{Columns, Compiler, Environment, bind_env, command, explain, no_session, shape, trace};
 use crate::plpgsql::ast::*;
 use crate::registry::query_as_routine;
 use crate::run::context;
@@ -286,7 +286,7 @@ impl Compiler<'_> {
         let ExprKind::Const(Datum::Text(text)) = &text.kind else {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
-        let bound = bind_text(self.environment, text, types, self.transitions());
+        let bound = bind_text((self.environment, self.linker.as_ref()), text, types, self.transitions());
         let (bound, _) = bound.map_err(|error| context::of_statement(error, text))?;
         Ok(output_columns(&bound).iter().map(|c| (c.name.clone(), c.ty)).collect())
     }
@@ -294,32 +294,44 @@ impl Compiler<'_> {
 
 /// Binds a text, and says what it needs to be allowed.
 fn bind_text(
-    environment: &Environment,
+    (environment, linker): (&Environment, &(dyn RoutineLinker + Send + Sync)),
     text: &str,
     types: &[Type],
     transitions: Option<&Transitions>,
 ) -> Result<(BoundStatement, Vec<Requirement>)> {
-    bind_parsed(environment, &parse_text(text)?, text, types, transitions)
+    bind_parsed((environment, linker), &parse_text(text)?, text, types, transitions)
 }
 
 fn parse_text(text: &str) -> Result<SqlAst> {
     let statement = parse_statement(text)?;
     match &statement {
-        SqlAst::Query(_) | SqlAst::Insert(_) | SqlAst::Update(_) | SqlAst::Delete(_) | SqlAst::Merge(_) => {
-            Ok(statement)
-        }
+        SqlAst::Query(_)
+        | SqlAst::Insert(_)
+        | SqlAst::Update(_)
+        | SqlAst::Delete(_)
+        | SqlAst::Explain(_)
+        | SqlAst::Merge(_) => Ok(statement),
         SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
         other => Err(command::refused_text(other)),
     }
 }
 
 fn bind_parsed(
-    environment: &Environment,
+    (environment, linker): (&Environment, &(dyn RoutineLinker + Send + Sync)),
     statement: &SqlAst,
     text: &str,
     types: &[Type],
     transitions: Option<&Transitions>,
 ) -> Result<(BoundStatement, Vec<Requirement>)> {
+    if let SqlAst::Explain(explained) = statement {
+        let needed = RefCell::new(Vec::new());
+        let bound = explain::rows(explained, environment, linker, &|inner| {
+            let (bound, required) = bind_parsed((environment, linker), inner, text, types, transitions)?;
+            *needed.borrow_mut() = required;
+            Ok(bound)
+        })?;
+        return Ok((bound, needed.into_inner()));
+    }
     let context = no_session();
     let mut env = bind_env(environment, &context, text);
     env.variables = transitions.map(|transitions| transitions as &dyn VariableScope);
@@ -396,7 +408,8 @@ impl<T> Kept<T> {
 impl TextBinder {
     /// A text as the statement that wants its rows takes it, and what it needs to be allowed.
     fn bound(&self, text: &str) -> ExecResult<(BoundStatement, Vec<Requirement>)> {
-        let (mut bound, needed) = bind_text(&self.environment, text, &self.types, self.transitions.as_ref())?;
+        let within = (&self.environment, self.linker.as_ref());
+        let (mut bound, needed) = bind_text(within, text, &self.types, self.transitions.as_ref())?;
         let mut at = 0;
         if let Some((place, compiled)) = &self.found
             && !output_columns(&bound).is_empty()
@@ -476,9 +489,10 @@ impl DynamicBinder for TextBinder {
         }
         let statement = parse_text(text)?;
         let needed = RefCell::new(Vec::new());
+        let within = (&self.environment, self.linker.as_ref());
         let bound = BoundCursor::of(&statement, &self.environment, &|statement| {
             let (bound, required) =
-                bind_parsed(&self.environment, statement, text, &self.types, self.transitions.as_ref())?;
+                bind_parsed(within, statement, text, &self.types, self.transitions.as_ref())?;
             *needed.borrow_mut() = required;
             Ok(bound)
         })?;

@@ -4,7 +4,7 @@
 //! - [`storage`]   types of variables, registers, shapes of records
 //! - [`scope`]     what names in SQL mean; binding of fragments
 //! - [`statement`] statements; [`initial`] values; [`control`] blocks and branches; [`loops`]; [`into`] rows into variables;
-//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]
+//!   [`result`] RETURN; [`invoke`] CALL and EXECUTE; [`cursor`]; [`explain`]; [`raise`]
 //! - [`shape`]     structures of rows that show only at run time; [`tagged`] records that take several
 //! - [`append`]    values that grow in place; [`lower`] loops to machines
 //! - [`spoken`]    how CONTEXT lines name expressions
@@ -24,6 +24,7 @@ mod append;
 mod command;
 mod control;
 mod cursor;
+mod explain;
 pub(crate) mod flow;
 mod hoist;
 mod initial;

@@ -14,7 +14,7 @@ use sqlparser::ast::Expr;
 
 use super::spoken::{about_converted, about_fragment, about_statement, expression_line};
 use super::storage::{Field, RecordState, Storage};
-use super::{Compiler, Environment, bind_env, is_input, no_session};
+use super::{Compiler, Environment, bind_env, explain, is_input, no_session};
 use crate::plpgsql::ast::*;
 use crate::run::context;
 use crate::run::operation::{Compiled, Expression};
@@ -315,6 +315,10 @@ impl Compiler<'_> {
     pub(super) fn bind_ast(&self, fragment: &Fragment, statement: &SqlAst) -> Result<BoundStatement> {
         if let SqlAst::Unsupported { what, .. } = statement {
             return Err(SqlAst::refusal(what));
+        }
+        if let SqlAst::Explain(explain) = statement {
+            let linker = self.linker.as_ref();
+            return explain::rows(explain, self.environment, linker, &|inner| self.bind_ast(fragment, inner));
         }
         let mut bound =
             self.binding(fragment, |env| bind::bind_statement(statement, env)).map_err(|error| {

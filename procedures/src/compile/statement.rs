@@ -523,6 +523,7 @@ impl Compiler<'_> {
             | SqlAst::Insert(_)
             | SqlAst::Update(_)
             | SqlAst::Delete(_)
+            | SqlAst::Explain(_)
             | SqlAst::Merge(_) => self.rows_statement(&statement, text, into),
             SqlAst::Unsupported { what, .. } => Err(SqlAst::refusal(what)),
             other if command::is_command(other) => self.command(text, other.tag()),

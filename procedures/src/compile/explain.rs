@@ -1,0 +1,69 @@
+//! EXPLAIN in a routine: its lines are the rows of a query, made where that is bound.
+
+use archipel_planner::bound::{BoundExpr, BoundQuery, BoundStatement, OutputColumn, Rel};
+use archipel_planner::explain;
+use archipel_planner::native::{self, CompileEnv, RoutineLinker};
+use archipel_planner::route::classify_accesses;
+use archipel_sql::ast::{Explain, ExplainFormat, Statement as SqlAst};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::{Oid, Type};
+use serde_json::Map;
+
+use super::Environment;
+
+/// The rows of an EXPLAIN whose statement `bind` binds.
+pub(super) fn rows(
+    explained: &Explain,
+    environment: &Environment,
+    routines: &(dyn RoutineLinker + Send + Sync),
+    bind: &dyn Fn(&SqlAst) -> Result<BoundStatement>,
+) -> Result<BoundStatement> {
+    if explained.options.analyze {
+        return Err(SqlError::unsupported("EXPLAIN ANALYZE in a routine"));
+    }
+    let json = match explained.options.format {
+        ExplainFormat::Text => false,
+        ExplainFormat::Json => true,
+        other => {
+            let format = format!("{other:?}").to_uppercase();
+            return Err(SqlError::unsupported(format_args!("EXPLAIN (FORMAT {format}) in a routine")));
+        }
+    };
+    let lines = match &explained.statement.statement {
+        statement @ (SqlAst::Query(_)
+        | SqlAst::Insert(_)
+        | SqlAst::Update(_)
+        | SqlAst::Delete(_)
+        | SqlAst::Merge(_)) => {
+            let (tables, catalog) = (environment.tables.as_ref(), &environment.catalog);
+            let compiled =
+                native::compile_statement(&bind(statement)?, &CompileEnv { tables, catalog, routines })?;
+            if json {
+                let mut whole = Map::new();
+                let partitions = explain::partitions(&classify_accesses(&compiled.accesses));
+                let partitions = partitions.trim_start_matches("Partitions: ");
+                whole.insert("Partitions".to_owned(), partitions.into());
+                vec![explain::json::document(&compiled.plan, whole)]
+            } else {
+                explain::statement(&compiled)
+            }
+        }
+        SqlAst::Call(_) => return Err(SqlError::unsupported("EXPLAIN CALL in a routine")),
+        _ => vec!["Utility Statement".to_owned()],
+    };
+    let ty = if json { Type::of(Oid::JSON) } else { Type::TEXT };
+    let row = |line: &String| vec![BoundExpr::constant(Datum::text(line), Type::TEXT)];
+    let values = Rel::Values { rows: lines.iter().map(row).collect(), types: vec![Type::TEXT] };
+    let rel = match json {
+        true => Rel::Project { input: Box::new(values), exprs: vec![to_json(environment)?] },
+        false => values,
+    };
+    let columns = vec![OutputColumn { name: "QUERY PLAN".to_owned(), ty, source: None }];
+    Ok(BoundStatement::Query(BoundQuery { rel, columns }))
+}
+
+/// The column of the lines as JSON.
+fn to_json(environment: &Environment) -> Result<BoundExpr> {
+    super::scope::cast(BoundExpr::column(0, Type::TEXT), Type::of(Oid::JSON), environment)
+}
