@@ -84,7 +84,6 @@ pub(super) fn is_command(statement: &Statement) -> bool {
             | Statement::Call(_)
             | Statement::Copy(_)
             | Statement::Transaction(_)
-            | Statement::SetTransaction(_)
             | Statement::Show(_)
             | Statement::AlterSystem(_)
             | Statement::Prepare(_)
@@ -151,7 +150,8 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
         }
     };
     let params = types.iter().map(|ty| ty.oid).zip(params.iter().cloned()).collect();
-    Some((Command { text: text.clone(), written: text.clone(), params, within: Vec::new() }, tag))
+    let (text, written) = (text.clone(), text.clone());
+    Some((Command { text, written, params, within: Vec::new(), begins: false }, tag))
 }
 
 /// What a text tells listeners, if it is a NOTIFY.
@@ -192,7 +192,7 @@ impl Compiler<'_> {
             CREATE_TABLE_AS => self.with_parameters(text),
             _ => (written.clone(), Vec::new()),
         };
-        Ok(OperationKind::Command { text, written, tag, params: params.into() })
+        Ok(OperationKind::Command { text, written, tag, params: params.into(), begins: self.begins })
     }
 
     /// What `$1` and so on are; nothing where one of them is a row.

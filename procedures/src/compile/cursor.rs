@@ -23,6 +23,7 @@ use sqlparser::ast::{
 use super::control::{Path, walk};
 use super::into::output_columns;
 use super::invoke::TextFor;
+use super::loops::Rounds;
 use super::{Compiler, Environment, shape};
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
@@ -345,7 +346,7 @@ impl Compiler<'_> {
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
         let (number, operations) =
-            self.loop_over_rows(label, body, &targets.registers, "fetched from a cursor")?;
+            self.loop_over_rows(label, body, Rounds::Ending, (&targets.registers, "fetched from a cursor"))?;
         let kind = LoopKind::Cursor { open: Box::new(open), targets };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }

@@ -17,12 +17,26 @@ use super::trace::Symbol;
 use crate::plpgsql::ast::*;
 use crate::run::operation::*;
 
+/// How often a loop is compiled to find the structures its records have at its head.
+const ROUNDS_MAX: u32 = 8;
+
+/// How a loop ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rounds {
+    /// Where it is left, and nowhere else.
+    Endless,
+    Ending,
+    /// With the rows of a statement that changes them.
+    OfChange,
+}
+
 impl Compiler<'_> {
     /// Compiles a loop's body. What the body assigns is unknown at its head and after the loop.
     fn body(
         &mut self,
         label: &Option<String>,
         body: &[Statement],
+        kind: Rounds,
         enter: &mut dyn FnMut(&mut Self) -> Result<()>,
     ) -> Result<(u32, Vec<Operation>)> {
         let assigned = assigned_in(self, body);
@@ -32,7 +46,9 @@ impl Compiler<'_> {
         let accesses = self.accesses.len();
         let failures = self.failures.len();
         let number = self.open(label.clone(), true);
-        let (nulled, registers) = (self.nulled, self.registers_of_records());
+        if let Some(open) = self.labels.last_mut() {
+            open.changing = kind == Rounds::OfChange;
+        }
         let actions = self.flow.get_mut().actions();
         let round = self.flow.get_mut().enter_loop(&assigned);
         let mut rounds = 0;
@@ -68,8 +84,13 @@ impl Compiler<'_> {
             }
             self.set_record_states(&head);
             self.forget_all(&assigned, "assigned in a loop");
-            enter(self)?;
-            operations = self.statements(body)?.0;
+        };
+        let left = self.labels.pop().map(|open| open.left).unwrap_or_default();
+        let ends = kind != Rounds::Endless;
+        if ends {
+            let end = self.record_states();
+            let known = self.records_meet(&head, &end);
+            self.set_record_states(&known);
         }
         self.left_with(left, ends);
         self.flow.get_mut().leave_loop(round, &assigned, actions);
@@ -106,7 +127,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn forever(&mut self, site: Site, label: &Option<String>, body: &[Statement]) -> Result<Path> {
-        let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;
+        let (number, operations) = self.body(label, body, Rounds::Endless, &mut |_| Ok(()))?;
         let mut leaves = false;
         walk(body, &mut |statement| {
             leaves |= matches!(&statement.kind, StatementKind::Leave { exit: true, .. });
@@ -126,7 +147,8 @@ impl Compiler<'_> {
         self.forget_all(&assigned, "assigned in a loop");
         let outer = self.begin_calls(site.line, true);
         let condition = self.condition(condition);
-        let (number, operations) = self.body(label, body, &mut |_| Ok(()))?;
+        let calls = self.end_calls(outer);
+        let (number, mut operations) = self.body(label, body, Rounds::Ending, &mut |_| Ok(()))?;
         Ok((
             match condition {
                 // The calls are made in each round.
@@ -167,7 +189,7 @@ impl Compiler<'_> {
         // The bounds are evaluated before the first round.
         let (from, to) = (self.trace.symbol(from), self.trace.symbol(to));
         let mut counter = 0;
-        let (number, operations) = self.body(label, body, &mut |compiler| {
+        let (number, operations) = self.body(label, body, Rounds::Ending, &mut |compiler| {
             counter = compiler.trace.open_counter(register, &name, &from, &to);
             Ok(())
         })?;
@@ -194,16 +216,18 @@ impl Compiler<'_> {
                 return Err(SqlError::new(SqlState(*b"42P11"), message));
             }
             let places = self.row_targets(targets, &mut bound)?;
+            let kind = if super::into::modifies(&bound) { Rounds::OfChange } else { Rounds::Ending };
             let compiled = self.plan(&bound)?;
-            Ok((SqlStatement { compiled, text: None }, places))
+            Ok((SqlStatement { compiled, text: None }, places, kind))
         })();
         let _ = assigned;
-        let (statement, places) = match prepared {
+        let (statement, places, kind) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
         let registers = places.registers.clone();
-        let (number, operations) = self.loop_over_rows(label, body, &registers, "read from a table")?;
+        let (number, operations) =
+            self.loop_over_rows(label, body, kind, (&registers, "read from a table"))?;
         let kind = LoopKind::Rows { statement: Box::new(statement), targets: places };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
@@ -213,10 +237,10 @@ impl Compiler<'_> {
         &mut self,
         label: &Option<String>,
         body: &[Statement],
-        registers: &[u32],
-        reason: &str,
+        kind: Rounds,
+        (registers, reason): (&[u32], &str),
     ) -> Result<(u32, Vec<Operation>)> {
-        let compiled = self.body(label, body, &mut |compiler| {
+        let compiled = self.body(label, body, kind, &mut |compiler| {
             for register in registers {
                 compiler.trace.forget(*register, reason);
             }
@@ -243,7 +267,8 @@ impl Compiler<'_> {
         };
         let registers: Vec<u32> =
             plan.into.as_ref().map(|into| into.targets.registers.clone()).unwrap_or_default();
-        let (number, operations) = self.loop_over_rows(label, body, &registers, "read by dynamic SQL")?;
+        let (number, operations) =
+            self.loop_over_rows(label, body, Rounds::Ending, (&registers, "read by dynamic SQL"))?;
         let kind = LoopKind::DynamicRows { plan: Box::new(plan) };
         Ok((self.loop_operation(site, number, kind, operations), true))
     }
@@ -323,7 +348,7 @@ impl Compiler<'_> {
             Ok(prepared) => prepared,
             Err(error) => return Ok((self.or_fail(site, Err(error)), true)),
         };
-        let (number, mut operations) = self.body(label, body, &mut |compiler| {
+        let (number, mut operations) = self.body(label, body, Rounds::Ending, &mut |compiler| {
             compiler.trace.set(register, symbol.clone());
             Ok(())
         })?;

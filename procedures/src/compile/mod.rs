@@ -294,12 +294,19 @@ pub(crate) struct Compiler<'a> {
     pub needed: RefCell<Vec<Requirement>>,
     /// Calls that are made before their statements.
     pub answers: hoist::Answers,
+    /// Whether the statement follows a COMMIT or ROLLBACK.
+    pub begins: bool,
 }
 
 pub(crate) struct OpenLabel {
     pub label: Option<String>,
     pub number: u32,
     pub is_loop: bool,
+    /// The structures of the records where it is left, and where its next round is begun.
+    pub left: Vec<Vec<storage::RecordState>>,
+    pub continued: Vec<Vec<storage::RecordState>>,
+    /// Whether it is a loop over the rows of a statement that changes them.
+    pub changing: bool,
 }
 
 impl<'a> Compiler<'a> {
@@ -334,6 +341,7 @@ impl<'a> Compiler<'a> {
             hidden: Vec::new(),
             needed: RefCell::default(),
             answers: Default::default(),
+            begins: false,
         };
         compiler.allocate()?;
         Ok(compiler)

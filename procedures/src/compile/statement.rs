@@ -49,12 +49,24 @@ fn is_open_for_calls(kind: &StatementKind) -> bool {
     )
 }
 
+/// Whether a statement is SET TRANSACTION.
+fn sets_modes(text: &str) -> bool {
+    matches!(parse_statement(text), Ok(SqlAst::SetTransaction(_)))
+}
+
 impl Compiler<'_> {
     pub(super) fn statements(&mut self, statements: &[Statement]) -> Result<(Vec<Operation>, FallsThrough)> {
         let mut operations = Vec::with_capacity(statements.len());
         let mut through = true;
+        let mut ended = false;
         for statement in statements {
+            self.begins = ended;
             let (operation, falls) = self.statement(statement)?;
+            ended = match &statement.kind {
+                StatementKind::EndTransaction { .. } => true,
+                StatementKind::Sql { text, .. } => ended && sets_modes(&text.text),
+                _ => false,
+            };
             operations.push(operation);
             through &= falls;
         }
@@ -173,13 +185,11 @@ impl Compiler<'_> {
             StatementKind::Close { cursor } => {
                 plain(Operation { site: site("CLOSE"), rights: None, kind: self.close_cursor(*cursor) })
             }
-            StatementKind::EndTransaction { commit } => {
+            StatementKind::EndTransaction { commit, chain } => {
                 let what = if *commit { "COMMIT" } else { "ROLLBACK" };
-                plain(Operation {
-                    site: site(what),
-                    rights: None,
-                    kind: OperationKind::EndTransaction { commit: *commit },
-                })
+                let changing = self.labels.iter().any(|open| open.changing);
+                let kind = OperationKind::EndTransaction { commit: *commit, chain: *chain, changing };
+                plain(Operation { site: site(what), rights: None, kind })
             }
             StatementKind::Null => plain(Operation {
                 site: site("NULL"),

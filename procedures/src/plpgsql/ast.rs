@@ -346,6 +346,7 @@ pub enum StatementKind {
     /// COMMIT (`commit`) or ROLLBACK.
     EndTransaction {
         commit: bool,
+        chain: bool,
     },
     Null,
 }

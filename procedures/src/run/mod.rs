@@ -94,6 +94,8 @@ pub(crate) struct Invocation<'p, 's> {
     pub ended_at: Site,
     /// What it has left to the session.
     pub left: Option<Left>,
+    /// Whether the next transaction has the modes of this one.
+    pub chain: bool,
     /// What became of that, if it has failed: the statement's text and the error.
     pub failure: Option<(Arc<str>, SqlError)>,
     /// Whether it tells where it is.
@@ -151,6 +153,7 @@ impl Program {
             resuming: false,
             ended_at: self.body.site,
             left: None,
+            chain: false,
             failure: None,
             telling: self.tells(),
             returned: None,
@@ -447,7 +450,10 @@ impl Invocation<'_, '_> {
             OperationKind::Fetch(fetch) => self.fetch(ctx, fetch, site)?,
             OperationKind::Close { cursor } => self.close_cursor(ctx, cursor, site)?,
             OperationKind::CurrentOf(plan) => self.current_of(ctx, plan, site)?,
-            OperationKind::EndTransaction { commit } => return self.end_transaction(ctx, *commit, site),
+            OperationKind::EndTransaction { commit, chain, changing } => {
+                self.chain = *chain;
+                return self.end_transaction(ctx, *commit, *changing, site);
+            }
             OperationKind::Loop(looping) => return self.looping(ctx, looping, site),
             OperationKind::Leave { exit, target, when } => {
                 if let Some(when) = when
@@ -511,11 +517,11 @@ impl Invocation<'_, '_> {
                 return self.call(ctx, routine, args, (targets.as_ref(), text), site);
             }
             OperationKind::Dynamic(dynamic) => return self.dynamic(ctx, dynamic, site),
-            OperationKind::Command { text, written, tag, params } => {
+            OperationKind::Command { text, written, tag, params, begins } => {
                 let value = |(ty, register): &(Oid, u32)| (*ty, ctx.variables[*register as usize].clone());
                 let params = params.iter().map(value).collect();
-                let command =
-                    Command { text: text.clone(), written: written.clone(), params, within: Vec::new() };
+                let (text, written) = (text.clone(), written.clone());
+                let command = Command { text, written, params, within: Vec::new(), begins: *begins };
                 return self.command(ctx, command, tag, site);
             }
             OperationKind::Notify { notification, text } => {

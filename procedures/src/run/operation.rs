@@ -363,6 +363,10 @@ pub enum OperationKind {
     /// COMMIT or ROLLBACK.
     EndTransaction {
         commit: bool,
+        /// AND CHAIN.
+        chain: bool,
+        /// In a loop over the rows of a statement that changes them.
+        changing: bool,
     },
     /// A definition or another statement that the session runs.
     Command {
@@ -370,6 +374,8 @@ pub enum OperationKind {
         /// As CONTEXT lines show it.
         written: Arc<str>,
         tag: &'static str,
+        /// It follows a COMMIT or ROLLBACK: no query comes between.
+        begins: bool,
         /// Types and registers of what it calls `$1` and so on.
         params: Box<[(Oid, u32)]>,
     },

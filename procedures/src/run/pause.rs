@@ -45,6 +45,8 @@ pub struct Command {
     /// The routines around it that run with settings or rights of their own, innermost first: the
     /// session runs it with those.
     pub within: Vec<Within>,
+    /// Whether it follows the end of a transaction, with no query between.
+    pub begins: bool,
 }
 
 /// A routine with SET clauses, or SECURITY DEFINER.
@@ -70,6 +72,8 @@ pub enum Left {
 pub struct Paused {
     /// COMMIT, or else ROLLBACK. Set for a command.
     pub commit: bool,
+    /// Whether the next transaction has the modes of this one.
+    pub chain: bool,
     /// The transaction does not end here: the session runs this in it.
     pub left: Option<Left>,
     failure: Option<(Arc<str>, SqlError)>,
@@ -206,6 +210,7 @@ impl Invocation<'_, '_> {
     pub(super) fn stop(self, commit: bool, frame: Vec<Datum>) -> Paused {
         Paused {
             commit,
+            chain: self.chain,
             left: self.left,
             failure: None,
             site: self.ended_at,
@@ -233,11 +238,17 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         commit: bool,
+        changing: bool,
         site: Site,
     ) -> ExecResult<Flow> {
         if self.resuming {
             self.resuming = false;
             return Ok(Flow::Next);
+        }
+        if changing && ctx.may_end {
+            let message = "cannot perform transaction commands inside a cursor loop that is not read-only";
+            let error = SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+            return Err(self.at(error.into(), site));
         }
         let problem = if !ctx.may_end {
             "invalid transaction termination"
@@ -308,6 +319,7 @@ impl Invocation<'_, '_> {
     ) -> Flow {
         let commit = paused.commit;
         self.left = paused.left.clone();
+        self.chain = paused.chain;
         self.ended_at = site;
         self.places.push(Resume::Call(program, Box::new(paused), text.map(Into::into), Shown::Yes));
         Flow::Pause(commit)

@@ -61,13 +61,13 @@ impl Session {
     }
 
     /// Begins a block for a call that is to run again in it.
-    pub(super) fn begin_for(&mut self, run: &mut StatementRun) -> Result<Begun> {
+    pub(super) fn begin_for(&mut self, run: &mut StatementRun, modes: &TransactionModes) -> Result<Begun> {
         run.out.truncate(run.mark);
         let begun = if self.transaction.is_open() {
             self.transaction.pretend_block(true);
             Begun::Pretence
         } else {
-            self.begin(&TransactionModes::default())?;
+            self.begin(modes)?;
             Begun::Block
         };
         self.enter_transaction(false);
@@ -116,8 +116,12 @@ impl Session {
             _ => error,
         };
         let mut failure = None;
+        let isolation = self.isolation();
         match &paused.left {
             Some(Left::Statement(command)) => {
+                if !command.begins {
+                    self.note_query();
+                }
                 // Its completion and its rows are nobody's; its notices come out of the routine.
                 let before = std::mem::take(&mut self.output);
                 let heard = self.overheard.replace(Vec::new());
@@ -143,6 +147,10 @@ impl Session {
             }
             None => {}
         }
+        if self.isolation() != isolation {
+            self.begin_again().await;
+        }
+        run.read_only = self.is_read_only();
         run.resume = Some(match failure {
             Some(error) => paused.after_failure(error),
             None => paused.after_command(),

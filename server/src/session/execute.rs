@@ -9,6 +9,7 @@ use archipel_engine::txn::Isolation;
 use archipel_engine::{Outcome, Stop};
 use archipel_planner::native::is_outdated;
 use archipel_planner::route::{Access, RouteKey};
+use archipel_sql::ast::TransactionModes;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -263,7 +264,7 @@ impl Session {
             match outcome.result {
                 Err(Stop::Abort) if run.wants_pieces && run.error.is_none() => {
                     if !run.in_block {
-                        *block = Some(self.begin_for(&mut run)?);
+                        *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                     }
                     run.in_pieces = true;
                     run.out.truncate(run.mark);
@@ -273,7 +274,7 @@ impl Session {
                     }
                 }
                 Ok(()) | Err(Stop::Abort) if run.needs_block && run.error.is_none() => {
-                    *block = Some(self.begin_for(&mut run)?);
+                    *block = Some(self.begin_for(&mut run, &TransactionModes::default())?);
                 }
                 Ok(()) if run.has_command() => {
                     self.run_command(&mut run, outcome.depends_on).await?;
@@ -292,11 +293,16 @@ impl Session {
                         run.notifications.clear();
                         run.ticket = None;
                     }
+                    let chained = run.paused.as_ref().is_some_and(|paused| paused.chain);
+                    let modes = chained.then(|| self.current_modes());
                     self.take_over(&mut run, outcome.depends_on)?;
                     if block.take() == Some(Begun::Block) {
                         self.end_for(&mut run).await?;
                     }
                     self.next_transaction(&mut run).await?;
+                    if let Some(modes) = modes.filter(|modes| *modes != self.current_modes()) {
+                        *block = Some(self.begin_for(&mut run, &modes)?);
+                    }
                     recompiles = 0;
                 }
                 Err(Stop::Recompile) => {

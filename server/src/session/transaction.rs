@@ -249,6 +249,14 @@ impl Session {
         begun
     }
 
+    /// Begins the engine's transaction anew, with other modes: nothing was done in it.
+    pub(super) async fn begin_again(&mut self) {
+        if let Some(open) = self.transaction.interactive.take() {
+            self.server.engine.rollback(&open).await;
+            self.transaction.interactive = Some(self.begin_interactive());
+        }
+    }
+
     /// Notes that a statement has seen the database.
     pub(super) fn note_query(&mut self) {
         self.transaction.queried = true;

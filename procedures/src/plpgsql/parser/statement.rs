@@ -108,12 +108,13 @@ impl Parser<'_> {
             }
             "commit" | "rollback" => {
                 self.at += 1;
+                let mut chain = false;
                 if self.accept_word("and") {
-                    self.accept_word("no");
+                    chain = !self.accept_word("no");
                     self.expect_word("chain")?;
                 }
                 self.expect_symbol(';')?;
-                StatementKind::EndTransaction { commit: word == "commit" }
+                StatementKind::EndTransaction { commit: word == "commit", chain }
             }
             reserved if RESERVED.contains(&reserved) => return Err(self.syntax_error()),
             _ => {
