@@ -6,7 +6,7 @@
 //! The parser itself asks no catalog; whether a variable is a record is settled by the
 //! compiler, which knows the types.
 
-use archipel_sql::error::SqlState;
+use archipel_sql::error::{SqlError, SqlState};
 
 /// A variable of the routine: a parameter, a declaration, a loop variable, FOUND, or one of a
 /// handler's SQLSTATE and SQLERRM.

@@ -12,3 +12,15 @@ pub(crate) mod current_of;
 pub mod lexer;
 pub mod parser;
 pub(crate) mod whole_row;
+
+use archipel_sql::catalog::{Language, Routine};
+use archipel_sql::error::SqlError;
+
+/// What the check `shadowed_variables` finds in a body. Positions count its characters from one.
+pub fn shadowed_variables(routine: &Routine) -> Vec<SqlError> {
+    if routine.language != Language::PlPgSql {
+        return Vec::new();
+    }
+    let body = parser::parse(&routine.source, &parser::Signature::of(routine));
+    body.map(|body| body.shadowed).unwrap_or_default()
+}

@@ -10,7 +10,7 @@
 //! - [`machine`]   loops over numbers, texts and arrays, without a walk; its [`instruction`]s,
 //!   the [`strips`] of its texts, the arrays it has [`held`]
 //! - [`raise`]     RAISE, ASSERT, diagnostics
-//! - [`context`]   CONTEXT lines
+//! - [`context`]   CONTEXT lines; [`checked`] what extra checks find
 //! - [`guard`]     blocks with an EXCEPTION clause
 //! - [`hoisted`]   calls made before the statements they stand in
 //! - [`pause`]     COMMIT and ROLLBACK: stopping there, and going on; [`renewed`] in another form
@@ -23,6 +23,7 @@
 
 mod ahead;
 mod append;
+mod checked;
 pub(crate) mod context;
 mod cursor;
 mod element;

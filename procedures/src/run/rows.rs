@@ -9,6 +9,7 @@ use archipel_planner::native::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::function::ExtraCheck;
 use smallvec::SmallVec;
 
 use super::operation::*;
@@ -276,7 +277,7 @@ impl Invocation<'_, '_> {
         let limit = match (into.modifies, into.strict) {
             (true, _) => u64::MAX,
             (false, true) => 2,
-            (false, false) => 1,
+            (false, false) => self.rows_wanted(ctx),
         };
         let mut first = FirstRow::new(limit, std::mem::take(&mut self.buffer));
         self.run_statement(ctx, statement, &mut first, site)?;
@@ -367,7 +368,8 @@ impl Invocation<'_, '_> {
         }
         match (&plan.into, plan.returns) {
             (Some(into), _) => {
-                let mut first = FirstRow::new(if into.strict { 2 } else { 1 }, Vec::new());
+                let limit = if into.strict { 2 } else { self.rows_wanted(ctx) };
+                let mut first = FirstRow::new(limit, Vec::new());
                 if let ControlFlow::Break(flow) = self.run_dynamic(ctx, plan, &mut first, site)? {
                     return Ok(flow);
                 }

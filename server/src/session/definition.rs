@@ -11,10 +11,13 @@ use archipel_engine::{Interactive, SubmitOptions};
 use archipel_planner::ddl::{Computed, ComputedValue, DdlEnv, DdlPlan, DistributionCall};
 use archipel_planner::native::{CompileEnv, compile_statement};
 use archipel_procedures::Environment;
+use archipel_procedures::plpgsql::lexer::long_names;
+use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{AlterRole, RoleAction, Statement};
-use archipel_sql::catalog::{Catalog, CatalogChange, Object, Required, Requirement};
+use archipel_sql::catalog::{Catalog, CatalogChange, Language, Object, Required, Requirement, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{CheckLevel, ExtraCheck};
 
 use super::lock::weaker_mode;
 use super::temporary::makes_temporary;
@@ -230,7 +233,29 @@ impl Session {
         let environment = Environment { catalog: after.clone(), ..self.environment() };
         for routine in &plan.routines {
             self.settings.effective().with(&routine.traits.settings, None)?;
+            self.tell_of_names(routine, source)?;
             self.server.routines.validate(routine, &environment).map_err(|error| source.place(error))?;
+        }
+        Ok(())
+    }
+
+    /// What is said of the names in a body that is created: that they are too long, and what extra checks
+    /// find.
+    fn tell_of_names(&mut self, routine: &RoutineRef, source: &Source) -> Result<()> {
+        if routine.language != Language::PlPgSql {
+            return Ok(());
+        }
+        for long in long_names(&routine.source, &routine.name) {
+            self.notice(Severity::Notice, &long);
+        }
+        let checks = self.settings.effective().extra_checks;
+        let Some(level) = checks.level(ExtraCheck::ShadowedVariables) else { return Ok(()) };
+        for found in shadowed_variables(routine) {
+            let found = source.place(found);
+            match level {
+                CheckLevel::Error => return Err(found),
+                CheckLevel::Warning => self.notice(Severity::Warning, &found),
+            }
         }
         Ok(())
     }

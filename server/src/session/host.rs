@@ -15,7 +15,7 @@ use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Requirement, Table, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{FunctionContext, SessionHost, Style};
+use archipel_sql::function::{ExtraChecks, FunctionContext, SessionHost, Style};
 use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -204,6 +204,10 @@ impl SessionHost for Host {
             .map(|pending| pending.value.clone())
             .or_else(|| self.server.live.show(name))
             .or_else(|| self.settings.show(name))
+    }
+
+    fn extra_checks(&self) -> ExtraChecks {
+        self.settings.extra_checks
     }
 
     fn with_settings(&self, settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {

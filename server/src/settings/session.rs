@@ -13,6 +13,7 @@ use std::sync::Arc;
 use archipel_sql::ast::IsolationLevel;
 use archipel_sql::catalog::SessionRoles;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::ExtraChecks;
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Style};
 
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
@@ -356,6 +357,10 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
             }
         }
         "DateStyle" => date_style(text, DATE_STYLE_DEFAULT).map(Value::Text).ok_or_else(invalid),
+        "plpgsql.extra_errors" | "plpgsql.extra_warnings" => {
+            ExtraChecks::require_valid(setting.name, text)?;
+            Ok(Value::Text(text.to_owned()))
+        }
         "TimeZone" => time_zone(text).map(Value::Text).ok_or_else(invalid),
         "search_path" => {
             split_identifiers(text).ok_or_else(invalid)?;

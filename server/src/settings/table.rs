@@ -210,6 +210,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("password_encryption", Kind::Enum(&["scram-sha-256"]), User, "scram-sha-256", CONNECT, "Chooses the algorithm for encrypting passwords."),
     setting("plan_cache_mode", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), User, "auto", TUNING, HINT),
     setting("plpgsql.check_asserts", Kind::Bool, User, "on", "Customized Options", "Perform checks given in ASSERT statements."),
+    setting("plpgsql.extra_errors", Kind::Text, User, "none", "Customized Options", "List of programming constructs that should produce an error."),
+    setting("plpgsql.extra_warnings", Kind::Text, User, "none", "Customized Options", "List of programming constructs that should produce a warning."),
     setting("plpgsql.print_strict_params", Kind::Bool, User, "off", "Customized Options", "Print information about parameters in the DETAIL part of the error messages generated on INTO ... STRICT failures."),
     setting("plpgsql.variable_conflict", Kind::Enum(&["error", "use_variable", "use_column"]), User, "error", "Customized Options", "Sets handling of conflicts between PL/pgSQL variable names and table column names."),
     setting("port", count(0, 65_535), Server, "5432", CONNECT, "Sets the TCP port the server listens on."),

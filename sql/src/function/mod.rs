@@ -18,6 +18,7 @@ mod comparison;
 mod convert;
 mod decimal;
 mod enumeration;
+mod extra_checks;
 mod float;
 mod hash;
 mod integer;
@@ -38,6 +39,7 @@ mod temporal;
 mod variadic;
 
 pub use array::from_values as array_of_values;
+pub use extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
 pub use pattern::{like, regular_expression};
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
@@ -160,6 +162,10 @@ pub trait SessionHost: Sync {
     }
     fn setting(&self, _name: &str) -> Option<String> {
         None
+    }
+    /// The checks of PL/pgSQL that the session asks for.
+    fn extra_checks(&self) -> ExtraChecks {
+        ExtraChecks::default()
     }
     /// This session with other values of some settings: what a routine with SET clauses sees.
     fn with_settings(&self, _settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {

@@ -26,6 +26,11 @@ impl Parser<'_> {
             self.at = start;
             return Err(self.near("duplicate declaration"));
         }
+        if self.find_variable(&[&name]).is_some() {
+            let message = format!("variable \"{name}\" shadows a previously defined variable");
+            let at = self.tokens[start].start;
+            self.shadowed.push(self.error_at(SqlState(*b"42712"), message, at));
+        }
         if self.is_word("alias") && self.ahead(1).is_word("for") {
             self.at += 2;
             return self.alias(name);

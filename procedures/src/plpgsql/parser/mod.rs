@@ -81,6 +81,7 @@ pub fn parse(source: &str, signature: &Signature) -> Result<Body> {
         conflict: Conflict::Error,
         print_strict: None,
         depth: 0,
+        shadowed: Vec::new(),
     };
     parser.function()
 }
@@ -97,6 +98,7 @@ struct Parser<'s> {
     print_strict: Option<bool>,
     /// How deep statements are nested here.
     depth: u32,
+    shadowed: Vec<SqlError>,
 }
 
 impl Parser<'_> {
@@ -259,6 +261,7 @@ impl Parser<'_> {
             found,
             print_strict: self.print_strict,
             conflict: self.conflict,
+            shadowed: std::mem::take(&mut self.shadowed),
         })
     }
 
