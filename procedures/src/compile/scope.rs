@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use archipel_planner::bind::visit;
 use archipel_planner::bind::{self, BindEnv, VariableConflict, VariableScope};
 use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind};
 use archipel_sql::ast::Statement as SqlAst;
@@ -237,6 +238,11 @@ impl Compiler<'_> {
                 };
                 match bind::bind_expression(&expr, env, Some(target)) {
                     Ok(bound) => Ok(bound),
+                    Err(error) if answers_rows(&error) => {
+                        let query = parser::parse_query(&format!("SELECT {}", fragment.text))?;
+                        let bound = bind::bind_expression(&Expr::Subquery(query), env, None)?;
+                        bind::coerce_plpgsql(bound, target, env)
+                    }
                     Err(error) if is_cast_error(&error) => {
                         let bound = bind::bind_expression(&expr, env, None)?;
                         bind::coerce_plpgsql(bound, target, env)
@@ -254,6 +260,45 @@ impl Compiler<'_> {
                     }
                 })
             }
+        }
+    }
+
+    /// Whether an expression is a query of its own: one with FROM, or with a function that answers rows.
+    pub(super) fn is_query(&self, fragment: &Fragment, bound: &BoundExpr) -> bool {
+        let mut asks = false;
+        visit::visit_expr(bound, 0, &mut |part, _| {
+            asks |= matches!(part.kind, ExprKind::Subquery(_));
+            !asks
+        });
+        if !asks {
+            return false;
+        }
+        match parse_fragment_expression(&fragment.text) {
+            Ok(ParsedExpression::Plain(expr)) => {
+                let bound = self.binding(fragment, |env| bind::bind_expression(&expr, env, None));
+                bound.is_err_and(|error| answers_rows(&error))
+            }
+            Ok(ParsedExpression::Query(_)) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// An error of what is assigned, if it is that it has not one column.
+    pub(super) fn about_columns(&self, error: SqlError, value: &Fragment, line: &str) -> SqlError {
+        let columns = match parse_fragment_expression(&value.text) {
+            _ if value.text.trim().is_empty() => Some(0),
+            Ok(ParsedExpression::Query(query)) => {
+                let bound = self.bind_ast(value, &SqlAst::Query(query));
+                bound.ok().map(|bound| super::into::output_columns(&bound).len())
+            }
+            _ => None,
+        };
+        match columns.filter(|columns| *columns != 1) {
+            Some(columns) => {
+                let message = format!("assignment source returned {columns} columns");
+                context::add_line(SqlError::new(SqlState::SYNTAX_ERROR, message), line)
+            }
+            None => error,
         }
     }
 
@@ -337,6 +382,11 @@ impl Compiler<'_> {
         }
         Ok(bound)
     }
+}
+
+/// Whether an expression is refused for a function in it that answers rows.
+fn answers_rows(error: &SqlError) -> bool {
+    error.message() == "set-returning functions are not allowed in this expression"
 }
 
 fn is_cast_error(error: &SqlError) -> bool {

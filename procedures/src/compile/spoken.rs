@@ -68,6 +68,25 @@ impl Compiler<'_> {
 /// How the line of an assignment begins.
 const ASSIGNMENT: &str = "PL/pgSQL assignment";
 
+/// Says of a query that is assigned that it has too many rows, in other words than of a subquery.
+pub(super) fn one_row(run: Compiled, line: &str) -> Compiled {
+    let line = line.to_owned();
+    Box::new(move |ctx| {
+        run(ctx).map_err(|error| match error {
+            ExecError::Sql(error)
+                if error.state() == SqlState::CARDINALITY_VIOLATION
+                    && error.fields().context.as_deref().is_none_or(|context| context == line) =>
+            {
+                let written = line.split_once('"').and_then(|(_, rest)| rest.strip_suffix('"'));
+                let error =
+                    SqlError::new(SqlState::CARDINALITY_VIOLATION, "query returned more than one row");
+                context::add_line(error, &format!("query: {}", written.unwrap_or_default())).into()
+            }
+            error => error,
+        })
+    })
+}
+
 /// The line of any other expression.
 pub(super) fn expression_line(fragment: &Fragment) -> String {
     format!("SQL expression \"{}\"", fragment.text.trim())

@@ -13,7 +13,7 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 
 use super::hoist::after_calls;
-use super::spoken::{about_assignment, expression_line};
+use super::spoken::{about_assignment, one_row};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, command, flow, unsupported};
 use crate::plpgsql::ast::*;
@@ -210,13 +210,20 @@ impl Compiler<'_> {
         let storage = self.storage[target.variable as usize].clone();
         match (&storage, &target.path[..]) {
             (Storage::Scalar { register, declared, .. }, []) => {
-                let bound = self.bind(value, Some(*declared))?;
+                let bound = match self.bind(value, Some(*declared)) {
+                    Ok(bound) => bound,
+                    Err(error) => return Err(self.about_columns(error, value, line)),
+                };
                 let symbol = self.trace.symbol(&bound);
                 if let Some(appended) = self.append(*register, &bound, target.variable)? {
                     self.trace.set(*register, symbol);
                     return Ok(appended);
                 }
-                let value = self.plan_typed(&bound, line.to_string())?;
+                let mut planned = self.plan_typed(&bound, line.to_string())?;
+                if self.is_query(value, &bound) {
+                    planned.run = one_row(planned.run, line);
+                }
+                let value = planned;
                 self.trace.set(*register, symbol);
                 Ok(match self.not_null(target.variable) {
                     None => OperationKind::Assign { register: *register, value },

@@ -133,7 +133,14 @@ impl Parser<'_> {
         } else {
             return Err(self.syntax_error());
         }
-        let value = self.expression_until_semicolon()?;
+        // What is assigned is looked at when that is done.
+        let value = match self.token().clone() {
+            end if end.is_symbol(';') => {
+                self.at += 1;
+                Fragment { text: String::new(), start: end.start, line: end.line, names: self.head }
+            }
+            _ => self.expression_until_semicolon()?,
+        };
         Ok(Statement { line, kind: StatementKind::Assign { target, value } })
     }
 
