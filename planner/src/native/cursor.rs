@@ -47,6 +47,8 @@ pub struct OpenCursor {
     pub backward: bool,
     /// WITH HOLD: it outlives its transaction.
     pub hold: bool,
+    /// What became of the query behind its last row: whoever moves there finds it.
+    pub failure: Option<Arc<SqlError>>,
     /// Zero is before the first row, the number of rows and one is behind the last.
     position: usize,
     /// Counts up over the session.
@@ -61,6 +63,7 @@ impl OpenCursor {
             keyed_by: None,
             backward,
             hold: false,
+            failure: None,
             position: 0,
             number: 0,
         }
@@ -88,6 +91,12 @@ impl OpenCursor {
                 "cursor can only scan forward",
             )
             .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        let from_end = matches!(direction, FetchDirection::Absolute(place) if place < 0);
+        if let Some(failure) = &self.failure
+            && (from_end || first.max(last) > count)
+        {
+            return Err(SqlError::clone(failure));
         }
         self.position = last.clamp(0, end) as usize;
         let place = |row: i64| (row - 1) as usize;

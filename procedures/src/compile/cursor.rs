@@ -69,7 +69,12 @@ impl BoundCursor {
     }
 
     pub fn compiled(self, compiled: native::CompiledStatement, text: &str) -> CursorQuery {
+        let is_over_rows = match &self.bound {
+            BoundStatement::Query(query) => is_over_rows(&query.rel),
+            _ => true,
+        };
         CursorQuery {
+            is_over_rows,
             compiled,
             text: text.trim().into(),
             columns: self.columns,
@@ -80,6 +85,18 @@ impl BoundCursor {
 
     fn named(&self) -> Vec<(String, Type)> {
         self.columns.iter().map(|c| (c.name.clone(), c.ty)).collect()
+    }
+}
+
+/// Whether a query computes more than one row of constants, which PostgreSQL does as it plans it.
+fn is_over_rows(rel: &Rel) -> bool {
+    match rel {
+        Rel::Unit | Rel::Values { .. } => false,
+        Rel::Project { input, .. }
+        | Rel::Filter { input, .. }
+        | Rel::Sort { input, .. }
+        | Rel::Limit { input, .. } => is_over_rows(input),
+        _ => true,
     }
 }
 

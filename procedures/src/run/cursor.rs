@@ -25,6 +25,20 @@ fn name_in(ctx: &ExecContext<'_, '_>, cursor: &CursorPlace) -> ExecResult<String
     }
 }
 
+/// Runs a cursor's query. PostgreSQL runs it as its rows are fetched: an error is met where that comes
+/// to it.
+fn rows_until_error(
+    ctx: &mut ExecContext<'_, '_>,
+    query: &CursorQuery,
+    rows: &mut Gathered,
+) -> ExecResult<Option<Arc<SqlError>>> {
+    match query.compiled.run(ctx, rows) {
+        Ok(_) => Ok(None),
+        Err(ExecError::Sql(error)) if query.is_over_rows => Ok(Some(Arc::new(error))),
+        Err(error) => Err(error),
+    }
+}
+
 impl Invocation<'_, '_> {
     /// OPEN; answers the cursor's name.
     pub(super) fn open_cursor(
@@ -44,12 +58,13 @@ impl Invocation<'_, '_> {
         }
         self.operations(ctx, &plan.arguments)?;
         let mut rows = Gathered::default();
-        let dynamic;
+        let (dynamic, failure);
         let opened = plan;
         let query = match &plan.query {
             OpenedQuery::Static(query) => {
                 self.require_scrollable(plan, query, site)?;
-                self.query(ctx, Some(&query.text), site, |ctx| query.compiled.run(ctx, &mut rows))?;
+                failure =
+                    self.query(ctx, Some(&query.text), site, |ctx| rows_until_error(ctx, query, &mut rows))?;
                 &**query
             }
             OpenedQuery::Dynamic(plan) => {
@@ -59,9 +74,10 @@ impl Invocation<'_, '_> {
                 self.require_scrollable(opened, &dynamic, site)?;
                 self.tell_from_now_on(ctx, site);
                 let outer = std::mem::replace(&mut ctx.params, params);
-                let result = self.query(ctx, Some(&text), site, |ctx| dynamic.compiled.run(ctx, &mut rows));
+                let result =
+                    self.query(ctx, Some(&text), site, |ctx| rows_until_error(ctx, &dynamic, &mut rows));
                 ctx.params = outer;
-                result?;
+                failure = result?;
                 &*dynamic
             }
         };
@@ -69,6 +85,7 @@ impl Invocation<'_, '_> {
         let backward = plan.scroll.unwrap_or(!query.locks);
         let mut cursor = OpenCursor::new(query.columns.clone(), rows.rows(width), backward);
         cursor.keyed_by = query.keyed_by;
+        cursor.failure = failure;
         let name = given.unwrap_or_else(|| {
             let name = ctx.cursors.invent_name();
             ctx.variables[plan.cursor.register as usize] = Datum::text(name.as_str());
@@ -178,7 +195,8 @@ impl Invocation<'_, '_> {
                 Flow::Continue(target) if target == looping.number => {}
                 Flow::Exit(target) if target == looping.number => break,
                 Flow::Pause(_) => {
-                    self.places.push(Resume::Rows(RowsLeft { rows, at }));
+                    let failure = ctx.cursors.get(&name).ok().and_then(|cursor| cursor.failure.clone());
+                    self.places.push(Resume::Rows(RowsLeft { rows, at, failure }));
                     return Ok(flow);
                 }
                 other => {

@@ -150,8 +150,16 @@ impl Invocation<'_, '_> {
                     Some(rows) => rows,
                     None => {
                         let mut rows = Gathered::default();
-                        self.run_statement(ctx, statement, &mut rows, site)?;
-                        RowsLeft { rows: Arc::new(rows.rows(statement.compiled.columns.len())), at: 0 }
+                        let failure = match self.run_statement(ctx, statement, &mut rows, site) {
+                            Ok(_) => None,
+                            Err(ExecError::Sql(error)) if rows.met_before_error(ctx) > 0 => {
+                                rows.rows = rows.met_before_error(ctx);
+                                Some(Arc::new(error))
+                            }
+                            Err(error) => return Err(error),
+                        };
+                        let rows = Arc::new(rows.rows(statement.compiled.columns.len()));
+                        RowsLeft { rows, at: 0, failure }
                     }
                 };
                 self.over_rows(ctx, looping, rows, targets, site)
@@ -166,7 +174,7 @@ impl Invocation<'_, '_> {
                         let mut rows = Gathered::default();
                         match self.run_dynamic(ctx, plan, &mut rows, site)? {
                             ControlFlow::Continue((_, width)) => {
-                                RowsLeft { rows: Arc::new(rows.rows(width)), at: 0 }
+                                RowsLeft { rows: Arc::new(rows.rows(width)), at: 0, failure: None }
                             }
                             ControlFlow::Break(flow) => return Ok(flow),
                         }
@@ -250,6 +258,9 @@ impl Invocation<'_, '_> {
                 break;
             }
             budget.round(ctx)?;
+            if let Some(failure) = left.failure.as_ref().filter(|_| at + 1 == count) {
+                return Err(SqlError::clone(failure).into());
+            }
         }
         if count == 0 {
             store_nulls(ctx, targets);

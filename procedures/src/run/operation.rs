@@ -576,6 +576,8 @@ pub struct CursorPlace {
 /// The query of a cursor.
 pub struct CursorQuery {
     pub compiled: CompiledStatement,
+    /// Whether it fails where its rows are fetched, if it does.
+    pub is_over_rows: bool,
     /// As written, for CONTEXT lines.
     pub text: Box<str>,
     /// Those that FETCH answers; what stands behind them is the key of a row.

@@ -118,6 +118,8 @@ pub(crate) enum Resume {
 pub(crate) struct RowsLeft {
     pub rows: Arc<CursorRows>,
     pub at: usize,
+    /// What became of the query behind the last of them.
+    pub failure: Option<Arc<SqlError>>,
 }
 
 /// Whether CONTEXT lines name the text of a call.

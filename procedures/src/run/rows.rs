@@ -73,6 +73,17 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
+    /// How many of the rows of a query that has failed a loop goes over before it meets the error:
+    /// PostgreSQL fetches them one by one where the loop may end its transaction, else ten and then
+    /// fifty at a time.
+    pub fn met_before_error(&self, ctx: &ExecContext<'_, '_>) -> usize {
+        match self.rows.checked_sub(10) {
+            _ if ctx.may_end => self.rows,
+            Some(more) => 10 + more / 50 * 50,
+            None => 0,
+        }
+    }
+
     /// The rows, of so many columns.
     pub fn rows(self, width: usize) -> CursorRows {
         CursorRows { values: self.values, width, count: self.rows }
