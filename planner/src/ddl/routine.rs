@@ -45,6 +45,7 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     }
     let (result, result_domain, returns_set) = result_type(create, kind, &args, work)?;
     check_polymorphic(&args, result)?;
+    tell_copied_types(create, &args, result, work);
     let source = match &create.body {
         RoutineBody::Text { text, .. } => text.clone(),
         RoutineBody::Inline(text) if language == Language::Sql => text.clone(),
@@ -80,6 +81,18 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
     work.plan.routines.push(routine.clone());
     work.put(Object::Routine(routine));
     Ok(())
+}
+
+/// Says what types `table.column%TYPE` means: the routine keeps these, whatever becomes of the column.
+fn tell_copied_types(create: &CreateRoutine, args: &[RoutineArg], result: Type, work: &mut Work<'_>) {
+    let given = create.args.iter().zip(args).map(|(definition, arg)| (&definition.ty, arg.ty));
+    let result = match &create.returns {
+        Some(Returns::Type(name)) => Some((name, result)),
+        _ => None,
+    };
+    for (name, ty) in given.chain(result).filter(|(name, _)| name.percent_type) {
+        work.notice(format!("type reference {name} converted to {}", type_display_name(ty.oid)));
+    }
 }
 
 /// A new routine with its number: that of the one it replaces, if it may.

@@ -137,6 +137,10 @@ pub(super) fn of_text(text: &Arc<str>, types: &[Type], params: &[Datum]) -> Opti
     let tag = match &statements[..] {
         [] => "",
         [only] if matches!(only.statement, Statement::Call(_)) => "CALL",
+        // EXECUTE refuses that itself.
+        [only] if matches!(&only.statement, Statement::CreateTableAs(create) if create.select_into) => {
+            return None;
+        }
         [only] if is_command(&only.statement) => only.statement.tag(),
         [_] => return None,
         several => {

@@ -173,7 +173,8 @@ impl Compiler<'_> {
         let mut operations = Vec::new();
         for (arg, variable) in args.iter().zip(declared) {
             let result = (|| {
-                let target = Target { variable: *variable, path: Vec::new(), text: String::new() };
+                let target =
+                    Target { variable: *variable, path: Vec::new(), text: String::new(), start: arg.start };
                 let (register, ty) = self.scalar_target(&target)?;
                 let bound = self.bind(arg, Some(ty))?;
                 let symbol = self.trace.symbol(&bound);
@@ -353,7 +354,7 @@ impl Compiler<'_> {
         args: &[Fragment],
         body: &[Statement],
     ) -> Result<Path> {
-        let target = Target { variable: record, path: Vec::new(), text: String::new() };
+        let target = Target { variable: record, path: Vec::new(), text: String::new(), start: 0 };
         let prepared = self.open_bound(site, cursor, args).and_then(|(open, columns)| {
             let (targets, _) = self.places(std::slice::from_ref(&target), &columns)?;
             Ok((open, targets))

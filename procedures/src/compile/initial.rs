@@ -34,7 +34,8 @@ impl Compiler<'_> {
                     continue;
                 }
             };
-            let target = Target { variable: *id, path: Vec::new(), text: variable.name.clone() };
+            let text = variable.name.clone();
+            let target = Target { variable: *id, path: Vec::new(), text, start: default.start };
             self.flow.get_mut().begin(variable.line, None);
             let outer = self.begin_calls(variable.line, true);
             let kind = self.assign(&target, default, &expression_line(default));

@@ -171,7 +171,7 @@ impl Compiler<'_> {
             return Err(refused());
         };
         let path = parts[used..].iter().map(|part| Step::Field(part.clone())).collect();
-        Ok(Target { variable, path, text: given.to_string() })
+        Ok(Target { variable, path, text: given.to_string(), start: text.start })
     }
 
     pub(super) fn execute(&mut self, query: &Dynamic, into: Option<&Into>) -> Result<OperationKind> {

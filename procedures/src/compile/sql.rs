@@ -230,6 +230,7 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
             not_null: false,
             default: None,
             cursor: None,
+            collate: None,
         });
         *head = names.push(Some(*head), Name::Variable { name, id });
         id

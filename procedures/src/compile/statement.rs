@@ -17,7 +17,7 @@ use super::spoken::{about_assignment, one_row};
 use super::storage::{RecordState, Storage};
 use super::{Compiler, command, flow, unsupported};
 use crate::plpgsql::ast::*;
-use crate::plpgsql::{current_of, whole_row};
+use crate::plpgsql::{current_of, lexer, whole_row};
 use crate::run::context;
 use crate::run::operation::*;
 
@@ -102,6 +102,7 @@ impl Compiler<'_> {
         match &statement.kind {
             StatementKind::Block(block) => self.inner_block(block),
             StatementKind::Assign { target, value } => {
+                self.require_record(target)?;
                 let line = self.assignment_line(target, value);
                 let kind = self.assign(target, value, &line).map_err(|e| about_assignment(e, value, &line));
                 plain(self.or_fail(site("assignment"), kind))
@@ -203,6 +204,21 @@ impl Compiler<'_> {
     pub(super) fn not_null(&self, variable: VariableId) -> Option<Box<str>> {
         let variable = &self.body.variables[variable as usize];
         variable.not_null.then(|| variable.name.as_str().into())
+    }
+
+    /// A field is one of a row.
+    fn require_record(&self, target: &Target) -> Result<()> {
+        let (Storage::Scalar { ty, .. }, Some(Step::Field(_))) =
+            (&self.storage[target.variable as usize], target.path.first())
+        else {
+            return Ok(());
+        };
+        if ty.oid.is_composite() || self.environment.catalog.table_of_row_type(ty.oid).is_some() {
+            return Ok(());
+        }
+        let message = format!("\"{}\" is not a known variable", target.text);
+        let at = lexer::position(&self.routine.source, target.start);
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message).at(Some(at)))
     }
 
     /// An assignment; CONTEXT lines may name it as `line`.

@@ -5,6 +5,7 @@ use archipel_sql::catalog::TableRef;
 use archipel_sql::catalog::names::undefined_schema;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
+use archipel_sql::type_table::{element_of, format_type};
 use archipel_sql::types::{Oid, Type};
 
 use super::tagged::Tag;
@@ -101,6 +102,9 @@ impl Compiler<'_> {
         let mut types: Vec<VariableType> = Vec::with_capacity(self.body.variables.len());
         for variable in &self.body.variables {
             let resolved = self.variable_type(variable, &types)?;
+            if let Some(collate) = variable.collate {
+                self.require_collation(&resolved, collate)?;
+            }
             types.push(resolved);
         }
         self.storage = types
@@ -134,6 +138,20 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// COLLATE stands behind the type of a text.
+    fn require_collation(&self, ty: &VariableType, at: usize) -> Result<()> {
+        let VariableType::Scalar(declared) = ty else { return Ok(()) };
+        let (plain, _) = self.environment.catalog.plain_type(*declared);
+        let element = element_of(plain.oid).unwrap_or(plain.oid);
+        if matches!(element, Oid::TEXT | Oid::VARCHAR | Oid::BPCHAR | Oid::NAME) {
+            return Ok(());
+        }
+        let name = format_type(Type::of(declared.oid));
+        let message = format!("collations are not supported by type {name}");
+        let at = lexer::position(&self.routine.source, at);
+        Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).at(Some(at)))
     }
 
     /// An argument's value is the argument.

@@ -129,6 +129,8 @@ pub struct Variable {
     pub default: Option<Fragment>,
     /// `name CURSOR [(args)] FOR query`.
     pub cursor: Option<Cursor>,
+    /// Where COLLATE stands.
+    pub collate: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -155,8 +157,9 @@ pub struct Body {
 }
 
 /// Who wins when a name is both a variable and a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Conflict {
+    #[default]
     Error,
     UseVariable,
     UseColumn,
@@ -206,6 +209,8 @@ pub struct Target {
     pub path: Vec<Step>,
     /// As written, for messages.
     pub text: String,
+    /// Where that begins in the body.
+    pub start: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -75,6 +75,37 @@ pub fn scan(source: &str) -> Result<Vec<Token>> {
     Ok(scanner.tokens)
 }
 
+/// How many bytes of a name count.
+const NAME_MAX: usize = 63;
+
+/// A name as far as it counts.
+fn cut(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(NAME_MAX));
+    name
+}
+
+/// What is said of names that are longer than names are, in the body of a routine of this name.
+pub fn long_names(source: &str, routine: &str) -> Vec<SqlError> {
+    let Ok(tokens) = scan(source) else { return Vec::new() };
+    let longer = |token: &Token| {
+        let written = &source[token.start..token.end];
+        let name = token.word()?;
+        let whole = match &token.kind {
+            TokenKind::Word { quoted: true, .. } => written.trim_matches('"').replace("\"\"", "\""),
+            _ => written.to_ascii_lowercase(),
+        };
+        (whole.len() > name.len()).then(|| {
+            let message = format!("identifier \"{whole}\" will be truncated to \"{name}\"");
+            let mut error = SqlError::new(SqlState(*b"42622"), message);
+            let line = token.line;
+            error.fields_mut().context =
+                Some(format!("compilation of PL/pgSQL function \"{routine}\" near line {line}"));
+            error
+        })
+    };
+    tokens.iter().filter_map(longer).collect()
+}
+
 struct Scanner<'s> {
     source: &'s str,
     bytes: &'s [u8],
@@ -189,7 +220,8 @@ impl Scanner<'_> {
         while matches!(self.peek(0), b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'0'..=b'9' | b'$' | 0x80..) {
             self.at += 1;
         }
-        TokenKind::Word { text: self.source[start..self.at].to_ascii_lowercase(), quoted: false }
+        let text = cut(self.source[start..self.at].to_ascii_lowercase());
+        TokenKind::Word { text, quoted: false }
     }
 
     fn quoted_word(&mut self) -> Result<TokenKind> {

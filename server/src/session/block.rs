@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_sql::ast::Do;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -11,6 +12,7 @@ use crate::encode::RowsTo;
 use crate::run::call::CallPlan;
 use crate::statement::prepare::empty_query;
 use crate::statement::{Body, Code, Origin, Prepared};
+use crate::wire::output::Severity;
 
 impl Session {
     /// DO: a block compiled for this one run.
@@ -30,6 +32,9 @@ impl Session {
         self.enter_transaction(alone);
         let prepared =
             self.prepare_block(&block.body).map_err(|error| in_script(error, script, block.offset))?;
+        for long in long_names(&block.body, "inline_code_block") {
+            self.notice(Severity::Notice, &long);
+        }
         let Body::Rows(plan) = &prepared.body else {
             return Err(SqlError::internal("a block that is no program"));
         };

@@ -17,9 +17,7 @@ impl Parser<'_> {
             self.at += 1;
             for next in 0.. {
                 // `name := value`, and no arrow.
-                if self.token().word().is_some()
-                    && self.ahead(1).is_symbol('=')
-                    && self.ahead(2).is_symbol('>')
+                if self.token().word().is_some() && self.ahead(1).kind == TokenKind::Operator("=>".to_owned())
                 {
                     let arrow = self.ahead(1).start;
                     let message = "syntax error at or near \"=>\"";

@@ -40,9 +40,14 @@ impl Parser<'_> {
         }
         let constant = self.accept_word("constant");
         let ty = self.data_type()?;
-        if self.accept_word("collate") {
-            self.qualified_name()?;
-        }
+        let collate_at = self.token().start;
+        let collate = match self.accept_word("collate") {
+            true => {
+                self.qualified_name()?;
+                Some(collate_at)
+            }
+            false => None,
+        };
         let not_null_at = self.token().start;
         let not_null = if self.accept_word("not") {
             self.expect_word("null")?;
@@ -58,7 +63,8 @@ impl Parser<'_> {
                 not_null_at,
             ));
         }
-        let id = self.add_variable(Variable { name, line, ty, constant, not_null, default, cursor: None });
+        let variable = Variable { name, line, ty, constant, not_null, default, cursor: None, collate };
+        let id = self.add_variable(variable);
         declared.push(id);
         Ok(())
     }
@@ -132,6 +138,7 @@ impl Parser<'_> {
                     not_null: false,
                     default: None,
                     cursor: None,
+                    collate: None,
                 }));
                 if !self.accept_symbol(',') {
                     break;
@@ -152,6 +159,7 @@ impl Parser<'_> {
             not_null: false,
             default: None,
             cursor: Some(Cursor { args, scroll, query }),
+            collate: None,
         });
         declared.push(id);
         Ok(())

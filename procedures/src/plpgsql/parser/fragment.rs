@@ -170,7 +170,21 @@ impl Parser<'_> {
             ));
         }
         let text = self.fragment(first, self.at).text;
-        Ok(Target { variable, path, text })
+        Ok(Target { variable, path, text, start })
+    }
+
+    /// A target of INTO: no part of an array is one.
+    fn whole_target(&mut self) -> Result<Target> {
+        let target = self.target()?;
+        let Some(part) = target.path.iter().find(|step| !matches!(step, Step::Field(_))) else {
+            return Ok(target);
+        };
+        let within = match part {
+            Step::Index(index) | Step::Slice(Some(index), _) | Step::Slice(None, Some(index)) => index.start,
+            _ => self.token().start,
+        };
+        let open = self.source[..within].rfind('[').unwrap_or(within);
+        Err(self.error_at(SqlState::SYNTAX_ERROR, "syntax error at or near \"[\"", open))
     }
 
     /// The longest name that is a variable.
@@ -226,13 +240,13 @@ impl Parser<'_> {
     /// `[STRICT] target [, target …]`, after INTO.
     pub(super) fn target_list(&mut self) -> Result<Into> {
         let strict = self.accept_word("strict");
-        let mut targets = vec![self.target()?];
+        let mut targets = vec![self.whole_target()?];
         if self.is_symbol(',') && self.is_record(&targets[0]) {
             return Err(self.error_here("record variable cannot be part of multiple-item INTO list"));
         }
         while self.accept_symbol(',') {
             let start = self.token().start;
-            let target = self.target()?;
+            let target = self.whole_target()?;
             if self.is_record(&target) {
                 let message = format!("\"{}\" is not a scalar variable", target.text);
                 return Err(self.error_at(SqlState::SYNTAX_ERROR, message, start));
@@ -270,7 +284,8 @@ impl Parser<'_> {
                 let start = token.start;
                 self.at += 1;
                 let clause = self.target_list()?;
-                into = Some((clause, start, self.tokens[self.at - 1].end));
+                // Up to what follows it.
+                into = Some((clause, start, self.token().start));
                 continue;
             }
             last = self.at;

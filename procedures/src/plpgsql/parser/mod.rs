@@ -229,6 +229,7 @@ impl Parser<'_> {
             not_null: false,
             default: None,
             cursor: None,
+            collate: None,
         })
     }
 
