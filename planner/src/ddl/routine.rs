@@ -75,6 +75,9 @@ pub(super) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         aggregate: None,
         version: 1,
     };
+    if let RoutineBody::Inline(text) = &create.body {
+        routine.traits.stored = Some(Box::new(super::view::stored_body(text, work)?));
+    }
     check_leakproof(&create.clauses, work)?;
     apply_clauses(&mut routine, &create.clauses, work.env.context.session)?;
     let routine: RoutineRef = Arc::new(numbered(routine, create.or_replace, work)?);

@@ -7,11 +7,11 @@ use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_column};
 use archipel_sql::catalog::view::reference;
 use archipel_sql::catalog::{
-    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, Table, TableKind, TableRef, View,
-    ViewReference,
+    Catalog, CheckOption, Column, ObjectKind, Persistence, Relation, StoredBody, Table, TableKind, TableRef,
+    View, ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::parser::{Positions, parse_query};
+use archipel_sql::parser::{Positions, parse, parse_query};
 use archipel_sql::type_table::format_type;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
@@ -276,6 +276,35 @@ fn stored_query(text: &str, names: &RelationNames, work: &Work<'_>) -> View {
     query.push_str(&text[copied..]);
     let search_path = work.search_path().to_vec();
     View { query, references, search_path, check_option: None, options: Vec::new() }
+}
+
+/// The statements of a routine as they are understood now. The relations that a statement changes keep
+/// their names.
+pub(super) fn stored_body(text: &str, work: &Work<'_>) -> Result<StoredBody> {
+    let mut read = RelationNames::default();
+    let mut changed = RelationNames::default();
+    for statement in parse(text)? {
+        let mut names = RelationNames::default();
+        let _: ControlFlow<()> = match &statement.statement {
+            Statement::Query(query) => query.visit(&mut names),
+            Statement::Insert(insert) => insert.visit(&mut names),
+            Statement::Update(update) => update.visit(&mut names),
+            Statement::Delete(delete) => delete.visit(&mut names),
+            _ => continue,
+        };
+        let only_reads = matches!(statement.statement, Statement::Query(_)) && !names.changes_data;
+        let known = if only_reads { &mut read } else { &mut changed };
+        known.names.append(&mut names.names);
+        known.ctes.append(&mut names.ctes);
+    }
+    let changed = stored_query(text, &changed, work).references;
+    let View { query: text, mut references, search_path, .. } = stored_query(text, &read, work);
+    for reference in changed {
+        if !references.contains(&reference) {
+            references.push(reference);
+        }
+    }
+    Ok(StoredBody { text, references, search_path })
 }
 
 fn last_span_end(name: &ObjectName) -> sqlparser::tokenizer::Location {

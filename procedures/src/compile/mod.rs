@@ -53,7 +53,7 @@ use archipel_planner::native::{self, CompileEnv, CompiledStatement, RoutineLinke
 use archipel_planner::rights::Rights;
 use archipel_planner::route::Access;
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef};
+use archipel_sql::catalog::{ArgMode, Authority, Catalog, Language, Requirement, RoutineRef, ViewReference};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, NoSession};
 use archipel_sql::system::type_as_written;
@@ -502,6 +502,7 @@ pub(crate) fn bind_env<'b>(
 ) -> BindEnv<'b> {
     let mut env = BindEnv::new(&environment.catalog, &environment.search_path, context);
     env.text = text;
+    env.references = &environment.references;
     env.late_literals = true;
     // Parameters are variables: whatever else `$n` says is not there.
     env.params_fixed = true;

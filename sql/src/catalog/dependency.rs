@@ -107,6 +107,14 @@ impl Dependent {
     }
 }
 
+impl super::Routine {
+    /// Whether its body is one that names the relation for good.
+    pub fn names(&self, relation: Oid) -> bool {
+        let stored = self.traits.stored.as_ref();
+        stored.is_some_and(|body| body.references.iter().any(|known| known.relation == relation))
+    }
+}
+
 /// `name(type, type)`, as messages show a routine.
 pub fn routine_signature(routine: &super::Routine) -> String {
     let types: Vec<String> = routine.input_types().into_iter().map(crate::ast::type_display_name).collect();
@@ -136,6 +144,7 @@ impl Catalog {
             if uses(routine.result.oid)
                 || routine.args.iter().any(|arg| uses(arg.ty.oid))
                 || states.any(|ty| uses(ty.oid))
+                || routine.names(table.oid)
             {
                 dependents.push(Dependent::Routine(routine.clone()));
             }

@@ -632,6 +632,18 @@ pub struct RoutineTraits {
     pub rows: Option<f64>,
     /// SET clauses: settings and their values while it runs.
     pub settings: Vec<(String, String)>,
+    /// A body without quotes (RETURN, BEGIN ATOMIC) as it was understood when it was written.
+    #[serde(default)]
+    pub stored: Option<Box<StoredBody>>,
+}
+
+/// Statements of a routine whose names mean what they meant when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredBody {
+    /// With the numbers of its references in the place of relations, where it only reads them.
+    pub text: String,
+    pub references: Vec<ViewReference>,
+    pub search_path: Vec<String>,
 }
 
 impl Default for RoutineTraits {
@@ -643,6 +655,7 @@ impl Default for RoutineTraits {
             cost: None,
             rows: None,
             settings: Vec::new(),
+            stored: None,
         }
     }
 }
