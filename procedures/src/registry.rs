@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::shape::Shapes;
 use crate::compile::{self, Environment};
+use crate::plpgsql::ast::Conflict;
 use crate::run::operation::{ContextLanguage, Program};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
 
@@ -38,6 +39,7 @@ struct Entry {
     catalog: Catalog,
     search_path: Arc<[String]>,
     in_pieces: bool,
+    conflict: Conflict,
     program: Arc<Program>,
 }
 
@@ -45,6 +47,7 @@ impl Entry {
     fn is_current(&self, routine: &Routine, environment: &Environment) -> bool {
         self.version == routine.version
             && self.in_pieces == environment.in_pieces
+            && self.conflict == environment.conflict
             && self.is_instance(routine)
             && self.catalog.same_as(&environment.catalog)
             && self.search_path == environment.search_path
@@ -125,6 +128,7 @@ struct TriggerEntry {
     generation: u64,
     catalog: Catalog,
     search_path: Arc<[String]>,
+    conflict: Conflict,
     program: Arc<TriggerProgram>,
 }
 
@@ -182,12 +186,15 @@ impl Registry {
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
             in_pieces: environment.in_pieces,
+            conflict: environment.conflict,
             program: program.clone(),
         };
         let mut entries = self.entries.write();
         let kept = entries.entry(routine.oid).or_default();
         kept.retain(|old| {
-            let other = !old.is_instance(routine) || old.in_pieces != environment.in_pieces;
+            let other = !old.is_instance(routine)
+                || old.in_pieces != environment.in_pieces
+                || old.conflict != environment.conflict;
             old.version == routine.version && other
         });
         kept.push(entry);
@@ -277,6 +284,7 @@ impl Registry {
         if let Some(entry) = self.triggers.read().get(&key)
             && entry.catalog.same_as(&environment.catalog)
             && entry.search_path == environment.search_path
+            && entry.conflict == environment.conflict
             && entry.generation == generation
         {
             return Ok(entry.program.clone());
@@ -289,6 +297,7 @@ impl Registry {
             generation,
             catalog: environment.catalog.clone(),
             search_path: environment.search_path.clone(),
+            conflict: environment.conflict,
             program: program.clone(),
         };
         let mut triggers = self.triggers.write();

@@ -236,7 +236,7 @@ impl Compiler<'_> {
             Some(Arc::from(format!("{before}{written}{after}")))
         };
         let plpgsql = self.routine.language == Language::PlPgSql;
-        let exact = plpgsql && matches!(self.body.conflict, Conflict::Error);
+        let exact = plpgsql && self.conflict() == Conflict::Error;
         let replaced = if exact { named(&mut params) } else { None };
         (replaced.unwrap_or_else(|| text.text.as_str().into()), params)
     }

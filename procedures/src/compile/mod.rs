@@ -85,6 +85,10 @@ pub struct Environment {
     pub shapes: Arc<shape::Shapes>,
     /// Whether routines are compiled for runs that stop for their session wherever they can.
     pub in_pieces: bool,
+    /// Who wins when a name is both a variable and a column, unless the routine says it.
+    pub conflict: Conflict,
+    /// What a body that is kept as it was understood names.
+    pub references: Arc<[ViewReference]>,
 }
 
 impl Environment {
@@ -105,6 +109,8 @@ impl Environment {
             role,
             shapes: Default::default(),
             in_pieces: false,
+            conflict: Conflict::Error,
+            references: Arc::from([]),
         }
     }
 
@@ -119,7 +125,17 @@ impl Environment {
         let traits = &routine.traits;
         let set = traits.settings.iter().find(|(name, _)| name == "search_path");
         let mut environment = self.clone();
-        if set.is_none() && !traits.security_definer {
+        if let Some(stored) = &traits.stored {
+            environment.references = stored.references.clone().into();
+            environment.written_path = stored.search_path.clone().into();
+        } else if !self.references.is_empty() {
+            environment.references = Arc::from([]);
+        }
+        let conflict = traits.settings.iter().find(|(name, _)| name == "plpgsql.variable_conflict");
+        if let Some((_, value)) = conflict {
+            environment.conflict = Conflict::of_setting(value);
+        }
+        if set.is_none() && !traits.security_definer && traits.stored.is_none() {
             return environment;
         }
         if traits.security_definer {
@@ -345,6 +361,11 @@ impl<'a> Compiler<'a> {
         };
         compiler.allocate()?;
         Ok(compiler)
+    }
+
+    /// Who wins when a name is both a variable and a column.
+    pub fn conflict(&self) -> Conflict {
+        self.body.conflict.unwrap_or(self.environment.conflict)
     }
 
     /// A fresh register nobody names.

@@ -170,7 +170,7 @@ impl VariableScope for Scope<'_, '_> {
     }
 
     fn conflict(&self) -> VariableConflict {
-        match self.compiler.body.conflict {
+        match self.compiler.conflict() {
             Conflict::Error => VariableConflict::Error,
             Conflict::UseVariable => VariableConflict::Variable,
             Conflict::UseColumn => VariableConflict::Column,

@@ -251,7 +251,8 @@ pub(super) fn body_of(routine: &RoutineRef) -> Body {
     // A name no SQL can spell.
     let found = add("\0found".to_string(), Type::BOOL, &mut head, &mut names);
     let block = Block { line: head, label: None, declared: Vec::new(), body: Vec::new(), exceptions: None };
-    Body { block, variables, names, parameters, found, print_strict: None, conflict: Conflict::UseColumn }
+    let (print_strict, conflict) = (None, Some(Conflict::UseColumn));
+    Body { block, variables, names, parameters, found, print_strict, conflict, shadowed: Vec::new() }
 }
 
 fn mismatch(routine: &RoutineRef, detail: impl ToString) -> SqlError {

@@ -152,8 +152,10 @@ pub struct Body {
     pub found: VariableId,
     /// What `#print_strict_params` asked for.
     pub print_strict: Option<bool>,
-    /// What `#variable_conflict` asked for.
-    pub conflict: Conflict,
+    /// What `#variable_conflict` asked for; else the session's setting says it.
+    pub conflict: Option<Conflict>,
+    /// What the check `shadowed_variables` finds.
+    pub shadowed: Vec<SqlError>,
 }
 
 /// Who wins when a name is both a variable and a column.
@@ -163,6 +165,17 @@ pub enum Conflict {
     Error,
     UseVariable,
     UseColumn,
+}
+
+impl Conflict {
+    /// The value of `plpgsql.variable_conflict`.
+    pub fn of_setting(text: &str) -> Conflict {
+        match text {
+            "use_variable" => Conflict::UseVariable,
+            "use_column" => Conflict::UseColumn,
+            _ => Conflict::Error,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

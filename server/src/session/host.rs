@@ -112,12 +112,13 @@ impl Host {
 
     /// What routines are compiled against.
     pub fn environment(&self) -> Environment {
-        Environment::new(
+        let environment = Environment::new(
             self.catalog.catalog.clone(),
             Arc::new(self.server.engine.clone()),
             self.settings.written_path.clone(),
             self.settings.roles.current,
-        )
+        );
+        Environment { conflict: self.settings.variable_conflict, ..environment }
     }
 
     /// This host with other settings, in the name of another role if one is given.

@@ -130,6 +130,7 @@ impl Session {
             declared: Rc::from(declared),
             search_path: self.settings.effective().search_path.clone(),
             role: self.roles().current,
+            conflict: self.settings.effective().variable_conflict,
         }
     }
 }

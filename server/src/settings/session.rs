@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archipel_procedures::plpgsql::ast::Conflict;
 use archipel_sql::ast::IsolationLevel;
 use archipel_sql::catalog::SessionRoles;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -47,6 +48,10 @@ pub struct Effective {
     pub roles: SessionRoles,
     /// Of a routine that runs in its owner's name.
     acting: Option<RoleValue>,
+    /// Who wins in PL/pgSQL when a name is both a variable and a column.
+    pub variable_conflict: Conflict,
+    /// The checks of PL/pgSQL that are asked for.
+    pub extra_checks: ExtraChecks,
     /// How values become text.
     pub style: Arc<Style>,
 }
@@ -157,6 +162,8 @@ impl Effective {
             client_min_messages: Severity::Notice,
             roles: SessionRoles::default(),
             acting: None,
+            variable_conflict: Conflict::Error,
+            extra_checks: ExtraChecks::default(),
             style: Arc::default(),
         };
         effective.decode();
@@ -224,6 +231,9 @@ impl Effective {
             "log" => Severity::Log,
             _ => Severity::Debug,
         };
+        self.variable_conflict = Conflict::of_setting(&self.text("plpgsql.variable_conflict"));
+        self.extra_checks =
+            ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));
         self.style = Arc::new(self.decode_style());
     }
 

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use archipel_procedures::plpgsql::ast::Conflict;
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashMap;
 
@@ -16,6 +17,8 @@ pub struct Key {
     pub search_path: Arc<[String]>,
     /// Whose rights were found out.
     pub role: Oid,
+    /// How routines are compiled that it calls.
+    pub conflict: Conflict,
 }
 
 struct Entry<V> {
@@ -74,7 +77,13 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key { text: text.into(), declared: Rc::from([]), search_path: Arc::from([]), role: Oid(10) }
+        Key {
+            text: text.into(),
+            declared: Rc::from([]),
+            search_path: Arc::from([]),
+            role: Oid(10),
+            conflict: Conflict::Error,
+        }
     }
 
     #[test]

@@ -25,12 +25,13 @@ type BoundRows = (BoundStatement, Vec<Type>, bool, Vec<Requirement>);
 impl Session {
     /// What routines are compiled against.
     pub(crate) fn environment(&self) -> Environment {
-        Environment::new(
+        let environment = Environment::new(
             self.catalog_state().catalog.clone(),
             Arc::new(self.server.engine.clone()),
             self.settings.effective().written_path.clone(),
             self.roles().current,
-        )
+        );
+        Environment { conflict: self.settings.effective().variable_conflict, ..environment }
     }
 
     /// The same as of the last binding. The catalog may have changed since: a routine of one version

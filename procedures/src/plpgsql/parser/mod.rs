@@ -78,7 +78,7 @@ pub fn parse(source: &str, signature: &Signature) -> Result<Body> {
         variables: Vec::new(),
         names: Names::default(),
         head: 0,
-        conflict: Conflict::Error,
+        conflict: None,
         print_strict: None,
         depth: 0,
         shadowed: Vec::new(),
@@ -94,7 +94,7 @@ struct Parser<'s> {
     variables: Vec<Variable>,
     names: Names,
     head: NamesId,
-    conflict: Conflict,
+    conflict: Option<Conflict>,
     print_strict: Option<bool>,
     /// How deep statements are nested here.
     depth: u32,
@@ -274,9 +274,9 @@ impl Parser<'_> {
             match (option.word(), value.as_str()) {
                 (Some("option"), "dump") => {}
                 (Some("print_strict_params"), "on" | "off") => self.print_strict = Some(value == "on"),
-                (Some("variable_conflict"), "error") => self.conflict = Conflict::Error,
-                (Some("variable_conflict"), "use_variable") => self.conflict = Conflict::UseVariable,
-                (Some("variable_conflict"), "use_column") => self.conflict = Conflict::UseColumn,
+                (Some("variable_conflict"), "error") => self.conflict = Some(Conflict::Error),
+                (Some("variable_conflict"), "use_variable") => self.conflict = Some(Conflict::UseVariable),
+                (Some("variable_conflict"), "use_column") => self.conflict = Some(Conflict::UseColumn),
                 (Some("print_strict_params"), value) => {
                     let message = format!("unrecognized print_strict_params option {value}");
                     return Err(self.error_near(SqlState::INTERNAL_ERROR, message, 1));
