@@ -9,11 +9,12 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 
+use super::result::always_casts;
 use super::storage::Storage;
 use super::trace::Symbol;
 use super::{Compiler, Environment};
 use crate::plpgsql::ast::*;
-use crate::run::operation::{ReferenceRead, Targets};
+use crate::run::operation::{IntoCast, ReferenceRead, Targets};
 
 /// Columns of the rows a statement answers.
 pub(crate) fn output_columns(bound: &BoundStatement) -> &[OutputColumn] {
@@ -53,6 +54,38 @@ impl Compiler<'_> {
         let (targets, types) = self.places(targets, &columns)?;
         cast_columns(bound, &types, self.environment)?;
         Ok(targets)
+    }
+
+    /// The same for INTO: what a cast may refuse is cast when the row is there, by no query.
+    pub(super) fn targets_of_into(
+        &mut self,
+        targets: &[Target],
+        bound: &mut BoundStatement,
+    ) -> Result<(Targets, Vec<IntoCast>)> {
+        let catalog = &self.environment.catalog;
+        let declared = |c: &OutputColumn| catalog.domain_of(c.source).map_or(c.ty, Type::of);
+        let own: Vec<(Type, bool)> =
+            output_columns(bound).iter().map(|c| (c.ty, catalog.domain_of(c.source).is_some())).collect();
+        let columns: Vec<(String, Type)> =
+            output_columns(bound).iter().map(|c| (c.name.clone(), declared(c))).collect();
+        let (targets, mut types) = self.places(targets, &columns)?;
+        let mut casts = Vec::new();
+        for (place, (ty, (from, of_domain))) in types.iter_mut().zip(own).enumerate() {
+            let fits = from.oid == ty.oid && (ty.typmod < 0 || ty.typmod == from.typmod);
+            let (plain, domain) = self.environment.catalog.plain_type(*ty);
+            let never_fails = domain.is_none() && ty.typmod < 0 && always_casts(from.oid, plain.oid);
+            if fits || of_domain || never_fails {
+                continue;
+            }
+            let scratch = self.scratch();
+            self.trace.forget(scratch, "read from a table");
+            let cast = self.cast(BoundExpr { kind: ExprKind::Variable(scratch), ty: from }, *ty)?;
+            let cast = self.plan_expression(&cast)?;
+            casts.push(IntoCast { place, scratch, cast });
+            *ty = from;
+        }
+        cast_columns(bound, &types, self.environment)?;
+        Ok((targets, casts))
     }
 
     /// Registers and types for rows of these columns. A single record takes them all.
@@ -98,7 +131,12 @@ impl Compiler<'_> {
 
     /// A value read from a reference table by what is known beforehand is known beforehand, too:
     /// the server reads it before the call, and it stands behind the arguments.
-    pub(super) fn trace_reference_read(&mut self, bound: &BoundStatement, targets: &Targets, text: &str) {
+    pub(super) fn trace_reference_read(
+        &mut self,
+        bound: &BoundStatement,
+        (targets, casts): (&Targets, &[IntoCast]),
+        text: &str,
+    ) {
         let BoundStatement::Query(query) = bound else { return };
         // The arguments of a trigger's function are told apart by field.
         if self.trigger.is_some() || !reads_references_only(&query.rel) {
@@ -110,6 +148,10 @@ impl Compiler<'_> {
         }
         let arguments = self.routine.input_args().count();
         for (index, (column, register)) in query.columns.iter().zip(&targets.registers).enumerate() {
+            // A value that becomes another is not known.
+            if casts.iter().any(|cast| cast.place == index) {
+                continue;
+            }
             let number = arguments + self.reference_reads.len();
             let Ok(number) = u16::try_from(number) else { return };
             let one = BoundExpr { kind: ExprKind::Const(Datum::Int8(1)), ty: Type::INT8 };

@@ -224,7 +224,14 @@ impl Compiler<'_> {
                     told: self.body.print_strict,
                     values: self.using_values(&query.using)?,
                 };
-                Some(IntoPlan { strict: into.strict, modifies: false, targets, parameters })
+                Some(IntoPlan {
+                    strict: into.strict,
+                    modifies: false,
+                    targets,
+                    parameters,
+                    surplus: 0,
+                    casts: Vec::new(),
+                })
             }
         };
         let returns = used == TextFor::Result;

@@ -267,7 +267,7 @@ enum RowValue {
 }
 
 /// Whether every value of one type has one of the other.
-fn always_casts(from: Oid, to: Oid) -> bool {
+pub(super) fn always_casts(from: Oid, to: Oid) -> bool {
     match from {
         Oid::INT2 => {
             matches!(to, Oid::INT4 | Oid::INT8 | Oid::NUMERIC | Oid::FLOAT4 | Oid::FLOAT8 | Oid::TEXT)

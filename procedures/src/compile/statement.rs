@@ -601,7 +601,9 @@ impl Compiler<'_> {
             ));
         }
         let modifies = super::into::modifies(&bound);
-        let targets = self.row_targets(&into.targets, &mut bound)?;
+        let columns = super::into::output_columns(&bound).len() as i32;
+        let (targets, casts) = self.targets_of_into(&into.targets, &mut bound)?;
+        let surplus = columns - targets.registers.len() as i32;
         let parameters = match into.strict || modifies {
             true => self.strict_parameters(&bound)?,
             false => StrictParameters::default(),
@@ -610,11 +612,11 @@ impl Compiler<'_> {
         for register in &targets.registers {
             self.trace.forget(*register, "read from a table");
         }
-        self.trace_reference_read(&bound, &targets, &text.text);
+        self.trace_reference_read(&bound, (&targets, &casts), &text.text);
         self.found_unknown();
         Ok(OperationKind::Sql {
             statement: SqlStatement { compiled, text: context },
-            into: Some(IntoPlan { strict: into.strict, modifies, targets, parameters }),
+            into: Some(IntoPlan { strict: into.strict, modifies, targets, parameters, surplus, casts }),
         })
     }
 

@@ -456,6 +456,17 @@ pub struct IntoPlan {
     pub modifies: bool,
     pub targets: Targets,
     pub parameters: StrictParameters,
+    /// How many columns more the query has than there are targets; less, if negative.
+    pub surplus: i32,
+    pub casts: Vec<IntoCast>,
+}
+
+/// What a column becomes on its way into a variable.
+pub struct IntoCast {
+    pub place: usize,
+    /// Where the value stands meanwhile.
+    pub scratch: u32,
+    pub cast: Compiled,
 }
 
 /// What an error of INTO STRICT tells of the query's parameters.

@@ -315,6 +315,21 @@ impl Invocation<'_, '_> {
             return Err(self.at(error.into(), site));
         }
         let rows = first.count.min(1);
+        if first.count > 1 {
+            let error = SqlError::new(SqlState::TOO_MANY_ROWS, "query returned more than one row")
+                .with_hint("Make sure the query returns a single row, or use LIMIT 1.");
+            let error = with_parameters(ctx, error, &into.parameters)?;
+            self.checked(ctx, ExtraCheck::TooManyRows, error, site)?;
+        }
+        if into.surplus != 0 && rows > 0 {
+            self.check_columns(ctx, into.surplus, site)?;
+        }
+        for IntoCast { place, scratch, cast } in into.casts.iter().filter(|_| rows > 0) {
+            if let Some(value) = first.row.get_mut(*place) {
+                ctx.variables[*scratch as usize] = value.take();
+                *value = cast(ctx).map_err(|e| self.at(e, site))?;
+            }
+        }
         store_row(ctx, &into.targets, &mut first.row).map_err(|e| self.at(e, site))?;
         self.buffer = first.row;
         self.set_found(ctx, rows);
