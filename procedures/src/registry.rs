@@ -495,6 +495,10 @@ impl CompiledRoutine for Program {
         self.asks || self.tells()
     }
 
+    fn signature(&self) -> Option<&str> {
+        Some(&self.signature)
+    }
+
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }

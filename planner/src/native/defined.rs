@@ -15,6 +15,7 @@ use crate::bound::SetCall;
 pub(crate) struct DefinedRow {
     types: Vec<Type>,
     language: Language,
+    returns_set: bool,
 }
 
 impl DefinedRow {
@@ -22,7 +23,22 @@ impl DefinedRow {
     pub fn of(call: &SetCall, types: &[Type]) -> Option<DefinedRow> {
         let SetCall::Routine { routine, .. } = call else { return None };
         let defined = routine.result == Type::RECORD && output_arguments(routine).is_empty();
-        defined.then(|| DefinedRow { types: types.to_vec(), language: routine.language })
+        let (language, returns_set) = (routine.language, routine.returns_set);
+        defined.then(|| DefinedRow { types: types.to_vec(), language, returns_set })
+    }
+
+    /// As [`DefinedRow::check`], with the context of a function that answers one row.
+    pub fn check_of(&self, row: &[Datum], signature: Option<&str>) -> Result<()> {
+        self.check(row).map_err(|mut error| {
+            if let (Some(signature), Language::PlPgSql, false) = (signature, self.language, self.returns_set)
+            {
+                let line = format!(
+                    "PL/pgSQL function {signature} while casting return value to function's return type"
+                );
+                error.fields_mut().context = Some(line);
+            }
+            error
+        })
     }
 
     /// 42804 or 42P13 for a row of other columns, by what its values show of their types.

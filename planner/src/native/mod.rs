@@ -217,6 +217,10 @@ pub trait CompiledRoutine: Send + Sync {
     fn asks_callers(&self) -> bool {
         false
     }
+    /// As CONTEXT lines name it, where that is known.
+    fn signature(&self) -> Option<&str> {
+        None
+    }
     /// The routine itself: CALL needs more of a procedure than an expression of a function.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

@@ -444,6 +444,14 @@ impl SetRows {
 }
 
 impl SetCode {
+    /// As CONTEXT lines name a routine.
+    fn signature(&self) -> Option<&str> {
+        match self {
+            SetCode::Routine { compiled, .. } => compiled.signature(),
+            _ => None,
+        }
+    }
+
     /// The rows of a call.
     pub fn rows(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<SetRows> {
         let any_null = |args: &Values| args.iter().any(Datum::is_null);
@@ -501,7 +509,7 @@ impl SetSource {
                 Err(row) => row,
             };
             if let Some(defined) = &self.defined {
-                defined.check(&row)?;
+                defined.check_of(&row, self.source.signature())?;
             }
             let mut values = row.into_iter();
             for slot in &self.slots[..width] {

@@ -174,26 +174,11 @@ impl Compiler<'_> {
     fn composite(&mut self, bound: BoundExpr, columns: Option<&[(String, Type)]>) -> Result<RowValue> {
         match bound.kind {
             ExprKind::Row(items) => {
-                let wanted = columns.map_or(items.len(), <[_]>::len);
-                if items.len() != wanted {
-                    return Err(mismatch_error(
-                        match self.trigger {
-                            Some(_) => {
-                                "returned row structure does not match the structure of the triggering table"
-                            }
-                            None => "returned record type does not match expected record type",
-                        },
-                        format!(
-                            "Number of returned columns ({}) does not match expected column count ({wanted}).",
-                            items.len()
-                        ),
-                    ));
+                if let Some(columns) = columns {
+                    self.check_returned_row(&items, columns)?;
                 }
                 let mut values = Vec::new();
                 for (index, item) in items.into_iter().enumerate() {
-                    if let Some(columns) = columns {
-                        self.check_returned(&item, columns[index].1, index)?;
-                    }
                     let item = match columns {
                         Some(columns) => self.cast_unless_one(item, columns[index].1)?,
                         None => item,
@@ -220,6 +205,39 @@ impl Compiler<'_> {
         }
     }
 
+    /// A row has the columns that are declared, of their types.
+    fn check_returned_row(&self, items: &[BoundExpr], columns: &[(String, Type)]) -> Result<()> {
+        for (index, (item, (_, declared))) in items.iter().zip(columns).enumerate() {
+            self.check_returned(item, *declared, index)?;
+        }
+        if items.len() == columns.len() {
+            return Ok(());
+        }
+        let (given, wanted) = (items.len(), columns.len());
+        let detail =
+            format!("Number of returned columns ({given}) does not match expected column count ({wanted}).");
+        Err(mismatch_error(self.mismatched(), detail))
+    }
+
+    /// What is said of a row that is not the one that is declared.
+    fn mismatched(&self) -> &'static str {
+        match self.trigger {
+            Some(_) => "returned row structure does not match the structure of the triggering table",
+            None => "returned record type does not match expected record type",
+        }
+    }
+
+    /// Where RETURN finds that a row is not the one that is declared: when the routine has ended.
+    pub(super) fn site_of_return(&self, site: Site, kind: &Result<OperationKind>) -> Site {
+        match kind {
+            Err(error) if error.message() == self.mismatched() => match self.trigger {
+                Some(_) => Self::site(0, "during function exit"),
+                None => Self::site(0, "while casting return value to function's return type"),
+            },
+            _ => site,
+        }
+    }
+
     /// RETURN converts no field of a row: each must be of the type that is declared.
     fn check_returned(&self, item: &BoundExpr, declared: Type, index: usize) -> Result<()> {
         let (wanted, domain) = self.environment.catalog.plain_type(declared);
@@ -231,10 +249,7 @@ impl Compiler<'_> {
             return Ok(());
         }
         Err(mismatch_error(
-            match self.trigger {
-                Some(_) => "returned row structure does not match the structure of the triggering table",
-                None => "returned record type does not match expected record type",
-            },
+            self.mismatched(),
             format!(
                 "Returned type {} does not match expected type {} in column {}.",
                 format_type(given),

@@ -137,7 +137,8 @@ impl Compiler<'_> {
             }
             StatementKind::Return { value } => {
                 let kind = self.return_value(value.as_ref());
-                Ok((self.or_fail(site("RETURN"), kind), false))
+                let site = self.site_of_return(site("RETURN"), &kind);
+                Ok((self.or_fail(site, kind), false))
             }
             StatementKind::ReturnNext { value } => {
                 let kind = self.return_next(value.as_ref());

@@ -127,6 +127,9 @@ impl Program {
                     site.what
                 )
             }
+            (ContextLanguage::PlPgSql, Some(site)) if site.is_phase() => {
+                format!("PL/pgSQL function {} {}", self.signature, site.what)
+            }
             (ContextLanguage::PlPgSql, _) => format!("PL/pgSQL function {}", self.signature),
         };
         Some(line)
@@ -160,9 +163,9 @@ pub struct Site {
 }
 
 impl Site {
-    /// "during …": a phase of the routine, no statement.
+    /// "during …", "while …": a phase of the routine, no statement.
     fn is_phase(self) -> bool {
-        self.what.starts_with("during")
+        self.what.starts_with("during") || self.what.starts_with("while")
     }
 }
 
