@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use archipel_sql::ast::ReferentialAction;
-use archipel_sql::catalog::{ForeignKey, TableRef, TriggerEvent};
+use archipel_sql::catalog::{ForeignKey, Table, TableRef, TriggerEvent};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
 use super::compile::Compiler;
 use super::constraint::ReferenceCheck;
-use super::context::{ExecContext, ExecResult};
+use super::context::{ExecContext, ExecError, ExecResult};
 use super::modify::{Delete, Members, Triggering, Update};
 use super::trigger::Fire;
 use crate::bind::reference::{ReferenceChange, bind_reference_change};
@@ -121,6 +121,8 @@ impl Queue {
 
 /// The statement a foreign key runs.
 pub(crate) struct Action {
+    /// As PostgreSQL writes it: CONTEXT lines name it.
+    text: String,
     /// Where its values go before it runs.
     inputs: Vec<u32>,
     /// Set once it is compiled: on the way there it may have met itself.
@@ -146,6 +148,32 @@ impl Action {
         for (slot, value) in self.inputs.iter().zip(values) {
             ctx.frame.slots[*slot as usize].clone_from(value);
         }
+        let said = ctx.notices.len();
+        let done = self.change(ctx);
+        for notice in ctx.notices.iter_mut().skip(said) {
+            self.name_itself(&mut notice.error);
+        }
+        done.map_err(|error| match error {
+            ExecError::Sql(mut error) => {
+                self.name_itself(&mut error);
+                ExecError::Sql(error)
+            }
+            stop => stop,
+        })
+    }
+
+    /// Adds its line to what arose in it.
+    #[cold]
+    fn name_itself(&self, error: &mut SqlError) {
+        let line = format!("SQL statement \"{}\"", self.text);
+        let context = &mut error.fields_mut().context;
+        *context = Some(match context.take() {
+            Some(inner) => format!("{inner}\n{line}"),
+            None => line,
+        });
+    }
+
+    fn change(&self, ctx: &mut ExecContext<'_, '_>) -> ExecResult<()> {
         match self.body.get() {
             Some(ActionBody::Delete(delete)) => {
                 let found = delete.find(ctx)?;
@@ -226,7 +254,8 @@ impl Compiler<'_> {
                 self.lists.insert(*input, values);
             }
         }
-        let action_of = Arc::new(Action { inputs: inputs.clone(), body: OnceLock::new() });
+        let text = statement_text(child, key, event, action);
+        let action_of = Arc::new(Action { text, inputs: inputs.clone(), body: OnceLock::new() });
         self.actions.insert((key.oid, event), action_of.clone());
         let lines = self.plan.lines.len();
         // Who sees to the partitions of this statement's rows does not see to those.
@@ -277,6 +306,43 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// The statement of an action as PostgreSQL writes it.
+fn statement_text(child: &Table, key: &ForeignKey, event: Event, action: ReferentialAction) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let column = |place: u16| quoted(&child.columns[usize::from(place)].name);
+    let table = format!("{}.{}", quoted(&child.schema), quoted(&child.name));
+    let only = if child.is_partitioned() { "" } else { "ONLY " };
+    let cascades = action == ReferentialAction::Cascade;
+    let (begins, first) = match (event, cascades) {
+        (Event::Delete, true) => (format!("DELETE FROM {only}{table}"), 1),
+        _ => {
+            let value = |number: usize| match action {
+                ReferentialAction::Cascade => format!("${number}"),
+                ReferentialAction::SetNull => "NULL".to_owned(),
+                _ => "DEFAULT".to_owned(),
+            };
+            let named = &key.on_delete_columns;
+            let all = event == Event::Update || named.is_empty();
+            let set: Vec<String> = key
+                .columns
+                .iter()
+                .enumerate()
+                .filter(|(_, of)| all || named.contains(of))
+                .map(|(place, of)| format!("{} = {}", column(*of), value(place + 1)))
+                .collect();
+            let first = if cascades { key.columns.len() + 1 } else { 1 };
+            (format!("UPDATE {only}{table} SET {}", set.join(", ")), first)
+        }
+    };
+    let conditions: Vec<String> = key
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(place, of)| format!("${} OPERATOR(pg_catalog.=) {}", first + place, column(*of)))
+        .collect();
+    format!("{begins} WHERE {}", conditions.join(" AND "))
 }
 
 /// The actions being compiled, by foreign key and event.
