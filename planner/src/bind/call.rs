@@ -327,17 +327,21 @@ impl Binder<'_, '_> {
                 let (name, value) = (Some(ident_name(name)), self.expr(right)?);
                 Ok(vec![Argument { name, value, variadic: false, position: None }])
             }
-            FunctionArg::Unnamed(_) => {
-                Ok(self.argument_values(arg)?.into_iter().map(Argument::positional).collect())
+            FunctionArg::Unnamed(given) => {
+                let position = match given {
+                    FunctionArgExpr::Expr(expr) => self.start(expr),
+                    _ => None,
+                };
+                let values = self.argument_values(arg)?.into_iter();
+                Ok(values.map(|value| Argument { position, ..Argument::positional(value) }).collect())
             }
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), operator } => {
                 if !matches!(operator, FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment) {
                     return Err(SqlError::unsupported(format_args!("the argument {arg}")));
                 }
                 let (name, value) = (ident_name(name), self.expr(expr)?);
-                let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
                 let position = self.start(expr);
-                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic, position }])
+                Ok(vec![named_argument(name, value, position)])
             }
             FunctionArg::ExprNamed {
                 name: Expr::Identifier(name),
@@ -345,9 +349,8 @@ impl Binder<'_, '_> {
                 operator: FunctionArgOperator::RightArrow | FunctionArgOperator::Assignment,
             } => {
                 let (name, value) = (ident_name(name), self.expr(expr)?);
-                let variadic = name == archipel_sql::ast::VARIADIC_ARGUMENT;
                 let position = self.start(expr);
-                Ok(vec![Argument { name: (!variadic).then_some(name), value, variadic, position }])
+                Ok(vec![named_argument(name, value, position)])
             }
             FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
                 Err(SqlError::unsupported(format_args!("the argument {arg}")))
@@ -451,5 +454,16 @@ fn function_name(parts: &[String]) -> Result<(Option<&str>, &str)> {
             SqlState::SYNTAX_ERROR,
             format!("improper qualified name (too many dotted names): {}", parts.join(".")),
         )),
+    }
+}
+
+/// An argument that is written with a name, or with VARIADIC, or with both.
+fn named_argument(name: String, value: BoundExpr, position: Option<u32>) -> Argument {
+    match name.strip_prefix(archipel_sql::ast::VARIADIC_ARGUMENT) {
+        None => Argument { name: Some(name), value, variadic: false, position },
+        Some(own) => {
+            let name = (!own.is_empty()).then(|| own.to_owned());
+            Argument { name, value, variadic: true, position }
+        }
     }
 }

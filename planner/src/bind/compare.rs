@@ -8,11 +8,11 @@ use archipel_sql::type_table::{array_of, element_of, type_name};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
-use super::Binder;
 use super::expr::{operator_name, unnest};
 use super::record::record_field;
 use super::span::query_span;
 use super::visit::{is_correlated, visit_expr, visit_expr_mut};
+use super::{Binder, Clause};
 use crate::bound::*;
 
 /// Whether the operator orders or equates values, so that it applies to rows.
@@ -477,6 +477,11 @@ impl Binder<'_, '_> {
     }
 
     pub(crate) fn scalar_subquery(&mut self, query: &Query) -> Result<BoundExpr> {
+        if self.levels.last().is_some_and(|level| level.clause == Clause::CallArgument) {
+            let opens = self.position(query_span(query)).map(|position| position.saturating_sub(1));
+            let message = "cannot use subquery in CALL argument";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).at(opens));
+        }
         let (rel, columns) = self.subquery(query)?;
         let [column] = &columns[..] else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")

@@ -84,9 +84,10 @@ impl Binder<'_, '_> {
             Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
             Expr::Exists { subquery, negated } => self.exists(subquery, *negated),
             Expr::Subquery(query) => self.scalar_subquery(query),
-            Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())
-            }
+            Expr::Case { operand, conditions, else_result, case_token: _, end_token: _ } => self
+                .within_conditional("CASE", |binder| {
+                    binder.case(operand.as_deref(), conditions, else_result.as_deref())
+                }),
             Expr::Array(array) => {
                 let position = self.start(expr);
                 self.array(&array.elem, None).map_err(|error| error.at(position))
@@ -467,6 +468,20 @@ impl Binder<'_, '_> {
             (None, true) => ExprKind::IsNotNull(expr),
         };
         Ok(BoundExpr::new(kind, Type::BOOL))
+    }
+
+    /// Binds the parts of a form that may not evaluate all of them.
+    pub(crate) fn within_conditional<T>(
+        &mut self,
+        form: &'static str,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let outer = self.levels.last_mut().and_then(|level| level.conditional.replace(form));
+        let bound = bind(self);
+        if let Some(level) = self.levels.last_mut() {
+            level.conditional = outer;
+        }
+        bound
     }
 
     fn case(

@@ -167,7 +167,11 @@ impl Binder<'_, '_> {
                 format!("wrong number of arguments to {upper}"),
             ));
         }
-        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        let each = |binder: &mut Self| args.iter().map(|arg| binder.expr(arg)).collect::<Result<Vec<_>>>();
+        let args = match name {
+            "coalesce" => self.within_conditional("COALESCE", each)?,
+            _ => each(self)?,
+        };
         self.conditional(name, &upper, args).map_err(|error| error.at(position))
     }
 

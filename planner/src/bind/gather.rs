@@ -235,19 +235,11 @@ impl Binder<'_, '_> {
                 format!("set-returning functions are not allowed in {}", level.clause.describe()),
             ));
         }
-        let args = match &call {
-            SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => &args[..],
-            SetCall::Scalar(expr) => std::slice::from_ref(&**expr),
-        };
-        for arg in args {
-            let mut nested = false;
-            visit_expr(arg, 0, &mut |expr, nesting| {
-                nested |= matches!(expr.kind, ExprKind::Column { depth, index } if depth == nesting && index >= SET_BASE);
-                true
-            });
-            if nested {
-                return Err(SqlError::unsupported("a set-returning function inside another's arguments"));
-            }
+        if let Some(form) = level.conditional {
+            let message = format!("set-returning functions are not allowed in {form}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(
+                "You might be able to move the set-returning function into a LATERAL FROM item.",
+            ));
         }
         level.sets.push((call, ty));
         let index = SET_BASE + (level.sets.len() - 1) as u16;

@@ -145,6 +145,8 @@ pub struct Level {
     pub groupings: Vec<Vec<BoundExpr>>,
     pub windows: Vec<WindowCall>,
     pub sets: Vec<(SetCall, Type)>,
+    /// The form whose parts are bound, of which some may not be evaluated.
+    pub conditional: Option<&'static str>,
     /// Above zero while an aggregate's arguments are bound.
     pub in_aggregate: u32,
     /// References outside of aggregates.
@@ -166,6 +168,7 @@ impl Level {
             groupings: Vec::new(),
             windows: Vec::new(),
             sets: Vec::new(),
+            conditional: None,
             in_aggregate: 0,
             references: Vec::new(),
             named_windows: Vec::new(),

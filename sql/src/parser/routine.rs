@@ -160,6 +160,11 @@ impl Cursor<'_> {
             "returns" if self.take_words(&["returns", "null", "on", "null", "input"]) => {
                 once.fill(&mut clauses.strict, true)?;
             }
+            // What it is not, shows in its second word.
+            "returns" => {
+                self.skip(1);
+                return Err(self.unexpected());
+            }
             "called" if self.take_words(&["called", "on", "null", "input"]) => {
                 once.fill(&mut clauses.strict, false)?;
             }
@@ -265,8 +270,14 @@ impl Cursor<'_> {
         let start = self.byte();
         let text = self.string()?;
         let source = self.text(start..self.end_byte());
-        let offset =
-            source.starts_with('$').then(|| source[1..].find('$').map(|tag| start + tag + 2)).flatten();
+        let offset = match source.strip_prefix('$') {
+            Some(rest) => rest.find('$').map(|tag| start + tag + 2),
+            // Where nothing in it is written otherwise than it is.
+            None => {
+                let inside = source.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+                (inside == Some(&*text)).then_some(start + 1)
+            }
+        };
         Ok((text, offset))
     }
 

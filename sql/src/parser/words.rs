@@ -164,7 +164,9 @@ fn called(tokens: &[TokenWithSpan]) -> Option<Token> {
 ///
 /// - `TRIM(BOTH FROM x)` says which characters: the blank;
 /// - `SUBSTRING(x SIMILAR y ESCAPE z)` is a call with three arguments;
-/// - `f(VARIADIC x)` becomes a named argument, [`crate::ast::VARIADIC_ARGUMENT`];
+/// - `f(VARIADIC x)` becomes a named argument, [`crate::ast::VARIADIC_ARGUMENT`]; one that has a name keeps
+///   that behind it;
+/// - `FETCH FIRST n ROWS ONLY` becomes LIMIT, where `n` is no number;
 /// - `INSERT INTO t … OVERRIDING SYSTEM VALUE` becomes sqlparser's INSERT OVERWRITE, with USER
 ///   VALUE its INSERT OVERWRITE INTO TABLE; in MERGE it becomes a condition ([`Overriding`]);
 /// - INSERT DEFAULT VALUES and DO NOTHING in MERGE become a row or an assignment of a marked name.
@@ -174,6 +176,7 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             || is_word(Some(token), "similar")
             || is_word(Some(token), "overriding")
             || is_word(Some(token), "merge")
+            || is_word(Some(token), "fetch")
             || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
     };
     if !tokens.iter().any(wanted) {
@@ -231,12 +234,29 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             continue;
         }
         if !own && opens && is_word(Some(token), "variadic") {
+            let named = matches!(
+                tokens.get(index + 2).map(|token| &token.token),
+                Some(Token::RArrow | Token::Assignment)
+            );
+            let name = match tokens.get(index + 1).map(|token| &token.token) {
+                Some(Token::Word(word)) if named && word.quote_style.is_some() => word.value.clone(),
+                Some(Token::Word(word)) if named => word.value.to_lowercase(),
+                _ => String::new(),
+            };
+            skip = if name.is_empty() { 0 } else { 2 };
             out.push(like(Token::Word(Word {
-                value: crate::ast::VARIADIC_ARGUMENT.to_string(),
+                value: format!("{}{name}", crate::ast::VARIADIC_ARGUMENT),
                 quote_style: Some('"'),
                 keyword: Keyword::NoKeyword,
             })));
             out.push(like(Token::RArrow));
+            continue;
+        }
+        if let Some(end) = fetch_of_expression(&tokens, index) {
+            out.push(like(Token::make_keyword("LIMIT")));
+            out.extend_from_slice(&tokens[index + 2..end]);
+            // ROWS ONLY.
+            skip = end + 1 - index;
             continue;
         }
         let overriding = match is_word(Some(token), "overriding") && is_word(tokens.get(index + 2), "value") {
@@ -277,6 +297,22 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// Where the number of rows ends in a FETCH FIRST that begins here and takes a name or an expression in
+/// parentheses for it, as sqlparser does not.
+fn fetch_of_expression(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let word = |place: usize, word: &str| is_word(tokens.get(place), word);
+    if !word(at, "fetch") || !(word(at + 1, "first") || word(at + 1, "next")) {
+        return None;
+    }
+    let end = match &tokens.get(at + 2)?.token {
+        Token::LParen => closing(tokens, at + 2)? + 1,
+        Token::Word(_) | Token::Placeholder(_) => at + 3,
+        _ => return None,
+    };
+    let rows = word(end, "row") || word(end, "rows");
+    (rows && word(end + 1, "only")).then_some(end)
 }
 
 /// The value of a row that stands for INSERT DEFAULT VALUES in MERGE.
