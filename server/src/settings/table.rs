@@ -122,6 +122,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
     setting("archipel.restart_target", Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds }, Server, "15s", OURS, "How long recovery may take after a crash; bounds the log by the measured speed of recovery."),
     setting("archipel.topology", Kind::Text, Server, "auto", OURS, "Hardware to plan for: auto, or synthetic: and a description."),
+    setting("autovacuum", Kind::Bool, Internal, "on", RESOURCE, "Old versions of rows are always collected in the background."),
     setting("backslash_quote", Kind::Enum(&["safe_encoding"]), User, "safe_encoding", COMPATIBILITY, "Sets whether \"\\'\" is allowed in string literals."),
     setting("block_size", count(8192, 8192), Internal, "8192", PRESET, "Shows the size of a disk block."),
     setting("bytea_output", Kind::Enum(&["hex", "escape"]), User, "hex", CLIENT, "Sets the output format for bytea."),

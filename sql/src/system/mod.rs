@@ -18,6 +18,7 @@
 //! - `functions`     catalog functions by name
 
 mod definition;
+mod depend;
 mod expressions;
 mod functions;
 mod heirs;

@@ -2,6 +2,7 @@
 
 use super::SystemSource;
 use super::definition::index_definition;
+use super::depend::{dependencies, referenced_index};
 use super::expressions::{condition_text, default_text, generated_text, own_default};
 use super::heirs::{bound_of, is_complete};
 use super::roles::{acl_of, column_acl, owner, owner_name};
@@ -454,19 +455,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&cells);
         }
         for key in &table.foreign_keys {
-            let target = source.catalog().table_by_oid(key.references);
-            let index = target.as_ref().and_then(|target| {
-                indexes(target)
-                    .find(|index| {
-                        index.unique
-                            && index
-                                .columns
-                                .iter()
-                                .map(|(c, ..)| *c)
-                                .eq(key.referenced_columns.iter().copied())
-                    })
-                    .map(|index| index.oid)
-            });
+            let index = referenced_index(source, key);
             let mut cells = common(key.oid, &key.name, "f");
             cells.extend([
                 ("conindid", Datum::Oid(index.unwrap_or(Oid(0)))),
@@ -555,35 +544,6 @@ pub(super) fn is_identity(source: &dyn SystemSource, sequence: &Sequence) -> boo
             table.columns.get(usize::from(column)).map(|c| c.identity.is_some())
         })
         .unwrap_or(false)
-}
-
-fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for sequence in source.catalog().sequences() {
-        let Some((table, column)) = sequence.owned_by else { continue };
-        sheet.add(&[
-            ("classid", Datum::Oid(PG_CLASS)),
-            ("objid", Datum::Oid(sequence.oid)),
-            ("refclassid", Datum::Oid(PG_CLASS)),
-            ("refobjid", Datum::Oid(table)),
-            ("refobjsubid", Datum::Int4(i32::from(column) + 1)),
-            ("deptype", text(if is_identity(source, sequence) { "i" } else { "a" })),
-        ]);
-    }
-    for table in source.catalog().tables() {
-        for index in indexes(table) {
-            let (class, object, kind) = match index.constraint {
-                Some(constraint) => (PG_CONSTRAINT, constraint, "i"),
-                None => (PG_CLASS, table.oid, "a"),
-            };
-            sheet.add(&[
-                ("classid", Datum::Oid(PG_CLASS)),
-                ("objid", Datum::Oid(index.oid)),
-                ("refclassid", Datum::Oid(class)),
-                ("refobjid", Datum::Oid(object)),
-                ("deptype", text(kind)),
-            ]);
-        }
-    }
 }
 
 /// The catalog an object's comment is filed under.
