@@ -442,7 +442,7 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
             return Ok(VariableType::Record);
         }
         let pseudo = [Type::VOID, Type::TRIGGER, Type::ANY].contains(&ty)
-            || [Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY].contains(&ty.oid);
+            || [Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM].contains(&ty.oid);
         if pseudo {
             let message = format!("variable has pseudo-type {text}");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));

@@ -66,6 +66,7 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("trigger", 2279, 0),
     ("anyelement", 2283, 0),
     ("anynonarray", 2776, 0),
+    ("anyenum", 3500, 0),
     ("uuid", 2950, 2951),
     ("jsonb", 3802, 3807),
     ("jsonpath", 4072, 0),
