@@ -15,7 +15,7 @@
 //! - [`decide`]      forecast, hysteresis and the cost of moving: pure
 //! - [`plan`]        from a layout to splits, merges and moves
 //! - [`watch`]       the thread that does all this, a step at a time
-//! - [`decision`]    what is told of it
+//! - [`decision`]    what is told of it, and [`shown`] of a trace
 //!
 //! Invariant: the monitor changes nothing but through [`crate::Repartition`], whose actions run in
 //! the queues of the partitions concerned and keep the routing table whole. A wrong decision costs
@@ -58,6 +58,7 @@ mod islands;
 pub mod model;
 mod plan;
 mod settings;
+mod shown;
 pub(crate) mod sketch;
 pub mod synchronize;
 pub mod thesis;
@@ -151,7 +152,7 @@ impl Monitor {
     }
 
     fn show(&self, gathered: &Gathered) {
-        let (loads, sync_points) = watch::views(gathered);
+        let (loads, sync_points) = shown::views(gathered);
         *self.shown.lock() = Shown { loads, sync_points };
     }
 

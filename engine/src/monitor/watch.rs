@@ -17,14 +17,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::balance::Limits;
-use super::counters::MEASURE_EVERY;
 use super::decide::{Outcome, Terms, costs, decide};
-use super::decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
+use super::decision::{Decision, Told};
 use super::gather::{Gathered, actions, forget, gather};
 use super::islands::{IslandSize, apply};
-use super::model::{meeting_cost, overload};
+use super::model::overload;
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
+use super::shown::advice;
 use super::trigger::{PartitionSample, Reason, Sample, Trigger, distance, noise};
 use crate::engine::{PARTITIONS_PER_EXECUTOR, Shared, SubmitOptions, submit_on};
 use crate::id::{ExecutorId, GroupId, PartitionId};
@@ -50,8 +50,6 @@ const ACTION_LOOK: Duration = Duration::from_millis(1);
 const SHARE_FACTOR: f64 = 2.0;
 /// What an action must bring in balance, as a share of the load.
 const ACTION_PRICE: f64 = 0.004;
-/// A reference table whose writes take more of the time is worth a word.
-const HOT_REFERENCE_SHARE: f64 = 0.2;
 
 /// See the module.
 #[derive(Default)]
@@ -497,44 +495,4 @@ fn agree(first: &[(PartitionId, f64)], gathered: &Gathered, settings: &MonitorSe
     let second = both.iter().zip(first).map(|(both, first)| (both.0, (both.1 - first.1).max(0.0))).collect();
     let chance = noise(first.len(), gathered.measured.samples / 2);
     distance(&share(first.to_vec()), &share(second)).is_some_and(|shift| shift <= settings.mix_shift + chance)
-}
-
-/// What to say of keys and tables that no repartitioning makes lighter.
-fn advice(gathered: &Gathered) -> Option<Advice> {
-    let total = gathered.trace.total();
-    let fair = 1.0 / gathered.cores.len().max(1) as f64;
-    let key = gathered.hot.iter().find_map(|(slice, key)| {
-        let share = gathered.trace.slices[*slice].load / total.max(1.0);
-        let group = gathered.groups[gathered.trace.slices[*slice].table];
-        (share > fair).then(|| Advice::HotKey { group, key: key.to_vec(), share })
-    });
-    let written = (gathered.references.nanos * MEASURE_EVERY) as f64;
-    let share = written / (total + written).max(1.0);
-    key.or_else(|| (share > HOT_REFERENCE_SHARE).then_some(Advice::HotReference { share }))
-}
-
-/// What a trace says, for the views.
-pub(super) fn views(gathered: &Gathered) -> (Vec<PartitionLoad>, Vec<SyncPointView>) {
-    let homes = gathered.partitions.iter().map(|(_, home)| *home);
-    let loads = gathered.shares().into_iter().zip(homes);
-    let loads = loads.map(|((partition, share), home)| PartitionLoad { partition, home, share }).collect();
-    let assignment = gathered.layout.assignment();
-    let participant = |slice: usize| {
-        let part = gathered.layout.part_of(slice);
-        let (Cut::At(key) | Cut::Behind(key)) = &gathered.starts[slice];
-        let group = gathered.groups[gathered.layout.parts[part].table];
-        (gathered.partitions[part].0, group, key.to_vec())
-    };
-    let meetings = gathered.trace.meetings.iter().map(|meeting| {
-        let islands: BTreeSet<usize> =
-            meeting.slices.iter().map(|&slice| gathered.hardware.cores[assignment[slice]].island).collect();
-        SyncPointView {
-            class: meeting.class,
-            participants: meeting.slices.iter().map(|&slice| participant(slice)).collect(),
-            bytes: meeting.bytes as u64,
-            islands: islands.len(),
-            cost: meeting_cost(&gathered.hardware, meeting, &assignment),
-        }
-    });
-    (loads, meetings.collect())
 }
