@@ -9,6 +9,8 @@
 //!   whole parts, by exchanging two, or by cutting one and moving an end of it.
 //! - *Cost.* Every action has a price ([`Limits::action_price`]); a step is taken only if the
 //!   imbalance falls by more, so the search ends, and near the optimum it ends early.
+//! - *Islands.* Load goes to another core of its island as long as that helps, and to another
+//!   island only for what is left: a partition is split across islands only if the load demands it.
 //! - *Unequal cores, more tables than cores*: as in the model.
 //! - *What one partition can bear.* A part with more than [`Limits::share_max`] of the whole is
 //!   cut first, wherever its halves go: one partition is served by one thread at a time.
@@ -31,7 +33,7 @@ pub struct Limits {
 
 /// Steps of one search; a layout that needs more is improved again in the next evaluation.
 const STEPS_MAX: usize = 256;
-/// How many of the emptiest cores are tried for every part.
+/// How many of the emptiest cores, of the island and of the others, are tried for every part.
 const TARGETS_MAX: usize = 8;
 
 /// A change of one step.
@@ -110,6 +112,7 @@ fn middle(trace: &Trace, slices: std::ops::Range<usize>) -> Option<usize> {
 struct Cores {
     loads: Vec<f64>,
     speeds: Vec<f64>,
+    islands: Vec<usize>,
     average: f64,
     /// Emptiest first.
     order: Vec<usize>,
@@ -121,11 +124,21 @@ impl Cores {
         for part in &layout.parts {
             loads[part.core] += trace.load(part.slices.clone());
         }
-        let speeds: Vec<f64> = hardware.cores.iter().map(|core| core.speed).collect();
-        let mut cores =
-            Self { order: (0..loads.len()).collect(), loads, speeds, average: average(hardware, trace) };
+        let mut cores = Self {
+            order: (0..loads.len()).collect(),
+            loads,
+            speeds: hardware.cores.iter().map(|core| core.speed).collect(),
+            islands: hardware.cores.iter().map(|core| core.island).collect(),
+            average: average(hardware, trace),
+        };
         cores.sort();
         cores
+    }
+
+    /// The emptiest cores, of the island of `from` or of the others.
+    fn targets(&self, from: usize, same_island: bool) -> impl Iterator<Item = usize> {
+        let empty = self.order.iter().copied().take_while(|&to| self.used(to) < self.average);
+        empty.filter(move |&to| (self.islands[to] == self.islands[from]) == same_island).take(TARGETS_MAX)
     }
 
     fn used(&self, core: usize) -> f64 {
@@ -161,47 +174,53 @@ impl Cores {
     }
 }
 
-/// The step that brings most beyond its price, away from the fullest core for which there is one.
+/// The step that brings most beyond its price, away from the fullest core for which there is one;
+/// inside its island if that brings anything.
 fn best_step(trace: &Trace, layout: &Layout, cores: &Cores, price: f64) -> Option<Step> {
-    for &from in cores.order.iter().rev() {
-        if cores.used(from) <= cores.average {
-            return None;
+    let full = cores.order.iter().rev().copied().take_while(|&from| cores.used(from) > cores.average);
+    full.flat_map(|from| [(from, true), (from, false)])
+        .find_map(|(from, same_island)| best_step_from(trace, layout, cores, price, from, same_island))
+}
+
+/// The best of them away from one core, to others of its island or to those of other islands.
+fn best_step_from(
+    trace: &Trace,
+    layout: &Layout,
+    cores: &Cores,
+    price: f64,
+    from: usize,
+    same_island: bool,
+) -> Option<Step> {
+    let mut best: Option<(f64, Step)> = None;
+    let mut consider = |gain: f64, step: Step| {
+        if gain > 0.0 && best.is_none_or(|(most, _)| gain > most) {
+            best = Some((gain, step));
         }
-        let mut best: Option<(f64, Step)> = None;
-        let mut consider = |gain: f64, step: Step| {
-            if gain > 0.0 && best.is_none_or(|(most, _)| gain > most) {
-                best = Some((gain, step));
+    };
+    for to in cores.targets(from, same_island) {
+        let others: Vec<(usize, f64)> = loads_of(trace, layout, to).collect();
+        for (at, load) in loads_of(trace, layout, from) {
+            consider(cores.gain(from, to, load) - price, Step::Move { part: at, to });
+            for &(with, other) in &others {
+                let gain = cores.gain(from, to, load - other) - 2.0 * price;
+                consider(gain, Step::Exchange { part: at, with });
             }
-        };
-        let targets = cores.order.iter().take(TARGETS_MAX).filter(|&&to| cores.used(to) < cores.average);
-        for &to in targets {
-            let others: Vec<(usize, f64)> = loads_of(trace, layout, to).collect();
-            for (at, load) in loads_of(trace, layout, from) {
-                consider(cores.gain(from, to, load) - price, Step::Move { part: at, to });
-                for &(with, other) in &others {
-                    let gain = cores.gain(from, to, load - other) - 2.0 * price;
-                    consider(gain, Step::Exchange { part: at, with });
-                }
-                let part = &layout.parts[at];
-                let cuts = if part.frozen { 0..0 } else { part.slices.start + 1..part.slices.end };
-                let mut lower = 0.0;
-                for cut in cuts {
-                    lower += trace.slices[cut - 1].load;
-                    for (upper, end) in [(false, lower), (true, load - lower)] {
-                        let step = |with| Step::Cut { part: at, at: cut, upper, to, with };
-                        consider(cores.gain(from, to, end) - 2.0 * price, step(None));
-                        for &(with, other) in &others {
-                            consider(cores.gain(from, to, end - other) - 3.0 * price, step(Some(with)));
-                        }
+            let part = &layout.parts[at];
+            let cuts = if part.frozen { 0..0 } else { part.slices.start + 1..part.slices.end };
+            let mut lower = 0.0;
+            for cut in cuts {
+                lower += trace.slices[cut - 1].load;
+                for (upper, end) in [(false, lower), (true, load - lower)] {
+                    let step = |with| Step::Cut { part: at, at: cut, upper, to, with };
+                    consider(cores.gain(from, to, end) - 2.0 * price, step(None));
+                    for &(with, other) in &others {
+                        consider(cores.gain(from, to, end - other) - 3.0 * price, step(Some(with)));
                     }
                 }
             }
         }
-        if let Some((_, step)) = best {
-            return Some(step);
-        }
     }
-    None
+    best.map(|(_, step)| step)
 }
 
 /// The parts of a core that may move, and their loads.
@@ -263,7 +282,7 @@ fn merge_cold_parts(trace: &Trace, layout: &mut Layout, limits: &Limits, total: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::model::{Part, imbalance, trace};
+    use crate::monitor::model::{Part, imbalance, trace, utilization};
     use crate::monitor::thesis::choose_partitioning;
     use crate::random::RandomStream;
 
@@ -307,6 +326,27 @@ mod tests {
         let before = Layout { parts };
         let found = balance(&hardware, &trace, &before, &Limits { action_price: 0.01, ..LIMITS });
         assert_eq!(found, before);
+    }
+
+    #[test]
+    fn load_stays_on_its_island_unless_there_is_no_room() {
+        let hardware = Hardware::uniform(2, 2);
+        let island = |part: &Part| hardware.cores[part.core].island;
+        // 42 and 2 on the one island, 42 and 0 on the other: the emptiest core is over there.
+        let mut loads = vec![(0, 2.0); 21];
+        loads.extend([(1, 2.0)]);
+        loads.extend([(2, 3.0); 14]);
+        let before = Layout { parts: vec![part(0, 0..21, 0), part(1, 21..22, 1), part(2, 22..36, 2)] };
+        let evenly = trace(&loads);
+        let found = balance(&hardware, &evenly, &before, &LIMITS);
+        assert!(found.parts.iter().all(|part| island(part) == part.table / 2), "{found:?}");
+        let busiest = utilization(&hardware, &evenly, &found.assignment()).into_iter().fold(0.0, f64::max);
+        assert!(busiest <= 22.0, "{found:?}");
+        // Twice as much on the one, and nothing on the other: now some of it goes there.
+        let all = trace(&[(0, 8.0); 10]);
+        let found = balance(&hardware, &all, &Layout { parts: vec![part(0, 0..10, 0)] }, &LIMITS);
+        assert!(cost(&hardware, &all, &found) <= 16.0, "{found:?}");
+        assert!([0, 1].iter().all(|&at| found.parts.iter().any(|part| island(part) == at)), "{found:?}");
     }
 
     #[test]
