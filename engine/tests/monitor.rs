@@ -82,22 +82,36 @@ impl World {
         for _ in 0..seconds * SAMPLES_A_SECOND {
             for _ in 0..ACTIONS {
                 let account = draw(&mut self.random);
-                let found = run(
-                    &self.engine,
-                    move |_, claims| claims.add_point(GROUP, &account_key(account)),
-                    move |txn| balance(txn, account),
-                );
-                assert_eq!(found.0, Ok(Some(100)));
+                self.read(account, 0);
             }
-            self.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
-            // As its thread would: again at once while actions are to be done.
-            for _ in 0..200 {
-                let pause = self.engine.step_monitor();
-                if pause > std::time::Duration::from_millis(2) {
-                    break;
-                }
-                self.clock.0.fetch_add(pause.as_nanos() as u64, Ordering::Relaxed);
+            self.pass();
+        }
+    }
+
+    /// Reads an account, which takes so much longer.
+    fn read(&self, account: i64, nanos: u64) {
+        let clock = self.clock.clone();
+        let found = run(
+            &self.engine,
+            move |_, claims| claims.add_point(GROUP, &account_key(account)),
+            move |txn| {
+                clock.0.fetch_add(nanos, Ordering::Relaxed);
+                balance(txn, account)
+            },
+        );
+        assert_eq!(found.0, Ok(Some(100)));
+    }
+
+    /// The time between two samples passes.
+    fn pass(&self) {
+        self.clock.0.fetch_add(250_000_000, Ordering::Relaxed);
+        // As its thread would: again at once while actions are to be done.
+        for _ in 0..200 {
+            let pause = self.engine.step_monitor();
+            if pause > std::time::Duration::from_millis(2) {
+                break;
             }
+            self.clock.0.fetch_add(pause.as_nanos() as u64, Ordering::Relaxed);
         }
     }
 
@@ -135,6 +149,37 @@ fn a_steady_load_is_left_alone() {
     assert!(decisions.len() <= 3, "{decisions:?}");
     let counts = world.engine.run_counts();
     assert!(counts.runs > 100_000, "{counts:?}");
+}
+
+/// Ten minutes as a machine shows them that others use, too: transactions take what they take, now
+/// and then one is interrupted, either executor is slower for a while, and clients come more and
+/// less often. Where the load lies does not change, and neither do the partitions.
+#[test]
+fn ten_steady_minutes_on_a_busy_machine_are_left_alone() {
+    let mut world = world();
+    let (mut slow, mut clients) = ([0; 2], ACTIONS);
+    for sample in 0..600 * SAMPLES_A_SECOND {
+        if sample % 3 == 0 {
+            slow = [(); 2].map(|()| world.random.below(80));
+        }
+        if sample % 50 == 0 {
+            clients = ACTIONS / 3 + world.random.below(ACTIONS);
+        }
+        let come = clients + world.random.below(clients / 4);
+        for _ in 0..come {
+            let account = even(&mut world.random);
+            let takes = 2_000 + world.random.below(8_000);
+            let interrupted = if world.random.below(2_000) == 0 { 2_000_000 } else { 0 };
+            let slower = slow[usize::from(account >= ROWS / 2)];
+            world.read(account, takes + takes * slower / 1_000 + interrupted);
+        }
+        world.pass();
+    }
+    let decisions = world.engine.monitor_decisions();
+    assert_eq!(world.repartitions(), 0, "{decisions:?}");
+    // They were looked at all the same.
+    assert!(decisions.len() >= 5, "{decisions:?}");
+    assert!(decisions.iter().any(|decision| decision.reason == Reason::Throughput), "{decisions:?}");
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub struct PartitionStatistics {
     pub spread: Measured,
     /// All runs.
     total: Measured,
+    /// The squares of their times, summed: how much they differ.
+    pub squares: f64,
     pub hot: HotKeys,
 }
 
@@ -76,6 +78,7 @@ impl PartitionStatistics {
         self.slices = Default::default();
         self.spread = Measured::default();
         self.total = Measured::default();
+        self.squares = 0.0;
         self.hot.clear();
     }
 
@@ -89,6 +92,11 @@ impl PartitionStatistics {
     /// All runs.
     pub fn total(&self) -> Measured {
         self.total
+    }
+
+    fn count(&mut self, nanos: u64) {
+        self.total.add(nanos);
+        self.squares += (nanos as f64).powi(2);
     }
 
     fn usual(&self, nanos: u64) -> u64 {
@@ -244,14 +252,14 @@ fn place(
 ) -> u8 {
     let nanos = statistics.usual(nanos);
     if group == REFERENCE_GROUP {
-        statistics.total.add(nanos);
+        statistics.count(nanos);
         statistics.spread.add(nanos);
         return 0;
     }
     let distribution = distribution(group);
     // May forget what was counted by other cuts.
     statistics.draw(data, &distribution);
-    statistics.total.add(nanos);
+    statistics.count(nanos);
     // Points, and ranges that lie in one sub-partition.
     let places: SmallVec<[(usize, &[u8]); 4]> = claims
         .entries
@@ -288,7 +296,7 @@ mod tests {
         let mut statistics = PartitionStatistics::default();
         for _ in 0..100 {
             let nanos = statistics.usual(1_000);
-            statistics.total.add(nanos);
+            statistics.count(nanos);
         }
         assert_eq!(statistics.usual(5_000), 5_000);
         assert_eq!(statistics.usual(50_000_000), 32_000);

@@ -3,6 +3,14 @@
 //! Pure, like everything it calls. Hysteresis is here: a better layout is taken only if the
 //! forecast gain is above the threshold, above what chance alone shows in a trace of so many
 //! samples, and above the cost of the actions within [`HORIZON_NANOS`].
+//!
+//! **The forecast is not the search's own word.** A search finds the layout that fits what was
+//! measured, chance included, so that by the same trace it always looks better than it will be. A
+//! trace has two windows; what a layout that was found by the one loses in the other, both ways,
+//! is what a search believes too much of a window. Of the whole trace, with twice the samples, it
+//! believes that divided by √2, and so much is added to the forecast ([`judge`]). How far the two
+//! windows are apart in what they promise is what chance shows on this machine, whatever the
+//! reason for it (samples, neighbours, clocks of the processor).
 
 use super::balance::{Limits, balance};
 use super::model::{Hardware, Layout, Trace, bottleneck, hops, imbalance, synchronization};
@@ -28,6 +36,8 @@ pub struct Terms {
     /// Measured runs in the trace, and how many there must be.
     pub samples: u64,
     pub samples_min: u64,
+    /// As many runs that take equally long say as much as those.
+    pub evidence: f64,
     /// Standard deviations of chance that the gain must be above.
     pub confidence: f64,
     /// What one action has cost so far, in nanoseconds.
@@ -67,6 +77,8 @@ pub enum Outcome {
     Kept,
     /// A better one was found, and is not worth it.
     TooSmall,
+    /// A better one was found, and chance alone may show as much.
+    Chance,
     /// The actions cost more than they bring.
     TooDear,
     /// Too few runs were measured.
@@ -74,16 +86,23 @@ pub enum Outcome {
     Repartition,
 }
 
-/// Evaluates a trace.
-pub fn decide(hardware: &Hardware, trace: &Trace, layout: &Layout, terms: &Terms) -> Verdict {
+/// Evaluates a trace; `windows` are the two that it is made of, if they can be told apart.
+pub fn decide(
+    hardware: &Hardware,
+    trace: &Trace,
+    windows: Option<&[Trace; 2]>,
+    layout: &Layout,
+    terms: &Terms,
+) -> Verdict {
     let costs_before = costs(hardware, trace, layout);
-    let balanced = balance(hardware, trace, layout, &terms.limits);
-    let after = synchronize(hardware, trace, &balanced, IMBALANCE_FOR_MEETINGS * trace.total());
-    let costs_after = costs(hardware, trace, &after);
+    let after = better(hardware, trace, layout, &terms.limits);
+    let mut costs_after = costs(hardware, trace, &after);
+    let judged = windows.map_or(Judged::default(), |it| judge(hardware, it, layout, &terms.limits));
+    costs_after.time += judged.optimism / std::f64::consts::SQRT_2;
     let gain = costs_before.time / costs_after.time - 1.0;
     // The busiest core's load is known from its own samples, at least a fair share of all.
-    let share = terms.samples as f64 / hardware.cores.len().max(1) as f64;
-    let noise = terms.confidence / share.max(1.0).sqrt();
+    let share = terms.evidence / hardware.cores.len().max(1) as f64;
+    let noise = terms.confidence * (1.0 / share.max(1.0).sqrt()).max(judged.spread);
     let price_nanos = actions(layout, &after) as f64 * terms.action_nanos;
     let saved = (1.0 - costs_after.time / costs_before.time) * HORIZON_NANOS;
     let outcome = if terms.homeless {
@@ -92,14 +111,42 @@ pub fn decide(hardware: &Hardware, trace: &Trace, layout: &Layout, terms: &Terms
         Outcome::TooFew
     } else if after == *layout {
         Outcome::Kept
-    } else if gain < terms.gain_min.max(noise) {
+    } else if gain < terms.gain_min {
         Outcome::TooSmall
+    } else if gain < noise {
+        Outcome::Chance
     } else if saved < price_nanos {
         Outcome::TooDear
     } else {
         Outcome::Repartition
     };
     Verdict { outcome, after, costs_before, costs_after, gain, noise, price_nanos }
+}
+
+/// What both searches find, one after the other.
+fn better(hardware: &Hardware, trace: &Trace, layout: &Layout, limits: &Limits) -> Layout {
+    let balanced = balance(hardware, trace, layout, limits);
+    synchronize(hardware, trace, &balanced, IMBALANCE_FOR_MEETINGS * trace.total())
+}
+
+/// What two windows say of the search.
+#[derive(Clone, Copy, Debug, Default)]
+struct Judged {
+    /// What a layout found by one window takes longer in the other, in the mean of both ways.
+    optimism: f64,
+    /// How far the mean of their two gains may be from the truth: half of their distance.
+    spread: f64,
+}
+
+/// See the module.
+fn judge(hardware: &Hardware, windows: &[Trace; 2], layout: &Layout, limits: &Limits) -> Judged {
+    let [one, other] = [(0, 1), (1, 0)].map(|(chosen, unseen)| {
+        let found = better(hardware, &windows[chosen], layout, limits);
+        let time = |window: usize, layout: &Layout| costs(hardware, &windows[window], layout).time;
+        let (seen, unseen_time) = (time(chosen, &found), time(unseen, &found));
+        (unseen_time - seen, time(unseen, layout) / unseen_time - 1.0)
+    });
+    Judged { optimism: ((one.0 + other.0) / 2.0).max(0.0), spread: (one.1 - other.1).abs() / 2.0 }
 }
 
 /// What a layout costs under a trace.
@@ -160,6 +207,7 @@ mod tests {
             gain_min: 0.05,
             samples,
             samples_min: 100,
+            evidence: samples as f64,
             confidence: 1.5,
             action_nanos: 50_000.0,
             homeless: false,
@@ -176,11 +224,11 @@ mod tests {
     fn skew_is_spread_and_then_left_alone() {
         let hardware = Hardware::uniform(1, 2);
         let (trace, before) = skewed();
-        let verdict = decide(&hardware, &trace, &before, &terms(2_000));
+        let verdict = decide(&hardware, &trace, None, &before, &terms(2_000));
         assert_eq!(verdict.outcome, Outcome::Repartition);
         assert!(verdict.costs_after.imbalance < 0.05, "{verdict:?}");
         assert!(verdict.gain > 0.2, "{verdict:?}");
-        let again = decide(&hardware, &trace, &verdict.after, &terms(2_000));
+        let again = decide(&hardware, &trace, None, &verdict.after, &terms(2_000));
         assert_ne!(again.outcome, Outcome::Repartition, "{again:?}");
     }
 
@@ -188,10 +236,14 @@ mod tests {
     fn a_small_trace_or_a_small_gain_is_not_acted_on() {
         let hardware = Hardware::uniform(1, 2);
         let (trace, before) = skewed();
-        assert_eq!(decide(&hardware, &trace, &before, &terms(50)).outcome, Outcome::TooFew);
+        assert_eq!(decide(&hardware, &trace, None, &before, &terms(50)).outcome, Outcome::TooFew);
         let even = self::trace(&[10.0, 10.0, 10.5, 10.0]);
-        let verdict = decide(&hardware, &even, &layout(&[(0, 0), (1, 0), (2, 1), (3, 1)], 4), &terms(100));
-        assert!(matches!(verdict.outcome, Outcome::TooSmall | Outcome::Kept), "{verdict:?}");
+        let verdict =
+            decide(&hardware, &even, None, &layout(&[(0, 0), (1, 0), (2, 1), (3, 1)], 4), &terms(100));
+        assert!(
+            matches!(verdict.outcome, Outcome::TooSmall | Outcome::Chance | Outcome::Kept),
+            "{verdict:?}"
+        );
     }
 
     #[test]
@@ -199,7 +251,7 @@ mod tests {
         let hardware = Hardware::uniform(1, 2);
         let (trace, before) = skewed();
         let dear = Terms { action_nanos: 5e9, ..terms(2_000) };
-        assert_eq!(decide(&hardware, &trace, &before, &dear).outcome, Outcome::TooDear);
+        assert_eq!(decide(&hardware, &trace, None, &before, &dear).outcome, Outcome::TooDear);
     }
 
     #[test]
@@ -216,7 +268,7 @@ mod tests {
         let mut before = layout(&[(0, 0), (1, 1), (2, 1), (3, 0)], 4);
         before.parts[2].table = 1;
         before.parts[3].table = 1;
-        let verdict = decide(&hardware, &trace, &before, &terms(2_000));
+        let verdict = decide(&hardware, &trace, None, &before, &terms(2_000));
         assert_eq!(verdict.outcome, Outcome::Repartition, "{verdict:?}");
         assert_eq!((verdict.costs_after.synchronization, verdict.costs_after.imbalance), (0.0, 0.0));
     }
@@ -226,6 +278,6 @@ mod tests {
         let hardware = Hardware::uniform(1, 2);
         let (trace, before) = skewed();
         let homeless = Terms { homeless: true, ..terms(0) };
-        assert_eq!(decide(&hardware, &trace, &before, &homeless).outcome, Outcome::Repartition);
+        assert_eq!(decide(&hardware, &trace, None, &before, &homeless).outcome, Outcome::Repartition);
     }
 }

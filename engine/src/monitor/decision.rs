@@ -23,7 +23,7 @@ pub struct Decision {
     pub watched_nanos: u64,
     /// The evaluation interval when it was triggered.
     pub interval_nanos: u64,
-    /// Actions a second when it was triggered.
+    /// Actions a second while it was watched.
     pub throughput: f64,
     /// Measured runs in the trace.
     pub samples: u64,
@@ -104,6 +104,7 @@ impl Told {
         let name = match self {
             Self::Decided(Outcome::Kept) => "kept",
             Self::Decided(Outcome::TooSmall) => "gain too small",
+            Self::Decided(Outcome::Chance) => "gain within chance",
             Self::Decided(Outcome::TooDear) => "too dear",
             Self::Decided(Outcome::TooFew) => "too few samples",
             Self::Decided(Outcome::Repartition) => "repartitioned",

@@ -39,6 +39,8 @@ pub(crate) struct Gathered {
     pub hot: Vec<(usize, KeyBuf)>,
     /// Measured runs over all partitions.
     pub measured: Measured,
+    /// The squares of their times, summed.
+    pub squares: f64,
     /// Measured runs that wrote reference tables.
     pub references: Measured,
     /// A partition is at home where nobody serves it.
@@ -75,6 +77,7 @@ pub(crate) fn gather(
             let total = statistics.total();
             gathered.measured.samples += total.samples;
             gathered.measured.nanos += total.nanos;
+            gathered.squares += statistics.squares;
         }
     }
     gathered.trace.meetings = meetings(shared, &places, reset);
@@ -227,6 +230,20 @@ impl Gathered {
         let total = self.trace.total().max(1.0);
         let loads = self.layout.parts.iter().map(|part| self.trace.load(part.slices.clone()) / total);
         self.partitions.iter().map(|(partition, _)| *partition).zip(loads).collect()
+    }
+
+    /// As many runs that take equally long would say as much of where the load lies (Kish's
+    /// effective sample size): a few long ones among many short ones say little.
+    pub fn evidence(&self) -> f64 {
+        if self.squares > 0.0 { (self.measured.nanos as f64).powi(2) / self.squares } else { 0.0 }
+    }
+
+    /// The two windows of a trace: what was gathered when the first had ended, and what came
+    /// since. `None` if cuts were drawn in between, so that they have other slices.
+    pub fn windows(&self, first: &Gathered) -> Option<[Trace; 2]> {
+        let same =
+            first.starts == self.starts && first.groups == self.groups && first.partitions == self.partitions;
+        same.then(|| [first.trace.clone(), self.trace.since(&first.trace)])
     }
 
     /// Loads of the partitions, in nanoseconds.

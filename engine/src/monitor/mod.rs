@@ -13,6 +13,7 @@
 //! - [`crossings`]   what runs cost by how far they are from their data: pure
 //! - [`islands`]     the size of the islands, as a decision
 //! - [`decide`]      forecast, hysteresis and the cost of moving: pure
+//! - [`compare`]     whether two windows show one load: pure
 //! - [`plan`]        from a layout to splits, merges and moves
 //! - [`watch`]       the thread that does all this, a step at a time
 //! - [`decision`]    what is told of it, and [`shown`] of a trace
@@ -31,8 +32,10 @@
 //! 4. *Contiguity.* Layouts are ranges; a core has several (`balance`).
 //! 5. *Swap safety.* Balance is checked after every switch (`synchronize`); cores differ in speed
 //!    and may be fewer than tables (`model`).
-//! 6. *Noise.* Hysteresis: a least gain, what chance shows in so many samples, the cost of the
-//!    actions (`decide`), and a hold-off after repartitionings that brought little (`watch`).
+//! 6. *Noise.* Forecasts are judged by a window that the search has not seen. Hysteresis: a least
+//!    gain, what chance shows in so many samples and between two windows, the cost of the actions
+//!    (`decide`), a longer look at what may be chance, and a hold-off after repartitionings that
+//!    brought little (`watch`).
 //! 7. *Hot keys.* Found by a sketch and given a slice of their own (`gather`), so that the first
 //!    search gives them a partition; what is still too hot is told as advice (`decision`).
 //! 8. *Loose prose.* No number of the thesis is built in; forecasts are measured afterwards and
@@ -49,6 +52,7 @@
 //! for microseconds, and everybody else goes on.
 
 pub mod balance;
+mod compare;
 pub(crate) mod counters;
 pub mod crossings;
 pub mod decide;
@@ -62,6 +66,8 @@ mod shown;
 pub(crate) mod sketch;
 pub mod synchronize;
 pub mod thesis;
+#[cfg(test)]
+mod trials;
 mod trigger;
 mod watch;
 

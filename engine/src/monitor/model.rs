@@ -18,6 +18,7 @@
 //! - *What one partition can bear.* Balance alone never sees that one partition is served by
 //!   one thread at a time. [`bottleneck`] does, and forecasts are made with it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A place for an executor.
@@ -116,6 +117,25 @@ impl Trace {
     /// The load of everything.
     pub fn total(&self) -> f64 {
         self.load(0..self.slices.len())
+    }
+
+    /// What came since `before`, an earlier trace of the same slices.
+    pub fn since(&self, before: &Trace) -> Trace {
+        let slices = self.slices.iter().zip(&before.slices);
+        let slices =
+            slices.map(|(now, before)| Slice { load: (now.load - before.load).max(0.0), ..*now }).collect();
+        let known: BTreeMap<(u32, &[usize]), &Meeting> =
+            before.meetings.iter().map(|known| ((known.class, &known.slices[..]), known)).collect();
+        let since = |now: &Meeting| {
+            let known = known.get(&(now.class, &now.slices[..]));
+            let (count, bytes) = known.map_or((0.0, 0.0), |known| (known.count, known.bytes));
+            Meeting {
+                count: (now.count - count).max(0.0),
+                bytes: (now.bytes - bytes).max(0.0),
+                ..now.clone()
+            }
+        };
+        Trace { slices, meetings: self.meetings.iter().map(since).collect() }
     }
 }
 
@@ -275,6 +295,18 @@ mod tests {
         // Two islands at distance 3: (2 − 1) · 3 · 10.
         assert_eq!(synchronization(&hardware, &trace, &[1, 1, 2]), 30.0);
         assert_eq!(synchronization(&hardware, &trace, &[1, 1, 1]), 0.0);
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference() {
+        let meeting = |class, count, bytes| Meeting { class, slices: vec![0, 1], count, bytes };
+        let mut first = trace(&[(0, 5.0), (1, 7.0)]);
+        first.meetings = vec![meeting(1, 2.0, 20.0)];
+        let mut both = trace(&[(0, 15.0), (1, 7.0)]);
+        both.meetings = vec![meeting(1, 5.0, 60.0), meeting(2, 1.0, 8.0)];
+        let mut second = trace(&[(0, 10.0), (1, 0.0)]);
+        second.meetings = vec![meeting(1, 3.0, 40.0), meeting(2, 1.0, 8.0)];
+        assert_eq!(both.since(&first), second);
     }
 
     #[test]

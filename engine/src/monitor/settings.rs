@@ -46,7 +46,7 @@ impl Default for MonitorSettings {
             mix_shift: 0.20,
             gain_min: 0.05,
             samples_min: 100,
-            confidence: 1.5,
+            confidence: 2.0,
             hot_key_share: 0.30,
             partitions_per_executor_max: 16,
             action_delay_nanos: 1_000_000,

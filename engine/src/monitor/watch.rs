@@ -7,6 +7,8 @@
 //!    └───────────────────────┴──────────────────────────────────────── Measuring ◄──┘
 //! ```
 //!
+//! What may be chance is watched for as long again, once.
+//!
 //! Everything happens in [`tick`], which never waits: an action that is queued is looked at again
 //! in the next tick. Given the clock, the counters and the routing table it does the same again,
 //! so the simulator steps it like any other thread.
@@ -17,17 +19,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::balance::Limits;
-use super::decide::{Outcome, Terms, costs, decide};
+use super::compare::agree;
+use super::decide::{Outcome, Terms, Verdict, costs, decide};
 use super::decision::{Decision, Told};
 use super::gather::{Gathered, actions, forget, gather};
 use super::islands::{IslandSize, apply};
-use super::model::overload;
+use super::model::{Trace, overload};
 use super::plan::{Action, plan};
 use super::settings::MonitorSettings;
 use super::shown::advice;
-use super::trigger::{PartitionSample, Reason, Sample, Trigger, distance, noise};
+use super::trigger::{PartitionSample, Reason, Sample, Trigger};
 use crate::engine::{PARTITIONS_PER_EXECUTOR, Shared, SubmitOptions, submit_on};
-use crate::id::{ExecutorId, GroupId, PartitionId};
+use crate::id::{ExecutorId, GroupId};
 use crate::partition::SAMPLE_EVERY;
 use crate::storage::KeyBuf;
 use crate::submission::Submission;
@@ -75,12 +78,12 @@ enum Phase {
     #[default]
     Idle,
     Watching {
-        reason: Reason,
-        since: u64,
+        trigger: Triggered,
         until: u64,
+        /// Pairs that disagreed.
         windows: u32,
-        first: Option<Vec<(PartitionId, f64)>>,
-        throughput: f64,
+        /// At the end of the first window of a pair.
+        first: Option<Box<Gathered>>,
     },
     Acting(Box<Acting>),
     Settling {
@@ -92,6 +95,24 @@ enum Phase {
         began: (u64, u64),
         done: Done,
     },
+}
+
+/// What began a watch.
+#[derive(Clone, Copy)]
+struct Triggered {
+    reason: Reason,
+    since: u64,
+    /// Of all partitions, ever, by then.
+    actions: u64,
+    /// What was found may be chance: windows are twice as long.
+    longer: bool,
+}
+
+impl Triggered {
+    /// How long a window of watching is.
+    fn window_nanos(self, settings: &MonitorSettings) -> u64 {
+        WINDOW_SAMPLES * settings.sample_interval_nanos * if self.longer { 2 } else { 1 }
+    }
 }
 
 /// A repartitioning on its way.
@@ -111,6 +132,8 @@ struct Done {
     time_before: f64,
     predicted: f64,
     accepted: f64,
+    /// How long it was watched, and will be measured.
+    nanos: u64,
 }
 
 /// Takes the next step if it is due; when to look again.
@@ -134,15 +157,14 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
     watch.phase = match phase {
         Phase::Idle => watch.look(shared, &settings, now),
         Phase::Watching { until, .. } if now < until => phase,
-        Phase::Watching { reason, since, windows, first, throughput, .. } => {
-            watch.window(shared, &settings, now, (reason, since, throughput), windows, first)
+        Phase::Watching { trigger, windows, first, .. } => {
+            watch.window(shared, &settings, now, trigger, windows, first)
         }
         Phase::Acting(acting) => watch.act(shared, &settings, now, acting),
         Phase::Settling { until, .. } | Phase::Measuring { until, .. } if now < until => phase,
         Phase::Settling { done, .. } => {
             forget(shared);
-            let until = now + 2 * WINDOW_SAMPLES * settings.sample_interval_nanos;
-            Phase::Measuring { until, began: (now, actions(shared)), done }
+            Phase::Measuring { until: now + done.nanos, began: (now, actions(shared)), done }
         }
         Phase::Measuring { began, done, .. } => {
             watch.measured(shared, &settings, now, began, done);
@@ -166,21 +188,28 @@ impl Watch {
         if now < self.next_sample {
             return Phase::Idle;
         }
-        self.next_sample = now + settings.sample_interval_nanos;
         self.look_at_islands(shared, settings, now);
+        self.next_sample = now + settings.sample_interval_nanos;
         let sample = self.sample(shared, now);
-        let Some(reason) = self.trigger.sample(sample, settings) else { return Phase::Idle };
-        let throughput = self.trigger.throughput();
+        match self.trigger.sample(sample, settings) {
+            Some(reason) => self.begin(shared, settings, now, reason),
+            None => Phase::Idle,
+        }
+    }
+
+    /// Begins to watch.
+    fn begin(&mut self, shared: &Arc<Shared>, settings: &MonitorSettings, now: u64, reason: Reason) -> Phase {
+        let trigger = Triggered { reason, since: now, actions: actions(shared), longer: false };
         if reason == Reason::Topology {
             // Partitions may have no home: that does not wait for a trace.
             let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
-            if gathered.homeless {
-                return self.decide(shared, settings, now, (reason, now, throughput), &gathered);
+            if gathered.homeless && !gathered.cores.is_empty() {
+                let verdict = self.evaluate(shared, settings, &gathered, None);
+                return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
             }
         }
         forget(shared);
-        let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
-        Phase::Watching { reason, since: now, until, windows: 0, first: None, throughput }
+        Phase::Watching { trigger, until: now + trigger.window_nanos(settings), windows: 0, first: None }
     }
 
     /// Idle: what the size of the islands should be.
@@ -245,35 +274,60 @@ impl Watch {
         shared: &Arc<Shared>,
         settings: &MonitorSettings,
         now: u64,
-        trigger: (Reason, u64, f64),
+        mut trigger: Triggered,
         windows: u32,
-        first: Option<Vec<(PartitionId, f64)>>,
+        first: Option<Box<Gathered>>,
     ) -> Phase {
-        let (reason, since, throughput) = trigger;
-        let until = now + WINDOW_SAMPLES * settings.sample_interval_nanos;
-        let again = |windows, first| Phase::Watching { reason, since, until, windows, first, throughput };
         let gathered = gather(shared, &self.own_cuts, settings.hot_key_share, false);
-        if gathered.homeless {
-            return self.decide(shared, settings, now, trigger, &gathered);
+        if gathered.cores.is_empty() {
+            return Phase::Idle;
         }
-        let Some(first) = first else { return again(windows, Some(gathered.loads())) };
+        if gathered.homeless {
+            let verdict = self.evaluate(shared, settings, &gathered, None);
+            return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
+        }
+        let Some(first) = first else {
+            let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
+            return Phase::Watching { trigger, until, windows, first };
+        };
         if gathered.measured.samples < settings.samples_min {
             // The load has gone, or was hardly there.
             self.trigger.evaluated(settings, 0.0, false);
             return Phase::Idle;
         }
-        if agree(&first, &gathered, settings) {
-            return self.decide(shared, settings, now, trigger, &gathered);
+        if agree(&first.loads(), &gathered.loads(), gathered.measured.samples, settings) {
+            let both = gathered.windows(&first);
+            let verdict = self.evaluate(shared, settings, &gathered, both.as_ref());
+            if verdict.outcome == Outcome::Chance && !trigger.longer {
+                // Both together are the first window of a longer pair.
+                trigger.longer = true;
+                let (until, first) = (now + trigger.window_nanos(settings), Some(Box::new(gathered)));
+                return Phase::Watching { trigger, until, windows, first };
+            }
+            return self.conclude(shared, settings, now, trigger, &gathered, &verdict);
         }
         forget(shared);
         if windows < WINDOWS_MAX {
-            return again(windows + 1, None);
+            trigger.longer = false;
+            let until = now + trigger.window_nanos(settings);
+            return Phase::Watching { trigger, until, windows: windows + 1, first: None };
         }
-        let terms = self.terms(shared, settings, &gathered);
-        let verdict = decide(&gathered.hardware, &gathered.trace, &gathered.layout, &terms);
+        let verdict = self.evaluate(shared, settings, &gathered, None);
         self.tell(shared, now, trigger, &gathered, &verdict, Told::Unstable);
         self.trigger.evaluated(settings, overload_of(&gathered), true);
         Phase::Idle
+    }
+
+    /// What a trace says; `windows` are the two that it is made of, if they can be told apart.
+    fn evaluate(
+        &self,
+        shared: &Shared,
+        settings: &MonitorSettings,
+        gathered: &Gathered,
+        windows: Option<&[Trace; 2]>,
+    ) -> Verdict {
+        let terms = self.terms(shared, settings, gathered);
+        decide(&gathered.hardware, &gathered.trace, windows, &gathered.layout, &terms)
     }
 
     fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered) -> Terms {
@@ -288,44 +342,46 @@ impl Watch {
             gain_min: settings.gain_min,
             samples: gathered.measured.samples,
             samples_min: settings.samples_min,
+            evidence: gathered.evidence(),
             confidence: settings.confidence,
             action_nanos: self.action_nanos.unwrap_or(ACTION_NANOS_FIRST),
             homeless: gathered.homeless,
         }
     }
 
-    /// Two windows agree: what follows from them.
-    fn decide(
+    /// Two windows agree, or nothing waits for them: what follows from what they say.
+    fn conclude(
         &mut self,
         shared: &Arc<Shared>,
         settings: &MonitorSettings,
         now: u64,
-        trigger: (Reason, u64, f64),
+        trigger: Triggered,
         gathered: &Gathered,
+        verdict: &Verdict,
     ) -> Phase {
-        if gathered.cores.is_empty() {
-            return Phase::Idle;
-        }
-        let terms = self.terms(shared, settings, gathered);
-        let verdict = decide(&gathered.hardware, &gathered.trace, &gathered.layout, &terms);
         let told = match verdict.outcome {
             Outcome::Repartition if !settings.adapts => Told::Static,
             Outcome::Repartition if now < self.held_off_until && !gathered.homeless => Told::HeldOff,
             outcome => Told::Decided(outcome),
         };
-        let decision = self.tell(shared, now, trigger, gathered, &verdict, told);
+        let decision = self.tell(shared, now, trigger, gathered, verdict, told);
         if told != Told::Decided(Outcome::Repartition) {
             self.trigger.evaluated(settings, overload_of(gathered), true);
             return Phase::Idle;
         }
         let accepted = overload(&gathered.hardware, &gathered.trace, &verdict.after.assignment());
         self.islands.disturbed();
-        let done =
-            Done { decision, time_before: verdict.costs_before.time, predicted: verdict.gain, accepted };
+        let done = Done {
+            decision,
+            time_before: verdict.costs_before.time,
+            predicted: verdict.gain,
+            accepted,
+            nanos: 2 * trigger.window_nanos(settings),
+        };
         Phase::Acting(Box::new(Acting {
             actions: plan(gathered, &verdict.after).into(),
             current: None,
-            reason: trigger.0,
+            reason: trigger.reason,
             began: now,
             next: now,
             done,
@@ -336,15 +392,21 @@ impl Watch {
         &mut self,
         shared: &Shared,
         now: u64,
-        (reason, since, throughput): (Reason, u64, f64),
+        trigger: Triggered,
         gathered: &Gathered,
-        verdict: &super::decide::Verdict,
+        verdict: &Verdict,
         told: Told,
     ) -> u64 {
         self.decisions += 1;
         shared.monitor.show(gathered);
+        let (reason, watched_nanos) = (trigger.reason, now.saturating_sub(trigger.since));
+        let throughput = match actions(shared).saturating_sub(trigger.actions) {
+            // Nothing was watched.
+            0 => self.trigger.throughput(),
+            done => done as f64 / (watched_nanos.max(1) as f64 / 1e9),
+        };
         let decision = Decision {
-            watched_nanos: now.saturating_sub(since),
+            watched_nanos,
             interval_nanos: self.trigger.interval_nanos(),
             throughput,
             samples: gathered.measured.samples,
@@ -479,20 +541,4 @@ impl Watch {
 
 fn overload_of(gathered: &Gathered) -> f64 {
     overload(&gathered.hardware, &gathered.trace, &gathered.layout.assignment())
-}
-
-/// Whether the load of the second of two windows lies where that of the first lay. `gathered` has
-/// both.
-fn agree(first: &[(PartitionId, f64)], gathered: &Gathered, settings: &MonitorSettings) -> bool {
-    let share = |loads: Vec<(PartitionId, f64)>| -> Vec<(PartitionId, f64)> {
-        let sum: f64 = loads.iter().map(|(_, load)| load).sum();
-        loads.into_iter().map(|(id, load)| (id, load / sum.max(1.0))).collect()
-    };
-    let both = gathered.loads();
-    if both.len() != first.len() {
-        return false;
-    }
-    let second = both.iter().zip(first).map(|(both, first)| (both.0, (both.1 - first.1).max(0.0))).collect();
-    let chance = noise(first.len(), gathered.measured.samples / 2);
-    distance(&share(first.to_vec()), &share(second)).is_some_and(|shift| shift <= settings.mix_shift + chance)
 }
