@@ -78,8 +78,12 @@ impl World {
     }
 
     /// So many seconds of reads of accounts that `draw` chooses.
-    fn load(&mut self, seconds: u64, mut draw: impl FnMut(&mut RandomStream) -> i64) {
-        for _ in 0..seconds * SAMPLES_A_SECOND {
+    fn load(&mut self, seconds: u64, draw: impl FnMut(&mut RandomStream) -> i64) {
+        self.load_samples(seconds * SAMPLES_A_SECOND, draw);
+    }
+
+    fn load_samples(&mut self, samples: u64, mut draw: impl FnMut(&mut RandomStream) -> i64) {
+        for _ in 0..samples {
             for _ in 0..ACTIONS {
                 let account = draw(&mut self.random);
                 self.read(account, 0);
@@ -180,6 +184,30 @@ fn ten_steady_minutes_on_a_busy_machine_are_left_alone() {
     // They were looked at all the same.
     assert!(decisions.len() >= 5, "{decisions:?}");
     assert!(decisions.iter().any(|decision| decision.reason == Reason::Throughput), "{decisions:?}");
+}
+
+#[test]
+fn a_change_while_a_repartitioning_is_measured_is_followed_and_not_held_against_it() {
+    let mut world = world();
+    world.load(10, even);
+    let last = |random: &mut RandomStream| ROWS - 1 - skewed(random);
+    while world.repartitions() == 0 {
+        world.load_samples(1, skewed);
+    }
+    // Before anything of it was measured the load changes sides.
+    world.load(5, last);
+    let acted = |world: &World| -> Vec<Decision> {
+        let decisions = world.engine.monitor_decisions().into_iter();
+        decisions.filter(|decision| decision.verdict.name() == "repartitioned").collect()
+    };
+    let decisions = acted(&world);
+    assert!(decisions.len() >= 2, "{:?}", world.engine.monitor_decisions());
+    assert_eq!(decisions[0].measured_gain, None, "of the load it was made for nothing was left");
+    for share in world.shares() {
+        assert!((0.42..0.58).contains(&share), "{:?}", world.shares());
+    }
+    let told = world.engine.monitor_decisions();
+    assert!(told.iter().all(|decision| decision.verdict != Told::HeldOff), "{told:?}");
 }
 
 #[test]

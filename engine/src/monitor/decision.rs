@@ -34,7 +34,8 @@ pub struct Decision {
     pub measured: Option<Costs>,
     /// By which part throughput should rise.
     pub predicted_gain: f64,
-    /// By which part the same formula says that it has risen, from a trace of afterwards.
+    /// By which part the same formula says that it has risen, from a trace of afterwards. `None`
+    /// if the load went, or went elsewhere, before that was known.
     pub measured_gain: Option<f64>,
     /// Actions a second afterwards.
     pub throughput_after: Option<f64>,

@@ -246,6 +246,17 @@ impl Gathered {
         same.then(|| [first.trace.clone(), self.trace.since(&first.trace)])
     }
 
+    /// What part of the load each partition has, by where it begins.
+    pub fn places(&self) -> BTreeMap<(GroupId, KeyBuf), f64> {
+        let total = self.trace.total().max(1.0);
+        let place = |part: &Part| {
+            let (Cut::At(low) | Cut::Behind(low)) = &self.starts[part.slices.start];
+            let load = self.trace.load(part.slices.clone()) / total;
+            ((self.groups[part.table], low.clone()), load)
+        };
+        self.layout.parts.iter().map(place).collect()
+    }
+
     /// Loads of the partitions, in nanoseconds.
     pub fn loads(&self) -> Vec<(PartitionId, f64)> {
         let loads = self.layout.parts.iter().map(|part| self.trace.load(part.slices.clone()));

@@ -3,11 +3,13 @@
 //! ```text
 //!            trigger                two windows agree          the last action is done
 //!   Idle ───────────────► Watching ───────────────────► Acting ───────────────► Settling
-//!    ▲                       │  kept, too small, too dear   one action at a time    │
-//!    └───────────────────────┴──────────────────────────────────────── Measuring ◄──┘
+//!    ▲                     ▲ │  kept, too small, too dear   one action at a time    │
+//!    └─────────────────────┼─┴──────────────────────────────────────── Measuring ◄──┘
+//!                          └───────────────────────────────────────────── │ trigger
 //! ```
 //!
-//! What may be chance is watched for as long again, once.
+//! What may be chance is watched for as long again, once. A change that comes while the last
+//! repartitioning is being measured ends the measuring: it is followed first.
 //!
 //! Everything happens in [`tick`], which never waits: an action that is queued is looked at again
 //! in the next tick. Given the clock, the counters and the routing table it does the same again,
@@ -19,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::balance::Limits;
-use super::compare::agree;
+use super::compare::{Places, agree, same_load};
 use super::decide::{Outcome, Terms, Verdict, costs, decide};
 use super::decision::{Decision, Told};
 use super::gather::{Gathered, actions, forget, gather};
@@ -126,12 +128,13 @@ struct Acting {
 }
 
 /// What is remembered of a repartitioning until it is measured.
-#[derive(Clone, Copy)]
 struct Done {
     decision: u64,
     time_before: f64,
     predicted: f64,
     accepted: f64,
+    /// Where the load lay.
+    places: Places,
     /// How long it was watched, and will be measured.
     nanos: u64,
 }
@@ -161,21 +164,19 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
             watch.window(shared, &settings, now, trigger, windows, first)
         }
         Phase::Acting(acting) => watch.act(shared, &settings, now, acting),
-        Phase::Settling { until, .. } | Phase::Measuring { until, .. } if now < until => phase,
+        Phase::Settling { until, .. } if now < until => phase,
         Phase::Settling { done, .. } => {
             forget(shared);
             Phase::Measuring { until: now + done.nanos, began: (now, actions(shared)), done }
         }
-        Phase::Measuring { began, done, .. } => {
-            watch.measured(shared, &settings, now, began, done);
-            Phase::Idle
+        Phase::Measuring { until, began, done } => {
+            watch.measure(shared, &settings, now, (until, began), done)
         }
     };
     let due = match &watch.phase {
         Phase::Idle => watch.next_sample,
-        Phase::Watching { until, .. } | Phase::Settling { until, .. } | Phase::Measuring { until, .. } => {
-            *until
-        }
+        Phase::Watching { until, .. } | Phase::Settling { until, .. } => *until,
+        Phase::Measuring { until, .. } => watch.next_sample.min(*until),
         Phase::Acting(acting) if acting.current.is_some() => return ACTION_LOOK,
         Phase::Acting(acting) => acting.next,
     };
@@ -189,12 +190,20 @@ impl Watch {
             return Phase::Idle;
         }
         self.look_at_islands(shared, settings, now);
-        self.next_sample = now + settings.sample_interval_nanos;
-        let sample = self.sample(shared, now);
-        match self.trigger.sample(sample, settings) {
+        match self.triggered(shared, settings, now) {
             Some(reason) => self.begin(shared, settings, now, reason),
             None => Phase::Idle,
         }
+    }
+
+    /// A sample if it is due, and what it triggers.
+    fn triggered(&mut self, shared: &Shared, settings: &MonitorSettings, now: u64) -> Option<Reason> {
+        if now < self.next_sample {
+            return None;
+        }
+        self.next_sample = now + settings.sample_interval_nanos;
+        let sample = self.sample(shared, now);
+        self.trigger.sample(sample, settings)
     }
 
     /// Begins to watch.
@@ -210,6 +219,26 @@ impl Watch {
         }
         forget(shared);
         Phase::Watching { trigger, until: now + trigger.window_nanos(settings), windows: 0, first: None }
+    }
+
+    /// Measures what a repartitioning brought, until that is known or the load changes again.
+    fn measure(
+        &mut self,
+        shared: &Arc<Shared>,
+        settings: &MonitorSettings,
+        now: u64,
+        (until, began): (u64, (u64, u64)),
+        done: Done,
+    ) -> Phase {
+        if let Some(reason) = self.triggered(shared, settings, now) {
+            self.measured(shared, settings, now, began, done);
+            return self.begin(shared, settings, now, reason);
+        }
+        if now < until {
+            return Phase::Measuring { until, began, done };
+        }
+        self.measured(shared, settings, now, began, done);
+        Phase::Idle
     }
 
     /// Idle: what the size of the islands should be.
@@ -376,6 +405,7 @@ impl Watch {
             time_before: verdict.costs_before.time,
             predicted: verdict.gain,
             accepted,
+            places: gathered.places(),
             nanos: 2 * trigger.window_nanos(settings),
         };
         Phase::Acting(Box::new(Acting {
@@ -474,6 +504,8 @@ impl Watch {
             return Phase::Acting(acting);
         }
         decisions.change(id, |decision| decision.acted_nanos = Some(now - acting.began));
+        self.trigger.evaluated(settings, acting.done.accepted, true);
+        self.next_sample = now + settings.sample_interval_nanos;
         Phase::Settling { until: now + settings.sample_interval_nanos, done: acting.done }
     }
 
@@ -508,8 +540,9 @@ impl Watch {
             return;
         }
         shared.monitor.show(&gathered);
-        self.trigger.evaluated(settings, done.accepted, true);
-        if gathered.measured.samples < settings.samples_min {
+        let samples = gathered.measured.samples;
+        if samples < settings.samples_min || !same_load(&done.places, &gathered.places(), samples, settings) {
+            tracing::info!(decision = done.decision, "monitor: the load changed before that was measured");
             return;
         }
         let found = costs(&gathered.hardware, &gathered.trace, &gathered.layout);
