@@ -273,6 +273,12 @@ fn a_static_engine_only_tells() {
     let decisions = world.engine.monitor_decisions();
     assert!(decisions.iter().any(|decision| decision.verdict == Told::Static), "{decisions:?}");
 
+    // Once it may, it does, although the load is still the same.
+    world.load(20, skewed);
+    world.engine.set_monitor(MonitorSettings::default());
+    world.load(5, skewed);
+    assert!(world.repartitions() > 0, "{:?}", world.engine.monitor_decisions());
+
     world.engine.set_monitor(MonitorSettings { measures: false, ..MonitorSettings::default() });
     let before = world.engine.monitor_decisions().len();
     world.load(6, even);

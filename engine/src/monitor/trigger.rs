@@ -138,6 +138,11 @@ impl Trigger {
         self.interval_nanos = settings.interval_min_nanos;
     }
 
+    /// Begins anew, as if nothing had been evaluated yet.
+    pub fn restart(&mut self) {
+        *self = Self { topology: self.topology, ..Self::default() };
+    }
+
     /// The present interval.
     pub fn interval_nanos(&self) -> u64 {
         self.interval_nanos

@@ -60,6 +60,8 @@ const ACTION_PRICE: f64 = 0.004;
 #[derive(Default)]
 pub(crate) struct Watch {
     trigger: Trigger,
+    /// Those that it was evaluated by.
+    settings: Option<MonitorSettings>,
     phase: Phase,
     next_sample: u64,
     served: Vec<ExecutorId>,
@@ -155,6 +157,10 @@ pub(crate) fn tick(shared: &Arc<Shared>) -> Duration {
             ..Watch::default()
         };
         return Duration::from_nanos(settings.sample_interval_nanos);
+    }
+    if watch.settings.replace(settings) != Some(settings) {
+        // What was accepted by other settings is looked at again.
+        watch.trigger.restart();
     }
     let phase = std::mem::take(&mut watch.phase);
     watch.phase = match phase {
