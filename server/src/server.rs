@@ -265,7 +265,7 @@ fn monitor_settings(config: &Config) -> Result<MonitorSettings, StartError> {
         mix_shift: config.real("archipel.adaptive_mix_shift"),
         gain_min: config.real("archipel.adaptive_gain_min"),
         samples_min: config.integer("archipel.adaptive_samples_min") as u64,
-        confidence: MonitorSettings::default().confidence,
+        confidence: config.real("archipel.adaptive_confidence"),
         hot_key_share: config.real("archipel.adaptive_hot_key_share"),
         partitions_per_executor_max: config.integer("archipel.adaptive_partitions_max") as usize,
         action_delay_nanos: nanos("archipel.adaptive_action_delay"),
@@ -467,4 +467,58 @@ fn start_logging() {
         .with_target(false)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Given;
+
+    fn monitor(set: &[&str]) -> MonitorSettings {
+        let given = Given {
+            data_directory: Some("nowhere".into()),
+            set: set.iter().map(|it| (*it).to_owned()).collect(),
+            ..Given::default()
+        };
+        let config = Config::load(&given).expect("good settings");
+        monitor_settings(&config).expect("they go together")
+    }
+
+    #[test]
+    fn every_threshold_of_the_monitor_is_a_setting() {
+        assert_eq!(monitor(&[]), MonitorSettings::default());
+        let found = monitor(&[
+            "archipel.monitor=off",
+            "archipel.adaptive=off",
+            "archipel.adaptive_sample_interval=100ms",
+            "archipel.adaptive_interval_min=2s",
+            "archipel.adaptive_interval_max=4s",
+            "archipel.adaptive_deviation=0.2",
+            "archipel.adaptive_imbalance=0.5",
+            "archipel.adaptive_mix_shift=0.3",
+            "archipel.adaptive_gain_min=0.1",
+            "archipel.adaptive_samples_min=50",
+            "archipel.adaptive_confidence=3",
+            "archipel.adaptive_hot_key_share=0.4",
+            "archipel.adaptive_partitions_max=8",
+            "archipel.adaptive_action_delay=2ms",
+        ]);
+        let expected = MonitorSettings {
+            measures: false,
+            adapts: false,
+            sample_interval_nanos: 100_000_000,
+            interval_min_nanos: 2_000_000_000,
+            interval_max_nanos: 4_000_000_000,
+            deviation: 0.2,
+            imbalance: 0.5,
+            mix_shift: 0.3,
+            gain_min: 0.1,
+            samples_min: 50,
+            confidence: 3.0,
+            hot_key_share: 0.4,
+            partitions_per_executor_max: 8,
+            action_delay_nanos: 2_000_000,
+        };
+        assert_eq!(found, expected);
+    }
 }

@@ -98,6 +98,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("application_name", Kind::Text, User, "", "Reporting and Logging", "Sets the application name to be reported in statistics and logs."),
     setting("archipel.adaptive", Kind::Bool, Reload, "on", OURS, "Splits, merges and moves partitions as the load asks for it; off only tells what it would do."),
     setting("archipel.adaptive_action_delay", Kind::Integer { min: 0, max: 10_000, unit: Unit::Milliseconds }, Reload, "1ms", OURS, "Time between two actions of one repartitioning."),
+    setting("archipel.adaptive_confidence", Kind::Real { min: 0.0, max: 100.0 }, Reload, "2", OURS, "Standard deviations of what chance shows that the gain of a repartitioning must be above."),
     setting("archipel.adaptive_deviation", Kind::Real { min: 0.01, max: 1.0 }, Reload, "0.1", OURS, "How far throughput may be from the mean of the last five intervals before the monitor evaluates."),
     setting("archipel.adaptive_gain_min", Kind::Real { min: 0.0, max: 10.0 }, Reload, "0.05", OURS, "Gain of throughput that a repartitioning must promise, as a fraction."),
     setting("archipel.adaptive_hot_key_share", Kind::Real { min: 0.01, max: 1.0 }, Reload, "0.3", OURS, "A key with more than this fraction of its partition's transactions is given a partition of its own if that helps."),
