@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use archipel_engine::cell::Cell;
 use archipel_engine::clock::Clock;
 use archipel_engine::id::{ExecutorId, GroupId, PartitionId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::random::RandomStream;
 use archipel_engine::topology::{Granularity, Invented, Topology};
 use archipel_engine::{
-    Advice, Decision, Engine, EngineConfig, ExecutorHandle, Mark, MonitorSettings, Reason, Repartition,
-    RepartitionRefused, Seams, SliceBudget, SubmitOptions, Told,
+    Advice, DdlOp, Decision, Engine, EngineConfig, ExecutorHandle, Inserted, Mark, MonitorSettings,
+    REFERENCE_GROUP, Reason, Repartition, RepartitionRefused, Seams, SliceBudget, Stop, SubmitOptions, Told,
 };
 use common::*;
 
@@ -208,6 +209,42 @@ fn a_change_while_a_repartitioning_is_measured_is_followed_and_not_held_against_
     }
     let told = world.engine.monitor_decisions();
     assert!(told.iter().all(|decision| decision.verdict != Told::HeldOff), "{told:?}");
+}
+
+#[test]
+fn reference_tables_that_are_written_all_the_time_are_told_of() {
+    let mut world = world();
+    ddl(&world.engine, DdlOp::CreateTable(items_table())).expect("the table is made");
+    let write = |world: &World, price: i64| {
+        let clock = world.clock.clone();
+        let written = run(
+            &world.engine,
+            |_, claims| claims.add_group(REFERENCE_GROUP),
+            move |txn| {
+                clock.0.fetch_add(20_000, Ordering::Relaxed);
+                let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+                let row = table.layout.encode_row(&[Cell::Int4(1), Cell::Int8(price)]);
+                if txn.insert(&table, &item_key(1), &row)? == Inserted::Ok {
+                    return Ok(());
+                }
+                let _ = txn.update(&table, &item_key(1), &[(1, Cell::Int8(price))])?;
+                Ok(())
+            },
+        );
+        written.0.expect("written");
+    };
+    for sample in 0..8 * SAMPLES_A_SECOND {
+        for price in 0..ACTIONS / 2 {
+            let account = even(&mut world.random);
+            world.read(account, 10_000);
+            write(&world, (sample * ACTIONS + price) as i64);
+        }
+        world.pass();
+    }
+    let decisions = world.engine.monitor_decisions();
+    let told = decisions.iter().find_map(|decision| decision.advice.as_ref());
+    let Some(Advice::HotReference { share }) = told else { panic!("{decisions:?}") };
+    assert!((0.4..0.9).contains(share), "{share}");
 }
 
 #[test]

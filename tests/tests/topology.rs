@@ -238,6 +238,25 @@ async fn a_server_that_began_on_one_core_uses_another_one_that_comes() {
 }
 
 #[tokio::test]
+async fn a_move_to_an_island_that_left_is_refused() {
+    let (both, first) = two_cores();
+    let server = Server::start(&["archipel.island=core"]);
+    taskset_all(server.process_id(), &both);
+    let client = server.connect().await;
+    settles_on(&client, 2).await;
+    client.batch_execute("CREATE TABLE stays (id integer PRIMARY KEY)").await.expect("a table");
+    taskset(server.process_id(), &first);
+    settles_on(&client, 1).await;
+    let island = number(&client, "SELECT island::int8 FROM archipel.executors WHERE state = 'retired'").await;
+    let partition =
+        number(&client, "SELECT partition::int8 FROM archipel.partitions WHERE tables = 'stays'").await;
+    let query = format!("SELECT archipel.move_partition({partition}, island => {island})");
+    let error = client.batch_execute(&query).await.expect_err("nobody is there");
+    let error = error.as_db_error().expect("the server says why");
+    assert_eq!((error.code().code(), error.message()), ("55000", &*format!("island {island} is retired")));
+}
+
+#[tokio::test]
 async fn control_groups_are_followed() {
     let (both, first) = two_cores();
     let server = Server::start(&[]);

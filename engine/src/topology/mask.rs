@@ -147,6 +147,16 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_tells_what_is_online() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        assert_eq!(cpus_online(root.path()), None);
+        let folder = root.path().join("sys/devices/system/cpu");
+        fs::create_dir_all(&folder).expect("created");
+        fs::write(folder.join("online"), "0-2,5\n").expect("written");
+        assert_eq!(cpus_online(root.path()), Some(BTreeSet::from([0, 1, 2, 5])));
+    }
+
+    #[test]
     fn a_thread_is_bound_and_set_free() {
         std::thread::spawn(|| {
             let all = thread_mask(0).expect("linux tells");

@@ -342,6 +342,19 @@ mod tests {
     }
 
     #[test]
+    fn cores_of_the_mask_that_are_offline_are_left_out() {
+        // The machine shows what is online: the first core of the second socket is not.
+        let mut online = machine(2, 1, 2, 1);
+        online.remove(2);
+        let placed = place(&online, &allowed([0, 1, 2, 3, 99]));
+        assert_eq!(islands(&placed), [vec![0, 1], vec![3]]);
+        assert!(
+            place(&online, &allowed([2])).places.is_empty(),
+            "an error, and not a core that is not there"
+        );
+    }
+
+    #[test]
     fn a_mask_of_second_threads_still_uses_their_cores_once() {
         let placed = place(&machine(1, 1, 4, 2), &allowed([4, 5, 1]));
         assert_eq!(islands(&placed), [[4, 1]]);
