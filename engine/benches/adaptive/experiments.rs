@@ -15,6 +15,8 @@ pub struct Options {
     pub executors: u16,
     /// Length of a phase.
     pub seconds: u64,
+    /// What a cache line from another island costs more than it does here.
+    pub line_nanos: u64,
     pub out: PathBuf,
 }
 
@@ -36,6 +38,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         about: "the workload changes more and more often (Fig. 4.16)",
         run: frequent,
     },
+    Experiment { name: "steady", about: "ten minutes of one load, for --seconds 8", run: steady },
     Experiment {
         name: "actions",
         about: "10 to 80 rearrangements on 800,000 rows (Fig. 4.12)",
@@ -79,15 +82,67 @@ type Draw = fn(&mut RandomStream) -> Work;
 /// A name, its length in seconds, and what transactions come.
 type Phase = (&'static str, u64, Draw);
 
-/// Rates of every phase, in steps, and the decisions.
-fn phases(options: &Options, kind: Kind, phases: &[Phase]) -> (Vec<Vec<f64>>, Vec<Decision>, f64) {
+/// What a run over some phases came to.
+struct Watched {
+    /// Transactions a second of every phase, in steps.
+    rates: Vec<Vec<f64>>,
+    /// When each phase began, in microseconds since 2000.
+    began: Vec<i64>,
+    decisions: Vec<Decision>,
+    /// Microseconds of all actions.
+    acted_us: f64,
+}
+
+/// As the engine's clock counts them.
+fn wall_micros() -> i64 {
+    const EPOCH: Duration = Duration::from_secs(946_684_800);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH + EPOCH);
+    now.map_or(0, |since| since.as_micros() as i64)
+}
+
+impl Watched {
+    /// When the last repartitioning of a phase was done, in seconds from its beginning; `None` if
+    /// there was none.
+    fn followed(&self, phase: usize) -> Option<f64> {
+        let (from, until) = (self.began[phase], self.began.get(phase + 1).copied().unwrap_or(i64::MAX));
+        let done = self.decisions.iter().filter_map(|decision| {
+            let end = decision.at + decision.acted_nanos? as i64 / 1_000;
+            (from..until).contains(&decision.at).then(|| (end - from) as f64 / 1e6)
+        });
+        done.reduce(f64::max)
+    }
+
+    /// The lowest step while a decision was carried out, as a part of the median of the second
+    /// before it.
+    fn dip(&self, decision: &Decision) -> Option<f64> {
+        const BEFORE: usize = 10;
+        let acted = decision.acted_nanos? as i64 / 1_000;
+        let phase = self.began.iter().rposition(|began| *began <= decision.at)?;
+        let at = |micros: i64| ((micros - self.began[phase]) as f64 / 1e6 / STEP.as_secs_f64()) as usize;
+        let (first, last) = (at(decision.at), at(decision.at + acted) + 1);
+        let (flat, offset) = (self.rates.concat(), self.rates[..phase].iter().map(Vec::len).sum::<usize>());
+        let (first, last) = (offset + first, (offset + last).min(flat.len() - 1));
+        let before = median(flat.get(first.saturating_sub(BEFORE)..first)?);
+        let lowest = flat.get(first..=last)?.iter().copied().fold(f64::MAX, f64::min);
+        (before > 0.0).then(|| lowest / before)
+    }
+}
+
+/// Whether a forecast came true to within a quarter.
+fn came_true(decision: &Decision) -> Option<bool> {
+    Some((decision.measured_gain? / decision.predicted_gain - 1.0).abs() <= 0.25)
+}
+
+fn phases(options: &Options, kind: Kind, phases: &[Phase]) -> Watched {
     let mut world = World::new(options.executors, ROWS, kind);
+    world.set_distance(options.line_nanos);
     world.set_load(phases[0].2);
     world.start();
     // Caches, and the clocks of the processor.
     world.watch(Duration::from_secs(2), STEP);
-    let mut rates = Vec::new();
+    let (mut rates, mut began) = (Vec::new(), Vec::new());
     for &(_, seconds, load) in phases {
+        began.push(wall_micros());
         world.set_load(load);
         rates.push(world.watch(Duration::from_secs(seconds), STEP));
     }
@@ -95,7 +150,7 @@ fn phases(options: &Options, kind: Kind, phases: &[Phase]) -> (Vec<Vec<f64>>, Ve
     let acted: u64 =
         world.engine.repartitions().iter().filter(|done| done.decision > 0).map(|d| d.duration_nanos).sum();
     world.stop();
-    (rates, decisions, acted as f64 / 1e3)
+    Watched { rates, began, decisions, acted_us: acted as f64 / 1e3 }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -163,48 +218,66 @@ fn line(name: &'static str, rates: &[Vec<f64>]) -> Line {
 
 /// Adaptive against static over the same phases; prints, writes, and answers both rates.
 fn compare(options: &Options, name: &str, title: &str, list: &[Phase], thesis: &str) {
-    let (fixed, _, _) = phases(options, Kind::Static, list);
-    let (adaptive, decisions, acted_us) = phases(options, Kind::Adaptive, list);
+    let fixed = phases(options, Kind::Static, list).rates;
+    let watched = phases(options, Kind::Adaptive, list);
+    let (adaptive, decisions) = (&watched.rates, &watched.decisions);
     let mut marks = Vec::new();
     let mut at = 0.0;
     let mut rows = Vec::new();
-    println!("{:<26} {:>12} {:>12} {:>9} {:>12}", "phase", "static/s", "adaptive/s", "ratio", "settled in");
+    println!(
+        "{:<26} {:>12} {:>12} {:>9} {:>12} {:>12}",
+        "phase", "static/s", "adaptive/s", "ratio", "settled in", "followed in"
+    );
     for (index, (phase, seconds, _)) in list.iter().enumerate() {
         marks.push((at, (*phase).to_owned()));
         at += *seconds as f64;
         let (one, other) = (settled(&fixed[index]), settled(&adaptive[index]));
         let took = time_to_settle(&adaptive[index]);
-        println!("{phase:<26} {one:>12.0} {other:>12.0} {:>9.2} {took:>10.1} s", other / one);
+        let followed = watched.followed(index);
+        let told = followed.map_or("-".to_owned(), |seconds| format!("{seconds:.1} s"));
+        println!("{phase:<26} {one:>12.0} {other:>12.0} {:>9.2} {took:>10.1} s {told:>12}", other / one);
         rows.push(json!({
             "phase": phase, "static": one, "adaptive": other, "settled_seconds": took,
+            "followed_seconds": followed,
             "lowest_100_ms": adaptive[index].iter().copied().fold(f64::MAX, f64::min),
         }));
     }
     let changed: Vec<&Decision> =
         decisions.iter().filter(|decision| decision.acted_nanos.is_some()).collect();
     println!(
-        "{} decisions, {} repartitionings, {acted_us:.0} us of actions in all",
+        "{} decisions, {} repartitionings, {:.0} us of actions in all",
         decisions.len(),
-        changed.len()
+        changed.len(),
+        watched.acted_us
     );
-    for decision in changed {
+    let percent = |part: Option<f64>| part.map_or("not".to_owned(), |part| format!("{:.0} %", 100.0 * part));
+    for decision in &changed {
         println!(
-            "  {}: {} splits, {} merges, {} moves; gain {:.0} % forecast, {} measured",
+            "  {}: {} splits, {} merges, {} moves {:.1} s after it was seen; gain {:.0} % forecast, {} \
+             measured; lowest 100 ms meanwhile: {} of the second before",
             decision.reason.name(),
             decision.splits,
             decision.merges,
             decision.moves,
+            (decision.watched_nanos + decision.acted_nanos.unwrap_or(0)) as f64 / 1e9,
             100.0 * decision.predicted_gain,
-            decision.measured_gain.map_or("not".to_owned(), |gain| format!("{:.0} %", 100.0 * gain))
+            percent(decision.measured_gain),
+            percent(watched.dip(decision))
         );
     }
+    let known: Vec<bool> = changed.iter().filter_map(|decision| came_true(decision)).collect();
+    let right = known.iter().filter(|right| **right).count();
+    println!("forecasts within a quarter of what was measured: {right} of {}", known.len());
+    let dips: Vec<Option<f64>> = changed.iter().map(|decision| watched.dip(decision)).collect();
     println!("thesis: {thesis}");
     let result = json!({
-        "experiment": name, "executors": options.executors, "phases": rows, "thesis": thesis,
-        "decisions": told(&decisions), "step_ms": 100,
+        "experiment": name, "executors": options.executors, "line_ns_injected": options.line_nanos, "phases": rows, "thesis": thesis,
+        "decisions": told(decisions), "step_ms": 100,
+        "forecasts_measured": known.len(), "forecasts_within_a_quarter": right,
+        "lowest_100_ms_while_acting": dips,
         "static_per_step": fixed, "adaptive_per_step": adaptive,
     });
-    let lines = [line("static", &fixed), line("adaptive", &adaptive)];
+    let lines = [line("static", &fixed), line("adaptive", adaptive)];
     let plot = Plot { title, x: "seconds", y: "transactions a second", lines: &lines, marks: &marks };
     write(&options.out, name, &plot, &result);
 }
@@ -264,6 +337,40 @@ fn frequent(options: &Options) {
     ];
     let thesis = "interval 1 to 8 s; the first shift found within 8 s, the last two in about 2 s";
     compare(options, "frequent", "Frequent changes (Fig. 4.16)", &list, thesis);
+}
+
+/// A load that stays as it is: nothing is to be repartitioned.
+fn steady(options: &Options) {
+    let seconds = options.seconds * 75;
+    let watched = phases(options, Kind::Adaptive, &[("uniform", seconds, read_uniform)]);
+    let changed = watched.decisions.iter().filter(|decision| decision.acted_nanos.is_some()).count();
+    let rate = settled(&watched.rates[0]);
+    println!(
+        "{seconds} s at {rate:.0} transactions a second: {} decisions, {changed} repartitionings (target 0)",
+        watched.decisions.len()
+    );
+    for decision in &watched.decisions {
+        println!(
+            "  {}: {}, gain {:.1} % forecast, {:.1} % by chance",
+            decision.reason.name(),
+            decision.verdict.name(),
+            100.0 * decision.predicted_gain,
+            100.0 * decision.noise
+        );
+    }
+    let result = json!({
+        "experiment": "steady", "executors": options.executors, "seconds": seconds, "rate": rate,
+        "repartitionings": changed, "decisions": told(&watched.decisions), "per_step": watched.rates,
+    });
+    let lines = [line("adaptive", &watched.rates)];
+    let plot = Plot {
+        title: "Ten steady minutes",
+        x: "seconds",
+        y: "transactions a second",
+        lines: &lines,
+        marks: &[],
+    };
+    write(&options.out, "steady", &plot, &result);
 }
 
 fn actions(options: &Options) {
@@ -428,6 +535,7 @@ fn select(options: &Options) {
     println!("{:<26} {:>12} {:>12}", "placement", "at first/s", "settled/s");
     for (name, kind, shift) in placements {
         let mut world = World::new(options.executors, ROWS, kind);
+        world.set_distance(options.line_nanos);
         let parts = world.engine.routing().routes(group(1)).len() as i64 / executors;
         world.place(1, |part| ((part / parts + shift) % executors) as u16);
         world.set_load(dependent);
@@ -456,6 +564,9 @@ fn select(options: &Options) {
         &options.out,
         "select",
         &plot,
-        &json!({ "experiment": "select", "placements": rows, "thesis": thesis }),
+        &json!({
+            "experiment": "select", "line_ns_injected": options.line_nanos, "placements": rows,
+            "thesis": thesis,
+        }),
     );
 }

@@ -72,6 +72,7 @@ pub fn run(options: &Options) {
             for (line, (_, size, chooses)) in lines.iter_mut().zip(sizes) {
                 let kind = if chooses { Kind::Adaptive } else { Kind::Static };
                 let mut world = World::with_islands(options.executors, ROWS, kind, size, chooses);
+                world.set_distance(options.line_nanos);
                 let (here, anywhere) = (here.clone(), anywhere.clone());
                 world.set_load_by_executor(move |executor, random| {
                     let row = match random.below(100) < share {
@@ -116,7 +117,10 @@ pub fn run(options: &Options) {
             &options.out,
             &format!("islands-{skew}"),
             &plot,
-            &json!({ "experiment": "islands", "zipf": skew, "results": results }),
+            &json!({
+                "experiment": "islands", "zipf": skew, "line_ns_injected": options.line_nanos,
+                "results": results,
+            }),
         );
         results.clear();
     }

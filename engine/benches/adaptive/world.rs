@@ -30,6 +30,13 @@ const WINDOW: usize = 128;
 pub const READS: usize = 100;
 /// Partitions of a table for each executor.
 const PARTITIONS: i64 = 4;
+/// Cache lines of a row and its path that a transaction fetches from where they are at home.
+const LINES: u64 = 16;
+
+thread_local! {
+    /// Whose thread this is.
+    static EXECUTOR: std::cell::Cell<Option<ExecutorId>> = const { std::cell::Cell::new(None) };
+}
 
 pub fn group(table: usize) -> GroupId {
     GroupId(TABLES[table].0)
@@ -55,7 +62,32 @@ pub struct Work {
 struct Run {
     work: Work,
     tables: Arc<[Arc<TableMeta>; 2]>,
+    far: Option<Far>,
     seen: i64,
+}
+
+/// An injected distance: what a line from another executor's island costs. On one socket all lines
+/// cost the same, so what two sockets would show is made up from what such a machine is measured
+/// to have.
+#[derive(Clone)]
+struct Far {
+    engine: Engine,
+    line_nanos: u64,
+}
+
+impl Far {
+    /// Waits for the lines of a row, if they are at home elsewhere.
+    fn fetch(&self, table: usize, key: &KeyBuf) {
+        let routing = self.engine.routing();
+        let routes = routing.routes(group(table));
+        let home = routes[routes.partition_point(|route| route.low <= *key) - 1].home();
+        if EXECUTOR.get().is_some_and(|own| own != home) {
+            let (began, nanos) = (Instant::now(), LINES * self.line_nanos);
+            while began.elapsed() < Duration::from_nanos(nanos) {
+                std::hint::spin_loop();
+            }
+        }
+    }
 }
 
 impl Program for Run {
@@ -72,9 +104,12 @@ impl Program for Run {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        for (table, row) in self.work.rows.iter().enumerate() {
+        for (at, row) in self.work.rows.iter().enumerate() {
             let Some(row) = row else { continue };
-            let (table, key) = (&self.tables[table], key(*row));
+            let (table, key) = (&self.tables[at], key(*row));
+            if let Some(far) = &self.far {
+                far.fetch(at, &key);
+            }
             let number = |row: &[u8]| match table.layout.get(row, 1) {
                 Cell::Int8(value) => value,
                 _ => 0,
@@ -134,6 +169,7 @@ pub struct World {
     done: Arc<Vec<AtomicU64>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+    far: Option<Far>,
 }
 
 /// Which monitor an engine has.
@@ -209,6 +245,7 @@ impl World {
             done: Arc::new((0..executors).map(|_| AtomicU64::new(0)).collect()),
             stop: Arc::default(),
             threads: Vec::new(),
+            far: None,
             engine,
         };
         for table in 0..TABLES.len() {
@@ -227,6 +264,11 @@ impl World {
             let done = self.engine.repartition(change, "experiment").wait();
             done.outcome.result.expect("an action ends");
         }
+    }
+
+    /// Lines from another island cost so much more; 0: as they do.
+    pub fn set_distance(&mut self, line_nanos: u64) {
+        self.far = (line_nanos > 0).then(|| Far { engine: self.engine.clone(), line_nanos });
     }
 
     /// From now on transactions are drawn so.
@@ -248,7 +290,7 @@ impl World {
         for at in 0..reads {
             let rows = [Some((at * 7_919 % 10_000) as i64), None];
             let work = Work { class: 1, rows, writes: false, further_reads: 0 };
-            let run = Run { work, tables: tables.clone(), seen: 0 };
+            let run = Run { work, tables: tables.clone(), far: None, seen: 0 };
             self.engine.submit(run, SubmitOptions::default()).wait().outcome.result.expect("read");
         }
     }
@@ -259,8 +301,10 @@ impl World {
         for id in 0..self.done.len() {
             let (engine, draw) = (self.engine.clone(), self.draw.clone());
             let (done, stop, tables) = (self.done.clone(), self.stop.clone(), tables.clone());
+            let far = self.far.clone();
             let body = Box::new(move |handle: ExecutorHandle| {
-                let mut clients = Clients { engine, tables, pending: VecDeque::new(), finished: 0 };
+                EXECUTOR.set(Some(ExecutorId(id as u16)));
+                let mut clients = Clients { engine, tables, far, pending: VecDeque::new(), finished: 0 };
                 let mut random = RandomStream::new(id as u64 + 1);
                 while !stop.load(Ordering::Relaxed) {
                     let drawn = draw.read().clone();
@@ -310,6 +354,7 @@ impl World {
 struct Clients {
     engine: Engine,
     tables: Arc<[Arc<TableMeta>; 2]>,
+    far: Option<Far>,
     pending: VecDeque<Submission<Run>>,
     finished: u64,
 }
@@ -323,7 +368,8 @@ impl Clients {
         let room = WINDOW - self.pending.len();
         self.finished += (before - self.pending.len()) as u64;
         for _ in 0..room {
-            let run = Run { work: draw(random), tables: self.tables.clone(), seen: 0 };
+            let (work, tables, far) = (draw(random), self.tables.clone(), self.far.clone());
+            let run = Run { work, tables, far, seen: 0 };
             let mut submission = self.engine.submit(run, SubmitOptions::default());
             match submission.try_take() {
                 Some(_) => self.finished += 1,
