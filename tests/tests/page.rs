@@ -1,5 +1,7 @@
 //! The live page, in a real browser.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use archipel_tests::browser::Page;
@@ -125,6 +127,63 @@ fn a_thousand_partitions_are_readable_and_their_changes_marked() {
     assert_eq!(page.evaluate("document.querySelectorAll('#busiest tr').length"), json!(6));
     let told = page.evaluate("document.querySelector('#changes tr').textContent");
     assert!(told.as_str().is_some_and(|told| told.contains("split")), "{told}");
+}
+
+/// Half of the keys get all of the load: before, meanwhile and after the monitor did something about
+/// it the page shows what each executor has.
+#[test]
+fn a_skew_is_seen_and_what_is_done_about_it() {
+    let server = Server::start_with_page(&["archipel.executors=2", "archipel.adaptive_samples_min=15"]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let client = runtime.block_on(server.connect());
+    let ask = |query: &str| runtime.block_on(client.batch_execute(query)).expect(query);
+    ask("ALTER SYSTEM SET archipel.adaptive = off");
+    ask("SELECT pg_reload_conf()");
+    ask("CREATE TABLE ledger (id integer PRIMARY KEY, amount integer NOT NULL)");
+    ask("INSERT INTO ledger SELECT g, g FROM generate_series(0, 999) g");
+    for key in [250, 500, 750] {
+        ask(&format!("SELECT archipel.split_partition('ledger', '{key}')"));
+    }
+    ask("SELECT archipel.move_partition(partition, CASE WHEN coalesce(low, '0')::integer < 500 THEN 0 ELSE 1 END)
+         FROM archipel.partitions WHERE tables = 'ledger'");
+    let keys = Arc::new(AtomicI32::new(1000));
+    let loads: Vec<_> = (0..3)
+        .map(|number| {
+            let (client, keys) = (runtime.block_on(server.connect()), keys.clone());
+            runtime.spawn(async move {
+                let read = client.prepare("SELECT amount FROM ledger WHERE id = $1").await.expect("prepared");
+                for turn in 0..i32::MAX {
+                    let id = turn.wrapping_mul(37 + number).rem_euclid(keys.load(Ordering::Relaxed));
+                    client.query_one(&read, &[&id]).await.expect("a read runs");
+                }
+            })
+        })
+        .collect();
+
+    let mut page = Page::open(&server.page_url(), 1200, 900);
+    // What each executor has in a second, as it is written there.
+    let rates = "[...document.querySelectorAll('.executor h4 span')].map(e => { \
+                 const [n, unit] = e.textContent.replaceAll(',', '').split(' '); \
+                 return parseFloat(n) * (unit === 'k' ? 1e3 : unit === 'M' ? 1e6 : 1); })";
+    let of_each = |least: f64, most: f64| {
+        format!(
+            "(rates => rates.length === 2 && Math.max(...rates) > 100 && \
+             Math.min(...rates) >= {least} * Math.max(...rates) && \
+             Math.min(...rates) <= {most} * Math.max(...rates))({rates})"
+        )
+    };
+    page.wait_for(&format!("history.length >= 4 && {}", of_each(0.5, 1.0)));
+    page.show("skew-before");
+    keys.store(500, Ordering::Relaxed);
+    page.wait_for(&of_each(0.0, 0.1));
+    page.show("skew-meanwhile");
+    let acted = "marks.some(mark => mark.reason !== 'asked for')";
+    assert_eq!(page.evaluate(acted), json!(false), "it only tells");
+    ask("ALTER SYSTEM RESET archipel.adaptive");
+    ask("SELECT pg_reload_conf()");
+    page.wait_for(&format!("{acted} && {}", of_each(0.3, 1.0)));
+    page.show("skew-after");
+    loads.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[test]
