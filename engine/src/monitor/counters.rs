@@ -23,6 +23,15 @@ use crate::table::REFERENCE_GROUP;
 
 /// One run in so many is measured; more in simulations, which are short.
 pub const MEASURE_EVERY: u64 = if cfg!(test) { 2 } else { 32 };
+/// Which run of a thread is one in `every`. Not each so-manieth: clients repeat themselves, and of
+/// one that does four things in turn always the same would be measured. The multiples of the golden
+/// ratio fall evenly into whatever part of the numbers comes in a period (Weyl's theorem).
+#[inline]
+pub fn is_one_in(every: u64, run: u64) -> bool {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    run.wrapping_mul(GOLDEN) < u64::MAX / every
+}
+
 /// Sub-partitions of a partition.
 pub const SUB_PARTITIONS: usize = 10;
 /// Meetings a thread tells apart in a window; further ones are counted as lost.
@@ -290,6 +299,20 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_comes_in_turn_is_measured_alike() {
+        const RUNS: u64 = 1 << 18;
+        for period in 1..=64 {
+            let mut measured = vec![0_u64; period as usize];
+            for run in (0..RUNS).filter(|run| is_one_in(32, *run)) {
+                measured[(run % period) as usize] += 1;
+            }
+            let expected = RUNS / 32 / period;
+            let even = |count: &u64| count.abs_diff(expected) <= expected / 10 + 2;
+            assert!(measured.iter().all(even), "of {period} in turn: {measured:?}");
+        }
+    }
 
     #[test]
     fn a_slow_sample_counts_as_an_outlier() {

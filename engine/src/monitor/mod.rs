@@ -76,7 +76,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-pub(crate) use counters::{MEASURE_EVERY, PartitionStatistics, Run, Tally, ThreadStatistics, measure};
+pub(crate) use counters::{
+    MEASURE_EVERY, PartitionStatistics, Run, Tally, ThreadStatistics, is_one_in, measure,
+};
 pub use decision::{Advice, Decision, PartitionLoad, SyncPointView, Told};
 pub use settings::MonitorSettings;
 pub use trigger::Reason;

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::engine::{Point, Shared, SubmitOptions, submit_on};
 use crate::executor::{Worker, with_worker};
 use crate::id::{Epoch, ExecutorId};
-use crate::monitor::{MEASURE_EVERY, Run, measure};
+use crate::monitor::{MEASURE_EVERY, Run, is_one_in, measure};
 use crate::panics::NoUnwind;
 use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
 use crate::program::{Completed, Outcome, Program, Stop};
@@ -92,8 +92,8 @@ pub(crate) fn run_held<P: Program>(
 ) -> Ran {
     worker.refresh(shared);
     worker.tally.runs += 1;
-    let sampled = worker.tally.runs.is_multiple_of(SAMPLE_EVERY);
-    let measured = worker.tally.runs.is_multiple_of(MEASURE_EVERY) && shared.monitor.measures();
+    let sampled = is_one_in(SAMPLE_EVERY, worker.tally.runs);
+    let measured = is_one_in(MEASURE_EVERY, worker.tally.runs) && shared.monitor.measures();
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
     let mut redo_bytes = 0;
     let everything = claims.is_everything();
@@ -315,7 +315,7 @@ impl<P: Program> Attempt<P> {
         if held.is_empty() {
             return Box::new(self).run(shared, worker, held);
         }
-        let measured = worker.tally.queued.is_multiple_of(MEASURE_EVERY) && shared.monitor.measures();
+        let measured = is_one_in(MEASURE_EVERY, worker.tally.queued) && shared.monitor.measures();
         self.queued_nanos = measured.then(|| shared.clock.monotonic_nanos());
         worker.tally.queued += 1;
         let pending = self.pending.clone();
