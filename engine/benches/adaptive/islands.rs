@@ -3,7 +3,8 @@
 //!
 //! The study of hardware islands moves the share of requests over several sites from none to all,
 //! with keys drawn evenly and by Zipf's law. Here a site is an executor: a request reads or writes
-//! a row at home on the executor that submits it, or a row anywhere.
+//! a row at home on the executor that submits it, or a row anywhere. From four executors on the
+//! machine has two sockets of two caches each, made up, and islands of these sizes too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,23 +54,29 @@ fn spread(rank: i64, count: i64) -> i64 {
 }
 
 pub fn run(options: &Options) {
-    let sizes = [
-        ("core", Granularity::Core, false),
-        ("machine", Granularity::Machine, false),
-        ("auto", Granularity::Core, true),
-    ];
+    // With how many islands each size leaves the machine; on one cache two of them are the same.
+    let executors = options.executors;
+    let mut sizes = vec![("core", Granularity::Core, executors), ("machine", Granularity::Machine, 1)];
+    if executors >= 4 {
+        sizes.splice(1..1, [("l3", Granularity::L3, 4), ("socket", Granularity::Socket, 2)]);
+    }
+    let fixed = sizes.clone();
+    sizes.push(("auto", Granularity::Core, 0));
     let seconds = Duration::from_secs(options.seconds.div_ceil(4));
     let mut results = Vec::new();
     for skew in SKEWS {
         println!("Zipf {skew}: transactions a second");
-        println!("{:<10} {:>12} {:>12} {:>12}   chosen", "anywhere", sizes[0].0, sizes[1].0, sizes[2].0);
-        let mut lines = sizes.map(|(name, ..)| Line { name, points: Vec::new() });
+        let names: Vec<String> = sizes.iter().map(|(name, ..)| format!("{name:>12}")).collect();
+        println!("{:<10} {}   chosen", "anywhere", names.join(" "));
+        let mut lines: Vec<Line> =
+            sizes.iter().map(|&(name, ..)| Line { name, points: Vec::new() }).collect();
         let own = ROWS / i64::from(options.executors);
         let (here, anywhere) = (Arc::new(Zipf::new(own, skew)), Arc::new(Zipf::new(ROWS, skew)));
         for share in SHARES {
-            let mut rates = Vec::new();
-            let mut chosen = String::new();
-            for (line, (_, size, chooses)) in lines.iter_mut().zip(sizes) {
+            let (mut rates, mut told) = (serde_json::Map::new(), Vec::new());
+            let mut chosen = "";
+            for (line, &(name, size, islands)) in lines.iter_mut().zip(&sizes) {
+                let chooses = islands == 0;
                 let kind = if chooses { Kind::Adaptive } else { Kind::Static };
                 let mut world = World::with_islands(options.executors, ROWS, kind, size, chooses);
                 world.set_distance(options.line_nanos);
@@ -87,23 +94,15 @@ pub fn run(options: &Options) {
                 let rate = settled(&world.watch(seconds, STEP));
                 if chooses {
                     let islands = world.engine.executors().iter().map(|it| it.island.0 + 1).max();
-                    chosen = if islands == Some(1) { "machine".into() } else { "core".into() };
+                    chosen = fixed.iter().find(|size| Some(size.2) == islands).map_or("?", |size| size.0);
                 }
                 world.stop();
                 line.points.push((share as f64, rate));
-                rates.push(rate);
+                told.push(format!("{rate:>12.0}"));
+                rates.insert(name.to_owned(), json!(rate));
             }
-            println!(
-                "{:<10} {:>12.0} {:>12.0} {:>12.0}   {chosen}",
-                format!("{share} %"),
-                rates[0],
-                rates[1],
-                rates[2]
-            );
-            results.push(json!({
-                "zipf": skew, "anywhere": share, "core": rates[0], "machine": rates[1], "auto": rates[2],
-                "chosen": chosen,
-            }));
+            println!("{:<10} {}   {chosen}", format!("{share} %"), told.join(" "));
+            results.push(json!({ "zipf": skew, "anywhere": share, "rates": rates, "chosen": chosen }));
         }
         let title = format!("Requests that go anywhere, Zipf {skew} (Figs. 3.7, 3.16)");
         let plot = Plot {

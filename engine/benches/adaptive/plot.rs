@@ -28,7 +28,7 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-const COLOURS: [&str; 4] = ["#1f6fb4", "#c8501e", "#3c8c3c", "#7a4ea0"];
+const COLOURS: [&str; 5] = ["#1f6fb4", "#c8501e", "#3c8c3c", "#7a4ea0", "#8a6a1e"];
 
 impl Plot<'_> {
     fn svg(&self) -> String {

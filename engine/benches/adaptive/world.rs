@@ -14,7 +14,7 @@ use archipel_engine::random::RandomStream;
 use archipel_engine::schema::{KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
-use archipel_engine::topology::{Granularity, Invented, Topology};
+use archipel_engine::topology::{CoreSeen, Granularity, Invented, Topology};
 use archipel_engine::{
     ClaimSet, DdlOp, Engine, EngineConfig, ExecutorHandle, ExecutorPlace, MonitorSettings, Program,
     Repartition, RoutingTable, Seams, SliceBudget, Stop, Submission, SubmitOptions, TableMeta, Txn,
@@ -159,6 +159,18 @@ impl Program for Make {
     }
 }
 
+/// Two sockets of two caches each, if there are so many executors; otherwise one cache.
+fn machine(executors: usize, size: Granularity) -> Invented {
+    let (caches, sockets) = if executors < 4 { (1, 1) } else { (4, 2) };
+    let core = |number: usize| CoreSeen {
+        threads: vec![number],
+        cache: Some(number * caches / executors),
+        package: number * sockets / executors,
+        memory_node: number * sockets / executors,
+    };
+    Invented::new((0..executors).map(core).collect(), size)
+}
+
 /// What transactions come, by the executor that submits them; drawn again for each.
 pub type Draw = dyn Fn(u16, &mut RandomStream) -> Work + Send + Sync;
 
@@ -205,7 +217,7 @@ impl World {
 
     /// The same with islands of a size; with `chooses`, as they begin.
     pub fn with_islands(executors: u16, rows: i64, kind: Kind, size: Granularity, chooses: bool) -> Self {
-        let cores = Invented::of_one_cache(executors.into(), size);
+        let cores = machine(executors.into(), size);
         let cores = if chooses { cores } else { cores.with_fixed_islands() };
         let places = cores.read().expect("it is there").executors();
         Self::on(executors, rows, kind, (places, Some(Arc::new(cores))))
