@@ -37,8 +37,12 @@ const NANOS_A_LINE: f64 = 200.0;
 /// Measured runs at one partition, counted by the thread that ran them.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
-    /// The thread's own.
-    executor: Option<ExecutorId>,
+    /// By the executor that the thread drove: one, unless it came to drive another.
+    of: Vec<(ExecutorId, Counted)>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
     /// On the spot, by the home of the partition.
     direct: Vec<Measured>,
     /// Through a queue, by who submitted.
@@ -47,13 +51,20 @@ pub(crate) struct Crossings {
 
 impl Crossings {
     pub fn add_direct(&mut self, by: ExecutorId, home: ExecutorId, nanos: u64) {
-        self.executor = Some(by);
-        add(&mut self.direct, home, nanos);
+        add(&mut self.counted(by).direct, home, nanos);
     }
 
     pub fn add_queued(&mut self, by: ExecutorId, from: ExecutorId, nanos: u64) {
-        self.executor = Some(by);
-        add(&mut self.queued, from, nanos);
+        add(&mut self.counted(by).queued, from, nanos);
+    }
+
+    fn counted(&mut self, by: ExecutorId) -> &mut Counted {
+        let known = self.of.iter().position(|(executor, _)| *executor == by);
+        let at = known.unwrap_or_else(|| {
+            self.of.push((by, Counted::default()));
+            self.of.len() - 1
+        });
+        &mut self.of[at].1
     }
 }
 
@@ -75,12 +86,13 @@ pub struct ByReach {
 impl ByReach {
     /// Adds what a thread counted; `reach` says what two executors have in common.
     pub(crate) fn take(&mut self, counted: &Crossings, reach: impl Fn(ExecutorId, ExecutorId) -> Reach) {
-        let Some(own) = counted.executor else { return };
-        for (sums, counts) in [(&mut self.direct, &counted.direct), (&mut self.queued, &counted.queued)] {
-            for (other, count) in counts.iter().enumerate().filter(|(_, count)| count.samples > 0) {
-                let sum = &mut sums[reach(own, ExecutorId(other as u16)) as usize];
-                sum.samples += count.samples;
-                sum.nanos += count.nanos;
+        for (own, counted) in &counted.of {
+            for (sums, counts) in [(&mut self.direct, &counted.direct), (&mut self.queued, &counted.queued)] {
+                for (other, count) in counts.iter().enumerate().filter(|(_, count)| count.samples > 0) {
+                    let sum = &mut sums[reach(*own, ExecutorId(other as u16)) as usize];
+                    sum.samples += count.samples;
+                    sum.nanos += count.nanos;
+                }
             }
         }
     }
@@ -287,6 +299,8 @@ mod tests {
         counted.add_direct(ExecutorId(0), ExecutorId(0), 5);
         counted.add_direct(ExecutorId(0), ExecutorId(3), 7);
         counted.add_queued(ExecutorId(0), ExecutorId(1), INTERRUPTED_NANOS * 9);
+        // The thread came to drive another executor: what it counted before stays as far as it was.
+        counted.add_direct(ExecutorId(3), ExecutorId(3), 5);
         let reach = |one: ExecutorId, other: ExecutorId| match one.0.abs_diff(other.0) {
             0 => Reach::Core,
             1 => Reach::Cache,
@@ -294,11 +308,11 @@ mod tests {
         };
         let mut sums = ByReach::default();
         sums.take(&counted, reach);
-        assert_eq!((sums.direct[0], sums.direct[3]), (measured(1, 5), measured(1, 7)));
+        assert_eq!((sums.direct[0], sums.direct[3]), (measured(2, 5), measured(1, 7)));
         assert_eq!(sums.queued[1], measured(1, INTERRUPTED_NANOS));
         let before = sums;
         sums.take(&counted, reach);
         assert_eq!(sums.since(&before), before);
-        assert_eq!(sums.samples(), 6);
+        assert_eq!(sums.samples(), 8);
     }
 }
