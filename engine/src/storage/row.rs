@@ -597,8 +597,7 @@ mod tests {
         }
         assert_eq!(touched.ranges(), [0..3, 20..31, 40..44]);
         touched.add(2..41);
-        assert_eq!(touched.ranges(), [0..44]);
-        assert_eq!(touched.hull(), 0..44);
+        assert_eq!((touched.ranges().len(), touched.hull()), (1, 0..44));
     }
 
     #[test]

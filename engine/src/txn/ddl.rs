@@ -183,7 +183,7 @@ pub(crate) struct DdlWork {
 /// What a root was before it was changed. One list for both kinds: a root that replaced another may
 /// get a new version later, which is not the version of the one it replaced.
 enum Before {
-    Root(PartitionRef, u16, Root),
+    Root(PartitionRef, u16, Box<Root>),
     /// The layout version of a root that stayed.
     Version(PartitionRef, u16, u32),
     /// A tree that went to another group.
@@ -319,7 +319,7 @@ impl Txn<'_> {
                     let keys_locked = &self.shared.reference_keys_locked;
                     keys_locked.fetch_add(reference_keys_locked(partition, &root), Ordering::SeqCst);
                     // SAFETY: held by this transaction; the reference ends with the statement.
-                    unsafe { partition.data_mut() }.put_root(position, root);
+                    unsafe { partition.data_mut() }.put_root(position, *root);
                 }
                 Before::Version(partition, position, version) => {
                     // SAFETY: as above.
@@ -357,7 +357,7 @@ impl Txn<'_> {
         self.woken.extend(old.overlay.values().flat_map(|lock| lock.waiters.iter().cloned()));
         let keys_locked = &self.shared.reference_keys_locked;
         keys_locked.fetch_sub(reference_keys_locked(partition, &old), Ordering::SeqCst);
-        self.work()?.before.push(Before::Root(partition, position, old));
+        self.work()?.before.push(Before::Root(partition, position, Box::new(old)));
         Ok(())
     }
 

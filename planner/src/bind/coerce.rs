@@ -609,7 +609,7 @@ pub(crate) fn resolve_polymorphic(declared: &[Oid], actual: &[Type], result: Oid
         let missing = || {
             mismatch(format!(
                 "could not find array type for data type {}",
-                element.map_or_else(String::new, |e| type_name(e))
+                element.map_or_else(String::new, type_name)
             ))
         };
         Ok(match oid {
