@@ -4,6 +4,7 @@
 //! again: which column, which overload, which casts, which output name. A statement passes
 //! through in this order:
 //!
+//! - `projected`   SELECT lists that call functions that answer rows
 //! - `cte`         WITH; `recursion` and `search_cycle` what a recursive query may be
 //! - [`query`]     set operations, ORDER BY and LIMIT of a whole query
 //! - [`lock`]      row locks
@@ -64,7 +65,8 @@ pub mod name;
 pub(crate) mod overload;
 pub mod plpgsql;
 mod postpone;
-pub mod query;
+mod projected;
+mod query;
 mod record;
 mod recursion;
 pub(crate) mod reference;

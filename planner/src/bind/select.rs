@@ -21,10 +21,11 @@ use super::grouping::{Grouping, output_target};
 use super::lock::{require_lockable, require_locked_names, skips_locked};
 use super::name::{figure_column_name, ident_name, object_name_parts, object_name_span};
 use super::postpone::{postpone, project_behind};
+use super::projected::{projected, set_args};
 use super::query::Options;
 use super::scope::{Level, LevelKind, SET_BASE, WINDOW_BASE};
 use super::span::{first_span, item_span};
-use super::visit::{same_expr, visit_expr, visit_expr_mut};
+use super::visit::{same_expr, visit_expr_mut};
 use super::{Binder, Clause};
 use crate::bound::*;
 
@@ -548,112 +549,8 @@ pub(crate) fn filtered(rel: Rel, predicate: Option<BoundExpr>) -> Rel {
     }
 }
 
-/// The SELECT list as a Project, or as a ProjectSet if it calls set-returning functions.
-fn projected(rel: Rel, exprs: Vec<BoundExpr>, mut sets: Vec<(SetCall, Type)>) -> Rel {
-    if sets.is_empty() {
-        return Rel::Project { input: Box::new(rel), exprs };
-    }
-    if sets.iter_mut().any(|(call, _)| set_args(call).iter().any(|arg| !sets_read(arg).is_empty())) {
-        return projected_in_stages(rel, exprs, sets);
-    }
-    let set_of = |expr: &BoundExpr| match expr.kind {
-        ExprKind::Column { depth: 0, index } if index >= SET_BASE => Some(usize::from(index - SET_BASE)),
-        _ => None,
-    };
-    let plain = |expr: &BoundExpr| {
-        let mut plain = true;
-        visit_expr(expr, 0, &mut |part, nesting| {
-            plain &= !matches!(part.kind, ExprKind::Column { depth, index } if depth == nesting && index >= SET_BASE);
-            true
-        });
-        plain
-    };
-    let direct: Vec<usize> = exprs.iter().filter_map(&set_of).collect();
-    let in_order = direct.iter().enumerate().all(|(i, set)| i == *set) && direct.len() == sets.len();
-    if in_order && exprs.iter().all(|expr| set_of(expr).is_some() || plain(expr)) {
-        let mut sets = sets.into_iter();
-        let items = exprs
-            .into_iter()
-            .map(|expr| match set_of(&expr).and_then(|_| sets.next()) {
-                Some((call, ty)) => SetItem::Set { call, ty },
-                None => SetItem::Scalar(expr),
-            })
-            .collect();
-        return Rel::ProjectSet { input: Box::new(rel), items };
-    }
-    // Sets inside expressions: expand them beside the input's columns, then compute.
-    let input = rel.types();
-    let width = input.len() as u16;
-    let mut items: Vec<SetItem> =
-        input.iter().enumerate().map(|(i, ty)| SetItem::Scalar(BoundExpr::column(i, *ty))).collect();
-    items.extend(sets.drain(..).map(|(call, ty)| SetItem::Set { call, ty }));
-    let mut exprs = exprs;
-    for expr in &mut exprs {
-        replace_placeholders(expr, SET_BASE, u16::MAX, width);
-    }
-    let expanded = Rel::ProjectSet { input: Box::new(rel), items };
-    Rel::Project { input: Box::new(expanded), exprs }
-}
-
-/// The sets of a SELECT list whose placeholders an expression reads.
-fn sets_read(expr: &BoundExpr) -> Vec<usize> {
-    let mut read = Vec::new();
-    visit_expr(expr, 0, &mut |part, nesting| {
-        if let ExprKind::Column { depth, index } = part.kind
-            && depth == nesting
-            && index >= SET_BASE
-        {
-            read.push(usize::from(index - SET_BASE));
-        }
-        true
-    });
-    read
-}
-
-/// Sets whose arguments are sets: those are expanded first, then what reads them, and so on.
-fn projected_in_stages(mut rel: Rel, mut exprs: Vec<BoundExpr>, sets: Vec<(SetCall, Type)>) -> Rel {
-    let mut stages: Vec<usize> = Vec::with_capacity(sets.len());
-    let mut sets = sets;
-    for (call, _) in &mut sets {
-        let read = set_args(call).iter().flat_map(sets_read);
-        // Arguments are bound before the call that they are of.
-        let below = read.filter_map(|set| stages.get(set).copied()).max();
-        stages.push(below.map_or(0, |stage| stage + 1));
-    }
-    let last = stages.iter().copied().max().unwrap_or_default();
-    let mut places = vec![0_u16; sets.len()];
-    for stage in 0..=last {
-        let input = rel.types();
-        let mut items: Vec<SetItem> =
-            input.iter().enumerate().map(|(i, ty)| SetItem::Scalar(BoundExpr::column(i, *ty))).collect();
-        for (set, (call, ty)) in sets.iter().enumerate().filter(|(set, _)| stages[*set] == stage) {
-            let mut call = call.clone();
-            set_args(&mut call).iter_mut().for_each(|arg| place_sets(arg, &places));
-            places[set] = items.len() as u16;
-            items.push(SetItem::Set { call, ty: *ty });
-        }
-        rel = Rel::ProjectSet { input: Box::new(rel), items };
-    }
-    exprs.iter_mut().for_each(|expr| place_sets(expr, &places));
-    Rel::Project { input: Box::new(rel), exprs }
-}
-
-/// Gives placeholders of sets the places that these have.
-fn place_sets(expr: &mut BoundExpr, places: &[u16]) {
-    visit_expr_mut(expr, 0, &mut |part, nesting| {
-        if let ExprKind::Column { depth, index } = &mut part.kind
-            && *depth == nesting
-            && *index >= SET_BASE
-            && let Some(place) = places.get(usize::from(*index - SET_BASE))
-        {
-            *index = *place;
-        }
-        true
-    });
-}
-
 /// Gives placeholder columns of `[base, end)` their real places, from `first` on.
-fn replace_placeholders(expr: &mut BoundExpr, base: u16, end: u16, first: u16) {
+pub(super) fn replace_placeholders(expr: &mut BoundExpr, base: u16, end: u16, first: u16) {
     visit_expr_mut(expr, 0, &mut |part, nesting| {
         if let ExprKind::Column { depth, index } = &mut part.kind
             && *depth == nesting
@@ -671,13 +568,6 @@ fn window_exprs(call: &mut WindowCall) -> impl Iterator<Item = &mut BoundExpr> {
         .chain(&mut call.partition_by)
         .chain(call.order_by.iter_mut().map(|key| &mut key.expr))
         .chain(&mut call.filter)
-}
-
-fn set_args(call: &mut SetCall) -> &mut [BoundExpr] {
-    match call {
-        SetCall::Builtin { args, .. } | SetCall::Routine { args, .. } => args,
-        SetCall::Scalar(expr) => std::slice::from_mut(&mut **expr),
-    }
 }
 
 /// Every field of a SELECT that belongs to another dialect.

@@ -47,6 +47,7 @@ pub use role::{DefaultAccess, Membership, Role};
 pub use snapshot::{Catalog, Relation};
 pub use trigger::{Trigger, TriggerEvent, TriggerTiming};
 pub use user_type::{UserType, UserTypeRef};
+pub use view::{CheckOption, ViewReference};
 
 use std::sync::Arc;
 
@@ -153,23 +154,6 @@ pub struct View {
     /// `security_invoker` and `security_barrier`, as far as somebody has said them, as written.
     #[serde(default)]
     pub options: Vec<(String, String)>,
-}
-
-/// WITH LOCAL or CASCADED CHECK OPTION: of the view alone, or of those below it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CheckOption {
-    Local,
-    Cascaded,
-}
-
-/// A relation a view reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ViewReference {
-    pub relation: Oid,
-    /// The name the view knows it by.
-    pub name: String,
-    /// The names of its columns when the view was made: later ones are not the view's.
-    pub columns: Vec<String>,
 }
 
 /// The schema that stands before the number of a [`ViewReference`]: no schema bears such a name,

@@ -1,11 +1,30 @@
 //! Views: their stored queries, and what they show of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::parser::{LexemeKind, lexemes};
 use crate::types::Oid;
 
 use super::names::{quote_identifier, quote_qualified};
 use super::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
+
+/// WITH LOCAL or CASCADED CHECK OPTION: of the view alone, or of those below it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckOption {
+    Local,
+    Cascaded,
+}
+
+/// A relation a view reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewReference {
+    pub relation: Oid,
+    /// The name the view knows it by.
+    pub name: String,
+    /// The names of its columns when the view was made: later ones are not the view's.
+    pub columns: Vec<String>,
+}
 
 /// What stands in a view's query for its `n`-th relation.
 pub fn reference(n: usize) -> String {

@@ -1,0 +1,62 @@
+use super::*;
+
+#[test]
+fn numeric_bytes_keep_order_and_value() {
+    let mut previous: Option<Vec<u8>> = None;
+    for text in [
+        "-Infinity",
+        "-12345678901234567890.5",
+        "-100",
+        "-99.99",
+        "-1",
+        "-0.5",
+        "-0.05",
+        "-0.0001",
+        "0",
+        "0.0001",
+        "0.05",
+        "0.5",
+        "0.55",
+        "1",
+        "1.01",
+        "9",
+        "10",
+        "99.99",
+        "100",
+        "12345678901234567890.5",
+        "Infinity",
+        "NaN",
+    ] {
+        let number: Numeric = text.parse().unwrap();
+        let mut bytes = Vec::new();
+        encode_numeric(&number, &mut bytes);
+        assert_eq!(decode_numeric(&bytes).to_string(), text);
+        if let Some(previous) = previous {
+            assert!(previous < bytes, "{text} sorts after its predecessor");
+        }
+        previous = Some(bytes);
+    }
+}
+
+#[test]
+fn generic_form_reads_back() {
+    let array = Datum::Array(Arc::new(Array {
+        element: Oid::TEXT,
+        dimensions: vec![Dimension { length: 2, lower_bound: 1 }],
+        values: vec![Datum::text("a"), Datum::Null],
+    }));
+    let record = Datum::Record(vec![array, Datum::Int4(7), Datum::Bool(true)].into());
+    let mut bytes = Vec::new();
+    write_generic(&record, &mut bytes);
+    assert_eq!(read_generic(&bytes, &mut 0), Some(record));
+    assert_eq!(read_generic(&bytes[..bytes.len() - 1], &mut 0), None);
+}
+
+#[test]
+fn scaled_numerics_round_trip() {
+    let codec = Codec::of(Type { oid: Oid::NUMERIC, typmod: (12 << 16 | 2) + 4 });
+    assert_eq!(codec, Codec::Scaled(2));
+    let number = Datum::Numeric("12.50".parse().unwrap());
+    assert_eq!(codec.encode(&number, &mut Vec::new()).unwrap(), Cell::Int8(1250));
+    assert_eq!(codec.decode(Cell::Int8(1250)), number);
+}
