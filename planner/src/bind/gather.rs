@@ -97,7 +97,7 @@ impl Binder<'_, '_> {
         }
         let (mut asked, mut row, mut flags, mut order_by) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (arg, key) in direct.into_iter().zip(keys) {
-            let common = self.common_type(&[arg.value.ty, key.expr.ty], "WITHIN GROUP")?;
+            let common = self.common_type(&[key.expr.ty, arg.value.ty], "WITHIN GROUP")?;
             asked.push(self.coerce_common(arg.value, common, "WITHIN GROUP")?);
             let key = SortKey { expr: self.coerce_common(key.expr, common, "WITHIN GROUP")?, ..key };
             let way = i32::from(key.descending) + 2 * i32::from(key.nulls_first);
