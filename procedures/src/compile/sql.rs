@@ -32,11 +32,14 @@ pub fn compile(
     let _naming = Naming::of(&environment.catalog);
     let body = body_of(routine);
     let mut compiler = Compiler::new(routine, &body, environment, linker)?;
-    let source = match &routine.traits.stored {
-        Some(stored) => stored.text.clone(),
-        None => statements_text(&routine.source),
+    let (source, parsed) = match &routine.traits.stored {
+        Some(stored) => (stored.text.clone(), parser::parse_stored(&stored.text)?),
+        None => {
+            let source = statements_text(&routine.source);
+            let parsed = parser::parse(&source)?;
+            (source, parsed)
+        }
     };
-    let parsed = parser::parse(&source)?;
     let last = parsed.len().wrapping_sub(1);
     let mut operations = Vec::new();
     let mut inlined = false;

@@ -94,6 +94,11 @@ const MAX_STATEMENT_NESTING: u32 = 20;
 /// Parses a script: statements separated by semicolons; empty ones vanish.
 pub fn parse(text: &str) -> Result<Vec<StatementText>> {
     refuse_marked_names(text)?;
+    parse_stored(text)
+}
+
+/// The same for what the catalog keeps, where relations may have numbers for names.
+pub fn parse_stored(text: &str) -> Result<Vec<StatementText>> {
     let mut cursor = Cursor::new(text)?;
     let mut statements = Vec::new();
     loop {
