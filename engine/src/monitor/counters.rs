@@ -309,7 +309,7 @@ mod tests {
                 measured[(run % period) as usize] += 1;
             }
             let expected = RUNS / 32 / period;
-            let even = |count: &u64| count.abs_diff(expected) <= expected / 10 + 2;
+            let even = |count: &u64| count.abs_diff(expected) <= expected / 7;
             assert!(measured.iter().all(even), "of {period} in turn: {measured:?}");
         }
     }
