@@ -189,12 +189,14 @@ impl Canceller {
     pub fn break_deadlock(&self) -> Option<Vec<WaitEdge>> {
         let waiter = self.pending.row_waiter()?;
         let shared = self.pending.shared()?;
+        let alone = shared.waits.search();
         let cycle = waiter.break_cycle(&shared.waits)?;
         if shared.overtake(&cycle, &waiter) {
             return None;
         }
         // This wait and no other: if somebody has ended it since, the cycle is no more.
         let job = waiter.wake(&shared.waits)?;
+        drop(alone);
         job.end(Stop::Deadlock);
         Some(cycle)
     }

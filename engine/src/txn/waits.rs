@@ -21,12 +21,19 @@ pub struct WaitEdge {
 #[derive(Default)]
 pub struct WaitGraph {
     blockers: Mutex<FxHashMap<TxnId, Vec<TxnId>>>,
+    searching: Mutex<()>,
 }
 
 impl WaitGraph {
     /// Publishes what `waiter` waits for, in place of what it waited for before.
     pub fn publish(&self, waiter: TxnId, blockers: Vec<TxnId>) {
         self.blockers.lock().insert(waiter, blockers);
+    }
+
+    /// Keeps out other searches until the value is dropped. A victim that may not have to be one
+    /// comes back into the graph for a while; who looked then would be a second victim.
+    pub fn search(&self) -> parking_lot::MutexGuard<'_, ()> {
+        self.searching.lock()
     }
 
     /// Somebody else came in the way of a waiter.
