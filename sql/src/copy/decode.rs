@@ -1,9 +1,12 @@
 //! COPY FROM: bytes in chunks of any size, rows of fields out.
 //!
-//! A line is found first (in CSV it may span newlines inside quotes), then cut into fields.
-//! Fields without escapes are slices of the input; others are rewritten into a scratch buffer.
+//! A line is found first (in CSV it may span newlines inside quotes), checked and kept as text,
+//! then cut into fields. Fields without escapes are slices of that text; others are rewritten
+//! behind it.
 //! Lines end in LF, CR or CRLF as the first one does; the others are then errors, since a text
 //! that mixes them was damaged on its way.
+
+use memchr::{memchr, memchr3};
 
 use crate::ast::{CopyHeader, CopyKind};
 use crate::error::{Result, SqlError, SqlState};
@@ -18,11 +21,10 @@ enum LineEnd {
     CrLf,
 }
 
-/// Where a field's bytes are; `None` is NULL.
+/// Where a field lies in [`CopyDecoder::text`].
 #[derive(Clone, Copy, Debug)]
 struct Field {
     null: bool,
-    scratch: bool,
     start: usize,
     end: usize,
 }
@@ -55,6 +57,11 @@ pub struct CopyDecoder {
     finished: bool,
     /// `\.` was seen: what follows is ignored.
     ended: bool,
+    /// The line at hand, and behind it those of its fields that had to be rewritten.
+    text: String,
+    /// Length of the line in `text`.
+    line_end_at: usize,
+    /// The field that is rewritten.
     scratch: Vec<u8>,
     fields: Vec<Field>,
 }
@@ -77,16 +84,7 @@ impl CopyRow<'_> {
     /// A field's text; `None` is NULL.
     pub fn field(&self, index: usize) -> Option<&str> {
         let field = self.decoder.fields[index];
-        if field.null {
-            return None;
-        }
-        let bytes = if field.scratch { &self.decoder.scratch } else { &self.decoder.buffer };
-        // Every line and every rewritten field was checked; an empty text never stands in for a
-        // broken one.
-        Some(
-            std::str::from_utf8(&bytes[field.start..field.end])
-                .expect("fields are checked when they are cut"),
-        )
+        (!field.null).then(|| &self.decoder.text[field.start..field.end])
     }
 
     /// One-based number of the line it ends at.
@@ -118,6 +116,14 @@ fn shorten(text: &str) -> String {
     match text.char_indices().nth(LIMIT) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_string(),
+    }
+}
+
+/// The bytes as text, if they are some that may be stored.
+fn checked(bytes: &[u8]) -> std::result::Result<&str, ()> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if memchr(0, bytes).is_none() => Ok(text),
+        _ => Err(()),
     }
 }
 
@@ -158,6 +164,8 @@ impl CopyDecoder {
             line: 0,
             finished: false,
             ended: false,
+            text: String::new(),
+            line_end_at: 0,
             scratch: Vec::new(),
             fields: Vec::new(),
         })
@@ -189,31 +197,31 @@ impl CopyDecoder {
     /// The next row; `None` when more bytes are needed, or after [`CopyDecoder::finish`] at the end.
     pub fn next_row(&mut self) -> Result<Option<CopyRow<'_>>> {
         loop {
-            let Some((from, to)) = self.next_line()? else {
+            if !self.next_line()? {
                 return Ok(None);
-            };
+            }
             if self.header_pending {
                 self.header_pending = false;
                 if self.format.header == Some(CopyHeader::Match) {
-                    self.check_header(from, to)?;
+                    self.check_header()?;
                 }
                 continue;
             }
-            self.cut(from, to, false)?;
+            self.cut(false)?;
             return Ok(Some(CopyRow { decoder: self }));
         }
     }
 
     // -- lines
 
-    /// The next line's bytes, without its end.
-    fn next_line(&mut self) -> Result<Option<(usize, usize)>> {
+    /// Takes the next line, without its end, into `text`; false if there is none yet.
+    fn next_line(&mut self) -> Result<bool> {
         if self.ended {
-            return Ok(None);
+            return Ok(false);
         }
         let csv = self.format.kind == CopyKind::Csv;
         let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
-            return Ok(None);
+            return Ok(false);
         };
         self.line += 1;
         let from = self.start;
@@ -221,31 +229,42 @@ impl CopyDecoder {
         self.scanned = next;
         if &self.buffer[from..end] == b"\\." {
             self.ended = true;
-            return Ok(None);
+            return Ok(false);
         }
         if !csv && self.buffer[from..end].starts_with(b"\\.") {
             return Err(self.broken("end-of-copy marker corrupt"));
         }
-        self.check_utf8(&self.buffer[from..end])?;
-        Ok(Some((from, end)))
+        let Ok(line) = checked(&self.buffer[from..end]) else {
+            return Err(self.bad_bytes(&self.buffer[from..end]));
+        };
+        self.text.clear();
+        self.text.push_str(line);
+        self.line_end_at = line.len();
+        Ok(true)
     }
 
     /// End of the line and start of the next, or `None` for want of bytes.
     fn find_text_line(&mut self) -> Result<Option<(usize, usize)>> {
         let mut at = self.scanned;
-        while let Some(&byte) = self.buffer.get(at) {
-            match byte {
-                b'\n' | b'\r' => match self.end_of_line(at, byte)? {
-                    Some(next) => return Ok(Some((at, next))),
-                    None => break,
-                },
+        while let Some(found) = memchr3(b'\n', b'\r', b'\\', &self.buffer[at..]) {
+            at += found;
+            match self.buffer[at] {
                 // The next byte is taken as it is, a newline too.
                 b'\\' if at + 1 < self.buffer.len() => at += 2,
-                b'\\' => break,
-                _ => at += 1,
+                b'\\' => {
+                    self.scanned = at;
+                    return Ok(self.last_line());
+                }
+                byte => match self.end_of_line(at, byte)? {
+                    Some(next) => return Ok(Some((at, next))),
+                    None => {
+                        self.scanned = at;
+                        return Ok(self.last_line());
+                    }
+                },
             }
         }
-        self.scanned = at;
+        self.scanned = self.buffer.len();
         Ok(self.last_line())
     }
 
@@ -341,25 +360,23 @@ impl CopyDecoder {
 
     // -- fields
 
-    /// Cuts a line into fields; in a header any number of them.
-    fn cut(&mut self, from: usize, to: usize, header: bool) -> Result<()> {
+    /// Cuts the line into fields; in a header any number of them.
+    fn cut(&mut self, header: bool) -> Result<()> {
         self.fields.clear();
-        self.scratch.clear();
         if self.columns.is_empty() {
-            return if from == to {
-                Ok(())
-            } else {
-                Err(self.broken_line("extra data after last expected column", from, to))
+            return match self.line_end_at {
+                0 => Ok(()),
+                _ => Err(self.broken_line("extra data after last expected column")),
             };
         }
         let csv = self.format.kind == CopyKind::Csv;
-        let mut at = from;
+        let mut at = 0;
         loop {
             let index = self.fields.len();
             if index >= self.columns.len() && !header {
-                return Err(self.broken_line("extra data after last expected column", from, to));
+                return Err(self.broken_line("extra data after last expected column"));
             }
-            let next = if csv { self.cut_csv(at, to, index, from)? } else { self.cut_text(at, to)? };
+            let next = if csv { self.cut_csv(at, index)? } else { self.cut_text(at)? };
             match next {
                 Some(next) => at = next,
                 None => break,
@@ -367,30 +384,30 @@ impl CopyDecoder {
         }
         if self.fields.len() < self.columns.len() && !header {
             let missing = format!("missing data for column \"{}\"", self.columns[self.fields.len()]);
-            return Err(self.broken_line(&missing, from, to));
+            return Err(self.broken_line(&missing));
         }
         Ok(())
     }
 
     /// One text field at `at`; answers the start of the next one, if there is one.
-    fn cut_text(&mut self, at: usize, to: usize) -> Result<Option<usize>> {
+    fn cut_text(&mut self, at: usize) -> Result<Option<usize>> {
         let delimiter = self.format.delimiter;
-        let line = &self.buffer[..to];
-        let mut end = at;
-        while end < to && line[end] != delimiter && line[end] != b'\\' {
-            end += 1;
+        let rest = &self.text.as_bytes()[at..self.line_end_at];
+        let length = rest.iter().position(|byte| *byte == delimiter || *byte == b'\\').unwrap_or(rest.len());
+        if rest.get(length) == Some(&b'\\') {
+            return self.cut_escaped_text(at, at + length);
         }
-        if end < to && line[end] == b'\\' {
-            return self.cut_escaped_text(at, end, to);
-        }
-        let null = &line[at..end] == self.format.null.as_bytes();
-        self.fields.push(Field { null, scratch: false, start: at, end });
-        Ok((end < to).then_some(end + 1))
+        let null = &rest[..length] == self.format.null.as_bytes();
+        let is_last = length == rest.len();
+        let end = at + length;
+        self.fields.push(Field { null, start: at, end });
+        Ok((!is_last).then_some(end + 1))
     }
 
-    fn cut_escaped_text(&mut self, at: usize, first_escape: usize, to: usize) -> Result<Option<usize>> {
-        let line = &self.buffer[..to];
-        let start = self.scratch.len();
+    fn cut_escaped_text(&mut self, at: usize, first_escape: usize) -> Result<Option<usize>> {
+        let to = self.line_end_at;
+        let line = &self.text.as_bytes()[..to];
+        self.scratch.clear();
         self.scratch.extend_from_slice(&line[at..first_escape]);
         let mut end = first_escape;
         while end < to && line[end] != self.format.delimiter {
@@ -434,19 +451,27 @@ impl CopyDecoder {
             self.scratch.push(value);
         }
         let null = &line[at..end] == self.format.null.as_bytes();
-        let field = Field { null, scratch: true, start, end: self.scratch.len() };
-        if !null {
-            self.check_utf8(&self.scratch[start..])?;
-        }
-        self.fields.push(field);
+        self.rewritten(null)?;
         Ok((end < to).then_some(end + 1))
     }
 
+    /// Adds the field in `scratch`.
+    fn rewritten(&mut self, null: bool) -> Result<()> {
+        let start = self.text.len();
+        if !null {
+            let Ok(text) = checked(&self.scratch) else { return Err(self.bad_bytes(&self.scratch)) };
+            self.text.push_str(text);
+        }
+        self.fields.push(Field { null, start, end: self.text.len() });
+        Ok(())
+    }
+
     /// One CSV field at `at`.
-    fn cut_csv(&mut self, at: usize, to: usize, index: usize, line_start: usize) -> Result<Option<usize>> {
+    fn cut_csv(&mut self, at: usize, index: usize) -> Result<Option<usize>> {
         let (delimiter, quote, escape) = (self.format.delimiter, self.format.quote, self.format.escape);
-        let line = &self.buffer[..to];
-        let start = self.scratch.len();
+        let to = self.line_end_at;
+        let line = &self.text.as_bytes()[..to];
+        self.scratch.clear();
         let mut quoted = false;
         let mut inside = false;
         let mut end = at;
@@ -484,20 +509,22 @@ impl CopyDecoder {
             end += 1;
         }
         if inside {
-            return Err(self.broken_line("unterminated CSV quoted field", line_start, to));
+            return Err(self.broken_line("unterminated CSV quoted field"));
         }
-        let (scratch, from, until) =
-            if quoted { (true, start, self.scratch.len()) } else { (false, at, end) };
-        let bytes = if quoted { &self.scratch[start..] } else { &line[at..end] };
+        let bytes = if quoted { &self.scratch[..] } else { &line[at..end] };
         let rule = self.null_rules.get(index).copied().unwrap_or_default();
         let matches = bytes == self.format.null.as_bytes();
         let null = matches && if quoted { rule.force_null } else { !rule.force_not_null };
-        self.fields.push(Field { null, scratch, start: from, end: until });
+        if quoted {
+            self.rewritten(null)?;
+        } else {
+            self.fields.push(Field { null, start: at, end });
+        }
         Ok(closed.then_some(end + 1))
     }
 
-    fn check_header(&mut self, from: usize, to: usize) -> Result<()> {
-        self.cut(from, to, true)?;
+    fn check_header(&mut self) -> Result<()> {
+        self.cut(true)?;
         if self.fields.len() != self.columns.len() {
             let (got, expected) = (self.fields.len(), self.columns.len());
             return Err(self
@@ -521,20 +548,17 @@ impl CopyDecoder {
 
     // -- errors
 
-    fn check_utf8(&self, bytes: &[u8]) -> Result<()> {
-        let Err(error) = std::str::from_utf8(bytes) else {
-            return match bytes.contains(&0) {
-                true => Err(self.bad_bytes(&[0])),
-                false => Ok(()),
-            };
-        };
-        let from = error.valid_up_to();
-        let length = error.error_len().unwrap_or(bytes.len() - from).clamp(1, 4);
-        Err(self.bad_bytes(&bytes[from..(from + length).min(bytes.len())]))
-    }
-
+    /// What is wrong with bytes that are no text.
     fn bad_bytes(&self, bytes: &[u8]) -> SqlError {
-        let shown: Vec<String> = bytes.iter().map(|byte| format!("0x{byte:02x}")).collect();
+        let bad = match std::str::from_utf8(bytes) {
+            Ok(_) => &[0],
+            Err(error) => {
+                let from = error.valid_up_to();
+                let length = error.error_len().unwrap_or(bytes.len() - from).clamp(1, 4);
+                &bytes[from..(from + length).min(bytes.len())]
+            }
+        };
+        let shown: Vec<String> = bad.iter().map(|byte| format!("0x{byte:02x}")).collect();
         let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
         self.with_context(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
     }
@@ -543,9 +567,9 @@ impl CopyDecoder {
         self.with_context(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message), None)
     }
 
-    fn broken_line(&self, message: &str, from: usize, to: usize) -> SqlError {
-        let line = String::from_utf8_lossy(&self.buffer[from..to]);
-        self.with_context(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message), Some(&line))
+    fn broken_line(&self, message: &str) -> SqlError {
+        let line = &self.text[..self.line_end_at];
+        self.with_context(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message), Some(line))
     }
 
     fn with_context(&self, mut error: SqlError, line: Option<&str>) -> SqlError {

@@ -36,6 +36,36 @@ pub fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
 
 /// Integers as int4in reads them: blanks around, a sign, digits.
 fn parse_integer(text: &str, type_name: &str, low: i64, high: i64) -> Result<i64> {
+    match plain_integer(text.as_bytes()) {
+        Some(value) if (low..=high).contains(&value) => Ok(value),
+        _ => parse_any_integer(text, type_name, low, high),
+    }
+}
+
+/// The integer that a sign and so few digits make that they cannot overflow; else `None`.
+fn plain_integer(text: &[u8]) -> Option<i64> {
+    const DIGITS_MAX: usize = 18;
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    let mut value = 0_i64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// Reads what [`plain_integer`] does not, and says what is wrong with the rest.
+#[cold]
+fn parse_any_integer(text: &str, type_name: &str, low: i64, high: i64) -> Result<i64> {
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
     let (negative, digits) = match trimmed.as_bytes().first() {
         Some(b'-') => (true, &trimmed[1..]),
