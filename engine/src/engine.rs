@@ -68,6 +68,9 @@ pub struct SubmitOptions<'i> {
     /// The program is known to run long: give it a thread of its own when its turn comes, so
     /// that it keeps no executor from its other partitions and its clients.
     pub apart: bool,
+    /// Through the queues even if all partitions are idle: whichever executor of their islands
+    /// has time runs the program, while the caller goes on.
+    pub queued: bool,
 }
 
 impl Engine {
@@ -403,6 +406,7 @@ pub(crate) fn submit_on<P: Program>(
         read_only: options.read_only,
         client: options.client.cloned(),
         apart: options.apart,
+        queued: options.queued,
         ..RunOptions::default()
     };
     if let Some(interactive) = &run_options.interactive {
@@ -428,7 +432,8 @@ pub(crate) fn submit_on<P: Program>(
         worker.routing.resolve(&claims, &mut held);
         let mut restarts = 0;
         let mut parked = None;
-        if !run_options.apart && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
+        let may_run_here = !run_options.apart && !run_options.queued;
+        if may_run_here && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
             match run_held(shared, worker, &mut program, &run_options, held, &claims) {
                 Ran::Done(outcome) => {
                     worker.scratch.claims = Some(claims);

@@ -143,6 +143,46 @@ async fn a_copy_of_several_batches_is_all_or_nothing_if_asked_to_be() {
     assert!(detail.contains(&format!("The first {left} rows were committed")), "{detail}");
 }
 
+/// A batch runs while the next one is decoded: the error of its row is the one that is told, and
+/// nothing of the next one stays.
+#[tokio::test]
+async fn the_first_row_that_fails_ends_a_copy() {
+    const DOUBLE: u32 = 10_000;
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    // How far behind it the row is that cannot be decoded: in its batch, in the next one.
+    for behind in [1, 100, 700] {
+        let sink = client.copy_in::<_, bytes::Bytes>("COPY t FROM STDIN").await.unwrap();
+        let mut sink = std::pin::pin!(sink);
+        for row in 0..12_000 {
+            let id = match row {
+                DOUBLE => "1".to_owned(),
+                row if row == DOUBLE + behind => "no number".to_owned(),
+                row => row.to_string(),
+            };
+            sink.send(bytes::Bytes::from(format!("{id}\t{}\n", "x".repeat(1_000)))).await.unwrap();
+        }
+        let error = sink.finish().await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        let left = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0);
+        let detail = error.detail().unwrap_or_default().to_owned();
+        if *error.code() == SqlState::UNIQUE_VIOLATION {
+            assert!(
+                error.where_().unwrap_or_default().contains(&format!("line {}", DOUBLE + 1)),
+                "{error:?}"
+            );
+        } else {
+            // It came before its batch was whole.
+            assert_eq!(*error.code(), SqlState::INVALID_TEXT_REPRESENTATION, "{error:?}");
+            assert!(behind < 700, "{error:?}");
+            assert!(detail.contains(&format!("The first {left} rows were committed")), "{detail}");
+        }
+        assert!((1..=i64::from(DOUBLE)).contains(&left), "{left}");
+        client.batch_execute("TRUNCATE t").await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn too_many_clients_are_53300() {
     let server = Server::start(&["max_connections=1"]);

@@ -431,6 +431,7 @@ impl Shared {
         worker: &mut Worker,
         held: HeldList,
         job: Box<dyn Job>,
+        here: bool,
         note: &dyn Fn(&Arc<Ticket>),
     ) {
         let ticket = Ticket::new(held.clone(), job);
@@ -438,7 +439,7 @@ impl Shared {
         let gained = Partition::enqueue_all(&ticket, &held);
         self.point(Point::Enqueued);
         for partition in gained {
-            if worker.nesting == 0 && self.may_run_here(worker, &held) {
+            if here && worker.nesting == 0 && self.may_run_here(worker, &held) {
                 serve(self, worker, partition);
             } else {
                 self.make_ready(partition);

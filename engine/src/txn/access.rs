@@ -10,9 +10,17 @@ impl Txn<'_> {
     /// otherwise it is noted, and the program restarts through the queues.
     #[inline]
     pub(super) fn partition_for(&mut self, group: GroupId, key: &[u8]) -> Result<PartitionRef, Stop> {
-        for &partition in &self.held {
+        // One that holds many mostly stays with the one it was at.
+        if let Some(&partition) = self.held.get(self.recent)
+            // SAFETY: held by this transaction, and the reference ends with the expression.
+            && partition.group == group && unsafe { partition.data_mut() }.covers(key)
+        {
+            return Ok(partition);
+        }
+        for (at, &partition) in self.held.iter().enumerate() {
             // SAFETY: held by this transaction, and the reference ends with the expression.
             if partition.group == group && unsafe { partition.data_mut() }.covers(key) {
+                self.recent = at;
                 return Ok(partition);
             }
             #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::executor::{Worker, with_worker};
 use crate::id::{Epoch, ExecutorId};
 use crate::monitor::{MEASURE_EVERY, Run, is_one_in, measure};
 use crate::panics::NoUnwind;
-use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY};
+use crate::partition::{ClaimSet, HeldList, Job, SAMPLE_EVERY, Ticket};
 use crate::program::{Completed, Outcome, Program, Stop};
 use crate::submission::Pending;
 use crate::table::REFERENCE_GROUP;
@@ -39,6 +39,8 @@ pub(crate) struct RunOptions {
     pub client: Option<Arc<Client>>,
     /// It runs on a thread of its own, for as long as it takes.
     pub apart: bool,
+    /// Its submitter does not run it on the spot.
+    pub queued: bool,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
 }
@@ -319,7 +321,9 @@ impl<P: Program> Attempt<P> {
         self.queued_nanos = measured.then(|| shared.clock.monotonic_nanos());
         worker.tally.queued += 1;
         let pending = self.pending.clone();
-        shared.enter_queues(worker, held, Box::new(self), &|ticket| pending.set_ticket(ticket.clone()));
+        let here = !self.options.queued;
+        let note = |ticket: &Arc<Ticket>| pending.set_ticket(ticket.clone());
+        shared.enter_queues(worker, held, Box::new(self), here, &note);
     }
 
     /// The larger claim set after a wrong prediction.

@@ -222,6 +222,8 @@ pub struct Txn<'w> {
     lock_wait: LockWait,
     read_only: bool,
     everything: bool,
+    /// Which of the held partitions was used last.
+    recent: usize,
     /// The newest epoch seen in leaves, reference tables and sequences.
     depends_on: Epoch,
     started_at: Option<i64>,
@@ -297,6 +299,7 @@ impl<'w> Txn<'w> {
             lock_wait,
             read_only,
             everything,
+            recent: 0,
             depends_on: Epoch(0),
             started_at: None,
             started_nanos: 0,

@@ -22,11 +22,59 @@ use crate::statement::{Code, RowPlan};
 /// because they would meet most partitions anyway.
 const ROWS_ROUTED_MAX: usize = 256;
 
+/// Rows of as many values each, one behind the other.
+#[derive(Default)]
+pub struct Rows {
+    width: usize,
+    count: usize,
+    values: Vec<Datum>,
+}
+
+impl Rows {
+    /// No rows yet, of `width` values each.
+    pub fn new(width: usize) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a value to the row that [`Rows::end_row`] ends.
+    pub fn push(&mut self, value: Datum) {
+        self.values.push(value);
+    }
+
+    pub fn end_row(&mut self) {
+        self.count += 1;
+        debug_assert_eq!(self.values.len(), self.width * self.count);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[Datum]> {
+        (0..self.count).map(|row| &self.values[row * self.width..][..self.width])
+    }
+
+    /// Exchanges a row's values for `values`, of which there are as many.
+    fn swap(&mut self, row: usize, values: &mut [Datum]) {
+        self.values[row * self.width..][..self.width].swap_with_slice(values);
+    }
+
+    /// Takes the rows and leaves none, with room for as many.
+    pub fn take(&mut self) -> Rows {
+        let values = Vec::with_capacity(self.values.len());
+        std::mem::replace(self, Rows { width: self.width, count: 0, values })
+    }
+}
+
 /// See the module's head.
 pub struct LoadRun {
     /// `INSERT INTO table (columns) VALUES ($1, …)`.
     pub plan: Arc<RowPlan>,
-    pub rows: Vec<Vec<Datum>>,
+    pub rows: Rows,
     pub host: Arc<Host>,
     pub now: Option<i64>,
     /// When the transaction checks its constraints; `None` where this batch is all of it.
@@ -64,29 +112,27 @@ impl LoadRun {
         context.constraints = self.constraints.clone();
         context.unfinished = self.unfinished;
         let rows = &mut self.rows;
+        context.params = vec![Datum::Null; rows.width];
         let mut next = 0_usize;
         let done = insert.run_each(&mut context, &mut |context| {
-            let row = std::mem::take(&mut context.params);
-            if let Some(before) = next.checked_sub(1) {
-                rows[before] = row;
-            }
+            // Before the row goes back: who stops here stopped at that row.
             if next % 1024 == 1023 && functions.session.interrupted() {
                 return Err(Stop::Cancelled.into());
             }
-            let Some(row) = rows.get_mut(next) else {
-                next += 1;
-                return Ok(false);
-            };
-            context.params = std::mem::take(row);
+            if let Some(before) = next.checked_sub(1) {
+                rows.swap(before, &mut context.params);
+            }
+            let there = next < rows.len();
+            if there {
+                rows.swap(next, &mut context.params);
+            }
             next += 1;
-            Ok(true)
+            Ok(there)
         });
         // What fails behind the last row is about all of them.
         if done.is_err() && (1..=rows.len()).contains(&next) {
             let failed = next - 1;
-            if rows[failed].is_empty() {
-                rows[failed] = std::mem::take(&mut context.params);
-            }
+            rows.swap(failed, &mut context.params);
             self.failed_row = Some(failed);
         }
         self.deferred = std::mem::take(&mut context.deferred);
@@ -111,7 +157,7 @@ impl Program for LoadRun {
             return;
         }
         let functions = FunctionContext { now: self.now.unwrap_or(0), session: &*self.host };
-        for row in &self.rows {
+        for row in self.rows.iter() {
             let inputs = RouteInputs { params: row, variables: &[], functions: &functions };
             predict(&insert.accesses, &inputs, routing, claims);
         }

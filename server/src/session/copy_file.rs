@@ -32,7 +32,10 @@ impl Session {
 
     /// Feeds the COPY that has begun with a file's bytes, and ends it.
     pub(super) async fn copy_from_file(&mut self, path: &str) -> Result<()> {
-        let copied = self.copy_bytes(path).await;
+        let mut copied = self.copy_bytes(path).await;
+        if let Err(error) = copied {
+            copied = Err(self.copy_failed(error).await);
+        }
         let copy = self.copy_in.take();
         copied?;
         if let Some(copy) = copy {

@@ -14,63 +14,60 @@
 
 use std::sync::Arc;
 
-use archipel_engine::id::GroupId;
-use archipel_engine::{Stop, SubmitOptions};
-use archipel_planner::bound::BoundStatement;
-use archipel_planner::native::DeferredCheck;
 use archipel_sql::ast::{Copy, CopyDirection, CopyTarget};
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Table, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{CopyDecoder, CopyFormat};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::FunctionContext;
 use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
 use super::Session;
 use super::connection::Flow;
-use super::execute::{RECOMPILES_MAX, severity_of};
+use super::copy_batch::{Batch, copy_detail, plan_of};
 use super::simple::Script;
-use crate::run::load::LoadRun;
-use crate::statement::prepare::failed_transaction;
-use crate::statement::{Body, Code, Prepared, RowPlan};
+use crate::run::load::Rows;
+use crate::statement::{Prepared, RowPlan};
 use crate::wire::frame::Message;
 
 /// A COPY up to this many bytes is one transaction, and a larger one's first batch.
 const FIRST_BATCH_BYTES: usize = 8 << 20;
-/// Later batches: a few milliseconds of work each.
-const NEXT_BATCH_BYTES: usize = 512 << 10;
 
 /// A COPY FROM STDIN that is taking data.
 pub(super) struct CopyIn {
     decoder: CopyDecoder,
-    table: TableRef,
+    pub(super) table: TableRef,
     /// The INSERT of one row.
-    insert: Arc<Prepared>,
-    plan: Arc<RowPlan>,
+    pub(super) insert: Arc<Prepared>,
+    pub(super) plan: Arc<RowPlan>,
     types: Vec<Type>,
     /// The position of the distribution column among the copied columns.
-    distribution: Option<usize>,
-    rows: Vec<Vec<Datum>>,
+    pub(super) distribution: Option<usize>,
+    /// Those of the next batch.
+    pub(super) rows: Rows,
+    /// The batch before.
+    pub(super) running: Option<Batch>,
     /// Line numbers of the rows, for errors.
-    first_line: u64,
-    bytes: usize,
-    batch_bytes: usize,
+    pub(super) first_line: u64,
+    pub(super) bytes: usize,
+    pub(super) batch_bytes: usize,
     /// Whether all rows are one batch, which is as large as memory may be.
-    is_whole: bool,
+    pub(super) is_whole: bool,
     /// Whether a row may reference one of a later batch.
-    references_itself: bool,
+    pub(super) references_itself: bool,
     /// Constraints that are checked when all rows are there.
-    unchecked: Vec<Oid>,
+    pub(super) unchecked: Vec<Oid>,
     pub total: u64,
-    committed: u64,
-    alone: bool,
+    pub(super) committed: u64,
+    pub(super) alone: bool,
     /// The rest of the text, in the simple protocol.
     pub script: Option<Script>,
     simple: bool,
 }
 
-fn references_itself(table: &Table) -> bool {
+pub(super) fn references_itself(table: &Table) -> bool {
     table.foreign_keys.iter().any(|key| key.references == table.oid)
 }
 
@@ -144,6 +141,7 @@ impl Session {
             }
             _ => None,
         };
+        let rows = Rows::new(types.len());
         self.copy_in = Some(Box::new(CopyIn {
             decoder,
             table,
@@ -151,7 +149,8 @@ impl Session {
             plan,
             types,
             distribution,
-            rows: Vec::new(),
+            rows,
+            running: None,
             first_line: 0,
             bytes: 0,
             batch_bytes,
@@ -190,26 +189,6 @@ impl Session {
         Ok((prepared, plan))
     }
 
-    /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.
-    fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
-        let before = self.copy_in.as_ref().map(|copy| copy.insert.clone());
-        let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
-        let insert = self.renew(&before)?;
-        insert.allowed()?;
-        let plan = plan_of(&insert)?;
-        let state = self.catalog_state();
-        if let Some(copy) = &mut self.copy_in {
-            copy.plan = plan.clone();
-            copy.insert = insert;
-            // It may reference itself by now.
-            if let Some(table) = state.catalog.table_by_oid(copy.table.oid) {
-                copy.references_itself = references_itself(&table);
-                copy.table = table;
-            }
-        }
-        Ok(plan)
-    }
-
     /// A message while COPY takes data.
     pub(super) async fn copy_message(&mut self, message: Message<'_>) -> Flow {
         let result = match message {
@@ -233,6 +212,7 @@ impl Session {
             )),
         };
         if let Err(error) = result {
+            let error = self.copy_failed(error).await;
             let simple = self.abandon_copy();
             self.fail(&error).await;
             if simple {
@@ -242,6 +222,14 @@ impl Session {
             }
         }
         Flow::Continue
+    }
+
+    /// The error to tell of a COPY that ends with `error`, when nothing of it runs any more.
+    pub(super) async fn copy_failed(&mut self, error: SqlError) -> SqlError {
+        // Of two errors that of the earlier rows.
+        let error = self.finish_batch().await.err().unwrap_or(error);
+        let committed = self.copy_in.as_ref().map_or(0, |copy| copy.committed);
+        copy_detail(error, committed)
     }
 
     fn abandon_copy(&mut self) -> bool {
@@ -294,202 +282,54 @@ impl Session {
             let host = self.host();
             let context = self.context(&host);
             let Some(copy) = &mut self.copy_in else { return Ok(()) };
-            let full = loop {
-                if copy.bytes >= copy.batch_bytes {
-                    if copy.is_whole {
-                        let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
-                        return Err(error.with_detail(
-                            "All rows of a COPY are kept until its end where statement triggers fire.",
-                        ));
-                    }
-                    break true;
-                }
-                let Some(row) =
-                    copy.decoder.next_row().map_err(|error| copy_detail(error, copy.committed))?
-                else {
-                    break false;
-                };
-                if copy.rows.is_empty() {
-                    copy.first_line = row.line();
-                }
-                let mut values = Vec::with_capacity(copy.types.len());
-                for (index, ty) in copy.types.iter().enumerate() {
-                    let value = match row.field(index) {
-                        None => Datum::Null,
-                        Some(text) => {
-                            copy.bytes += text.len();
-                            io::text_in(text, *ty, &context).map_err(|mut error| {
-                                error.fields_mut().context = Some(row.context(index));
-                                copy_detail(error, copy.committed)
-                            })?
-                        }
-                    };
-                    values.push(value);
-                }
-                copy.bytes += size_of_val(&values[..]);
-                copy.rows.push(values);
-            };
+            let full = copy.gather(&context)?;
             let ends = last && !full;
             // Statement triggers fire for no rows, too.
             let needed = !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.is_whole;
             if full || (ends && needed) {
                 self.copy_batch(!full).await?;
             }
+            if ends {
+                self.finish_batch().await?;
+            }
             if !full {
                 return Ok(());
             }
         }
     }
-
-    /// Inserts the rows gathered so far.
-    async fn copy_batch(&mut self, last: bool) -> Result<()> {
-        let Some(copy) = &mut self.copy_in else { return Ok(()) };
-        let rows = std::mem::take(&mut copy.rows);
-        let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
-        let (first, committed) = (copy.total == 0, copy.committed);
-        // A COPY that is alone and not over yet commits batch by batch, unless it must not.
-        let whole = !last && (copy.references_itself || self.settings.effective().atomic_copy);
-        let alone = copy.alone && !whole;
-        let distribution = copy.distribution;
-        copy.bytes = 0;
-        if !copy.is_whole {
-            copy.batch_bytes = NEXT_BATCH_BYTES;
-        }
-        if self.transaction.is_failed() {
-            return Err(failed_transaction());
-        }
-        self.enter_transaction(alone);
-        if let (true, Some(column)) = (first, distribution) {
-            self.pre_split(&plan, &table, &rows, column).await;
-        }
-        let count = rows.len() as u64;
-        let (mut plan, mut rows, mut recompiles) = (plan, rows, 0);
-        let mut completed = loop {
-            let (host, now) = (self.host(), self.transaction.start());
-            let run = LoadRun {
-                plan,
-                rows,
-                host,
-                now,
-                constraints: self.transaction.is_open().then(|| self.transaction.constraint_modes()),
-                unfinished: !last,
-                deferred: Vec::new(),
-                notices: Vec::new(),
-                sequences: Vec::new(),
-                notifications: Default::default(),
-                ticket: None,
-                one_shot: self.transaction.interactive().is_none(),
-                failed_row: None,
-                error: None,
-            };
-            let options =
-                SubmitOptions { transaction: self.transaction.interactive(), ..SubmitOptions::default() };
-            let submission = self.server.engine.submit(run, options);
-            let completed = self.cancellable(submission).await;
-            if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
-                break completed;
-            }
-            recompiles += 1;
-            rows = completed.program.rows;
-            self.await_definitions().await;
-            plan = self.renew_insert()?;
-        };
-        self.depend_on(completed.outcome.depends_on);
-        for notice in std::mem::take(&mut completed.program.notices) {
-            self.notice(severity_of(notice.severity), &notice.error);
-        }
-        if let Err(stop) = completed.outcome.result {
-            let mut error = match completed.program.error {
-                Some(error) => error,
-                None => self.stop_error(stop),
-            };
-            if let Some(row) = completed.program.failed_row {
-                let place = format!("COPY {}, line {}", table.name, first_line + row as u64);
-                error.fields_mut().context.get_or_insert(place);
-            }
-            return Err(copy_detail(error, committed));
-        }
-        self.remember_sequences(&std::mem::take(&mut completed.program.sequences));
-        let said = std::mem::take(&mut completed.program.notifications);
-        self.take_said(said, completed.program.ticket.take(), completed.outcome.depends_on)?;
-        self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
-        if last {
-            self.check_copied().await.map_err(|error| copy_detail(error, committed))?;
-        }
-        let in_transaction = self.transaction.interactive().is_some();
-        if let Some(copy) = &mut self.copy_in {
-            copy.total += count;
-            if !in_transaction {
-                copy.committed += count;
-            }
-        }
-        if !last {
-            // Other sessions and the partitions of this thread come first.
-            tokio::task::yield_now().await;
-        }
-        Ok(())
-    }
-
-    /// Keeps what a batch left to check: at COMMIT, or when the last row is there.
-    fn keep_unchecked(&mut self, checks: Vec<DeferredCheck>, table: &TableRef) {
-        let modes = self.transaction.constraint_modes();
-        let waits = |constraint: Oid| {
-            table.foreign_keys.iter().any(|key| key.oid == constraint && !modes.is_deferred(key))
-        };
-        if let Some(copy) = &mut self.copy_in {
-            for check in checks.iter().filter(|check| waits(check.constraint)) {
-                if !copy.unchecked.contains(&check.constraint) {
-                    copy.unchecked.push(check.constraint);
-                }
-            }
-        }
-        self.transaction.add_deferred(checks);
-    }
-
-    /// Checks what could not be before the last row was there.
-    async fn check_copied(&mut self) -> Result<()> {
-        let unchecked = self.copy_in.as_mut().map(|copy| std::mem::take(&mut copy.unchecked));
-        match unchecked.filter(|unchecked| !unchecked.is_empty()) {
-            Some(constraints) => self.check_deferred(Some(&constraints)).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Splits the table's group at quantiles of the first rows' distribution column, unless it
-    /// is spread over the executors already.
-    async fn pre_split(&mut self, plan: &RowPlan, table: &TableRef, rows: &[Vec<Datum>], column: usize) {
-        let Some(group) = table.group() else { return };
-        let group = GroupId(group);
-        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.active_executors();
-        let routing = self.server.engine.routing();
-        if routing.routes(group).len() >= wanted {
-            return;
-        }
-        let Code::Native(insert) = &plan.code else { return };
-        let Some(access) = insert.accesses.iter().find(|access| access.write && access.group == Some(group))
-        else {
-            return;
-        };
-        let mut keys: Vec<_> = rows
-            .iter()
-            .filter_map(|row| archipel_planner::route::route_key_bytes(access, row.get(column)?))
-            .collect();
-        keys.sort_unstable();
-        keys.dedup();
-        if keys.len() < 2 {
-            return;
-        }
-        let parts = wanted.min(keys.len());
-        let boundaries = (1..parts).map(|part| keys[part * keys.len() / parts].clone()).collect();
-        // A group that cannot be split now will be split by size.
-        let _ = self.server.engine.pre_split(group, boundaries).await;
-    }
 }
 
-fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
-    match &insert.body {
-        Body::Rows(plan) if matches!(plan.bound, BoundStatement::Insert(_)) => Ok(plan.clone()),
-        _ => Err(SqlError::internal("an INSERT was prepared as something else")),
+impl CopyIn {
+    /// Decodes the rows that have come, up to a batch; whether it is full.
+    fn gather(&mut self, context: &FunctionContext<'_>) -> Result<bool> {
+        while self.bytes < self.batch_bytes {
+            let Some(row) = self.decoder.next_row()? else { return Ok(false) };
+            if self.rows.is_empty() {
+                self.first_line = row.line();
+            }
+            for (index, ty) in self.types.iter().enumerate() {
+                let value = match row.field(index) {
+                    None => Datum::Null,
+                    Some(text) => {
+                        self.bytes += text.len();
+                        io::text_in(text, *ty, context).map_err(|mut error| {
+                            error.fields_mut().context = Some(row.context(index));
+                            error
+                        })?
+                    }
+                };
+                self.rows.push(value);
+            }
+            self.bytes += self.types.len() * size_of::<Datum>();
+            self.rows.end_row();
+        }
+        if self.is_whole {
+            let error = SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory");
+            return Err(
+                error.with_detail("All rows of a COPY are kept until its end where statement triggers fire.")
+            );
+        }
+        Ok(true)
     }
 }
 
@@ -524,12 +364,4 @@ pub(super) fn column_positions(table: &TableRef, names: &[String]) -> Result<Vec
         positions.push(usize::from(at));
     }
     Ok(positions)
-}
-
-/// Says what stays of a COPY that committed batch by batch.
-fn copy_detail(error: SqlError, committed: u64) -> SqlError {
-    if committed == 0 || error.fields().detail.is_some() {
-        return error;
-    }
-    error.with_detail(format!("The first {committed} rows were committed before the error; a transaction block or archipel.atomic_copy makes COPY all or nothing."))
 }

@@ -16,7 +16,7 @@
 //! - [`create_as`]   CREATE TABLE AS
 //! - [`temporary`]   what goes with the session
 //! - [`definition`], [`staging`], [`rebase`] DDL, on its own and in blocks
-//! - [`copy_in`], [`copy_file`], [`copy_out`] COPY
+//! - [`copy_in`], [`copy_batch`], [`copy_file`], [`copy_out`] COPY
 //! - [`lock`]    LOCK TABLE, and the locks of definitions
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`notification`] LISTEN, NOTIFY
@@ -34,6 +34,7 @@ mod block;
 mod command;
 pub mod connection;
 mod constraints;
+mod copy_batch;
 mod copy_file;
 mod copy_in;
 mod copy_out;

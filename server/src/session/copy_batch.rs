@@ -1,0 +1,248 @@
+//! The batches of a COPY FROM: one INSERT plan, run over the rows gathered so far.
+//!
+//! Where a batch is a transaction of its own, the next one is decoded while it runs: it goes
+//! through the queues of its partitions, so that another executor of the island takes it if one
+//! has time. Batches run one after the other all the same, so that what is committed when a row
+//! fails are the rows before its batch.
+
+use std::sync::Arc;
+
+use archipel_engine::id::GroupId;
+use archipel_engine::{Completed, Stop, Submission, SubmitOptions};
+use archipel_planner::bound::BoundStatement;
+use archipel_planner::native::DeferredCheck;
+use archipel_sql::catalog::TableRef;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
+
+use super::Session;
+use super::copy_in::references_itself;
+use super::execute::{RECOMPILES_MAX, severity_of};
+use crate::run::load::{LoadRun, Rows};
+use crate::statement::prepare::failed_transaction;
+use crate::statement::{Body, Code, Prepared, RowPlan};
+
+/// Later batches than the first one: a few milliseconds of work each.
+const NEXT_BATCH_BYTES: usize = 512 << 10;
+
+/// A batch on its way.
+pub(super) struct Batch {
+    submission: Submission<LoadRun>,
+    count: u64,
+    /// Number of its first line.
+    first_line: u64,
+    last: bool,
+}
+
+impl Session {
+    /// Inserts the rows gathered so far; where others follow in transactions of their own, while
+    /// they are gathered ([`Session::finish_batch`]).
+    pub(super) async fn copy_batch(&mut self, last: bool) -> Result<()> {
+        self.finish_batch().await?;
+        let Some(copy) = &mut self.copy_in else { return Ok(()) };
+        let rows = copy.rows.take();
+        let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
+        let first = copy.total == 0;
+        // A COPY that is alone and not over yet commits batch by batch, unless it must not.
+        let whole = !last && (copy.references_itself || self.settings.effective().atomic_copy);
+        let alone = copy.alone && !whole;
+        let distribution = copy.distribution;
+        copy.bytes = 0;
+        if !copy.is_whole {
+            copy.batch_bytes = NEXT_BATCH_BYTES;
+        }
+        if self.transaction.is_failed() {
+            return Err(failed_transaction());
+        }
+        self.enter_transaction(alone);
+        if let (true, Some(column)) = (first, distribution) {
+            self.pre_split(&plan, &table, &rows, column).await;
+        }
+        let count = rows.len() as u64;
+        let ahead = !last && self.transaction.interactive().is_none();
+        let submission = self.submit_batch(plan, rows, last, ahead);
+        if let Some(copy) = &mut self.copy_in {
+            copy.running = Some(Batch { submission, count, first_line, last });
+        }
+        if ahead {
+            return Ok(());
+        }
+        self.finish_batch().await?;
+        if !last {
+            // Other sessions and the partitions of this thread come first.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    fn submit_batch(
+        &mut self,
+        plan: Arc<RowPlan>,
+        rows: Rows,
+        last: bool,
+        ahead: bool,
+    ) -> Submission<LoadRun> {
+        let (host, now) = (self.host(), self.transaction.start());
+        let run = LoadRun {
+            plan,
+            rows,
+            host,
+            now,
+            constraints: self.transaction.is_open().then(|| self.transaction.constraint_modes()),
+            unfinished: !last,
+            deferred: Vec::new(),
+            notices: Vec::new(),
+            sequences: Vec::new(),
+            notifications: Default::default(),
+            ticket: None,
+            one_shot: self.transaction.interactive().is_none(),
+            failed_row: None,
+            error: None,
+        };
+        let options = SubmitOptions {
+            transaction: self.transaction.interactive(),
+            queued: ahead,
+            ..SubmitOptions::default()
+        };
+        self.server.engine.submit(run, options)
+    }
+
+    /// Waits for the batch that runs, if one does, and takes what it leaves.
+    pub(super) async fn finish_batch(&mut self) -> Result<()> {
+        let running = self.copy_in.as_mut().and_then(|copy| copy.running.take());
+        let Some(Batch { mut submission, count, first_line, last }) = running else { return Ok(()) };
+        let mut recompiles = 0;
+        let mut completed = loop {
+            let completed: Completed<LoadRun> = self.cancellable(submission).await;
+            if completed.outcome.result != Err(Stop::Recompile) || recompiles == RECOMPILES_MAX {
+                break completed;
+            }
+            recompiles += 1;
+            self.await_definitions().await;
+            let plan = self.renew_insert()?;
+            submission = self.submit_batch(plan, completed.program.rows, last, false);
+        };
+        let Some(copy) = &self.copy_in else { return Ok(()) };
+        let (table, committed) = (copy.table.clone(), copy.committed);
+        self.depend_on(completed.outcome.depends_on);
+        for notice in std::mem::take(&mut completed.program.notices) {
+            self.notice(severity_of(notice.severity), &notice.error);
+        }
+        if let Err(stop) = completed.outcome.result {
+            let mut error = match completed.program.error {
+                Some(error) => error,
+                None => self.stop_error(stop),
+            };
+            if let Some(row) = completed.program.failed_row {
+                let place = format!("COPY {}, line {}", table.name, first_line + row as u64);
+                error.fields_mut().context.get_or_insert(place);
+            }
+            return Err(copy_detail(error, committed));
+        }
+        self.remember_sequences(&std::mem::take(&mut completed.program.sequences));
+        let said = std::mem::take(&mut completed.program.notifications);
+        self.take_said(said, completed.program.ticket.take(), completed.outcome.depends_on)?;
+        self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
+        if last {
+            self.check_copied().await.map_err(|error| copy_detail(error, committed))?;
+        }
+        let in_transaction = self.transaction.interactive().is_some();
+        if let Some(copy) = &mut self.copy_in {
+            copy.total += count;
+            if !in_transaction {
+                copy.committed += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the INSERT anew: the table was defined anew, or lives elsewhere.
+    fn renew_insert(&mut self) -> Result<Arc<RowPlan>> {
+        let before = self.copy_in.as_ref().map(|copy| copy.insert.clone());
+        let before = before.ok_or_else(|| SqlError::internal("there is no COPY"))?;
+        let insert = self.renew(&before)?;
+        insert.allowed()?;
+        let plan = plan_of(&insert)?;
+        let state = self.catalog_state();
+        if let Some(copy) = &mut self.copy_in {
+            copy.plan = plan.clone();
+            copy.insert = insert;
+            // It may reference itself by now.
+            if let Some(table) = state.catalog.table_by_oid(copy.table.oid) {
+                copy.references_itself = references_itself(&table);
+                copy.table = table;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Keeps what a batch left to check: at COMMIT, or when the last row is there.
+    fn keep_unchecked(&mut self, checks: Vec<DeferredCheck>, table: &TableRef) {
+        let modes = self.transaction.constraint_modes();
+        let waits = |constraint: Oid| {
+            table.foreign_keys.iter().any(|key| key.oid == constraint && !modes.is_deferred(key))
+        };
+        if let Some(copy) = &mut self.copy_in {
+            for check in checks.iter().filter(|check| waits(check.constraint)) {
+                if !copy.unchecked.contains(&check.constraint) {
+                    copy.unchecked.push(check.constraint);
+                }
+            }
+        }
+        self.transaction.add_deferred(checks);
+    }
+
+    /// Checks what could not be before the last row was there.
+    async fn check_copied(&mut self) -> Result<()> {
+        let unchecked = self.copy_in.as_mut().map(|copy| std::mem::take(&mut copy.unchecked));
+        match unchecked.filter(|unchecked| !unchecked.is_empty()) {
+            Some(constraints) => self.check_deferred(Some(&constraints)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Splits the table's group at quantiles of the first rows' distribution column, unless it
+    /// is spread over the executors already.
+    async fn pre_split(&mut self, plan: &RowPlan, table: &TableRef, rows: &Rows, column: usize) {
+        let Some(group) = table.group() else { return };
+        let group = GroupId(group);
+        let wanted = archipel_engine::PARTITIONS_PER_EXECUTOR * self.server.engine.active_executors();
+        let routing = self.server.engine.routing();
+        if routing.routes(group).len() >= wanted {
+            return;
+        }
+        let Code::Native(insert) = &plan.code else { return };
+        let Some(access) = insert.accesses.iter().find(|access| access.write && access.group == Some(group))
+        else {
+            return;
+        };
+        let mut keys: Vec<_> = rows
+            .iter()
+            .filter_map(|row| archipel_planner::route::route_key_bytes(access, row.get(column)?))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() < 2 {
+            return;
+        }
+        let parts = wanted.min(keys.len());
+        let boundaries = (1..parts).map(|part| keys[part * keys.len() / parts].clone()).collect();
+        // A group that cannot be split now will be split by size.
+        let _ = self.server.engine.pre_split(group, boundaries).await;
+    }
+}
+
+pub(super) fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
+    match &insert.body {
+        Body::Rows(plan) if matches!(plan.bound, BoundStatement::Insert(_)) => Ok(plan.clone()),
+        _ => Err(SqlError::internal("an INSERT was prepared as something else")),
+    }
+}
+
+/// Says what stays of a COPY that committed batch by batch.
+pub(super) fn copy_detail(error: SqlError, committed: u64) -> SqlError {
+    if committed == 0 || error.fields().detail.is_some() {
+        return error;
+    }
+    error.with_detail(format!("The first {committed} rows were committed before the error; a transaction block or archipel.atomic_copy makes COPY all or nothing."))
+}
