@@ -168,7 +168,9 @@ pub struct ExecContext<'a, 'e> {
 /// Storage that is used again and again.
 #[derive(Default)]
 struct Spares {
-    /// Those of running statements first.
+    /// The one of a context's outermost statement.
+    outermost: Frame,
+    /// Those of running statements around others first, but for the outermost.
     frames: Vec<Frame>,
     batches: Vec<Batch>,
     /// Rows: without values, but with the room they had.
@@ -193,7 +195,13 @@ const TICKS_MAX: u32 = 1024;
 
 impl Drop for ExecContext<'_, '_> {
     fn drop(&mut self) {
-        let Some(mut spares) = self.spares.take() else { return };
+        let used = |frame: &Frame| frame.slots.capacity() > 0;
+        let spares = self.spares.take().or_else(|| used(&self.frame).then(Box::default));
+        let Some(mut spares) = spares else { return };
+        // A statement that ended otherwise than by returning has not emptied it.
+        if self.nested == 0 {
+            std::mem::swap(&mut spares.outermost, &mut self.frame);
+        }
         spares.frames.truncate(KEPT_MAX);
         spares.batches.truncate(KEPT_MAX);
         // At the end of the thread the place for them may be gone.
@@ -204,6 +212,8 @@ impl Drop for ExecContext<'_, '_> {
 impl<'a, 'e> ExecContext<'a, 'e> {
     /// A context over a transaction, without parameters or registers.
     pub fn new(txn: &'a mut Txn<'e>, functions: FunctionContext<'a>, system: &'a dyn SystemRows) -> Self {
+        let mut spares = SPARES.with(Cell::take);
+        let frame = spares.as_mut().map(|spares| std::mem::take(&mut spares.outermost)).unwrap_or_default();
         ExecContext {
             txn,
             functions,
@@ -220,12 +230,12 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             cursors: Cursors::default(),
             depth: 0,
             trigger_depth: 0,
-            frame: Frame::default(),
+            frame,
             constraints: None,
             unfinished: false,
             deferred: Vec::new(),
             waiting: None,
-            spares: SPARES.with(Cell::take),
+            spares,
             nested: 0,
             ticks: 0,
             budgeted: true,
@@ -342,13 +352,12 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         shape: &FrameShape,
         body: impl FnOnce(&mut Self) -> ExecResult<T>,
     ) -> ExecResult<T> {
-        // The frames of the statements around this one lie below `nested`, the spare ones above.
+        // The outermost statement finds its frame in place. Those of others that run around this one
+        // lie below its number among the frames, the spare ones above.
         let outer = self.nested;
-        let frames = &mut self.spares.get_or_insert_default().frames;
-        if frames.len() == outer {
-            frames.push(Frame::default());
+        if outer > 0 {
+            self.exchange_frame(outer - 1);
         }
-        std::mem::swap(&mut self.frame, &mut frames[outer]);
         self.nested += 1;
         self.frame.take_shape(shape);
         // What waits in the statement around this one is about its frame.
@@ -359,8 +368,18 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         }
         self.frame.clear(shape);
         self.nested = outer;
-        std::mem::swap(&mut self.frame, &mut self.spares.get_or_insert_default().frames[outer]);
+        if outer > 0 {
+            self.exchange_frame(outer - 1);
+        }
         result
+    }
+
+    fn exchange_frame(&mut self, place: usize) {
+        let frames = &mut self.spares.get_or_insert_default().frames;
+        if frames.len() == place {
+            frames.push(Frame::default());
+        }
+        std::mem::swap(&mut self.frame, &mut frames[place]);
     }
 }
 
