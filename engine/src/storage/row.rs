@@ -125,10 +125,22 @@ impl Touched {
 
     /// Adds some bytes.
     #[inline]
-    pub fn add(&mut self, mut bytes: Range<usize>) {
+    pub fn add(&mut self, bytes: Range<usize>) {
         if bytes.is_empty() {
             return;
         }
+        // Mostly they are beside the last ones, and behind them.
+        if let Some(last) = self.0.last_mut()
+            && last.start <= bytes.start
+            && bytes.start < last.end + Self::GAP_MIN
+        {
+            last.end = last.end.max(bytes.end);
+            return;
+        }
+        self.insert(bytes);
+    }
+
+    fn insert(&mut self, mut bytes: Range<usize>) {
         let mut at = 0;
         while let Some(range) = self.0.get(at) {
             if range.end + Self::GAP_MIN <= bytes.start {
