@@ -12,7 +12,7 @@
 
 use super::node::{Leaf, Node};
 use super::slots::Key;
-use super::{CAPACITY, Lookup, Pointer, Tree, entry_bytes};
+use super::{CAPACITY, How, Lookup, Pointer, Tree, entry_bytes};
 use crate::storage::row::Row;
 
 /// Trees higher than this go without; each level multiplies the entries by at least eight.
@@ -198,6 +198,9 @@ impl<P: Pointer> Tree<P> {
                 leaf.insert(index, Key::new(key), row);
                 finger.index = index as u8;
                 Ok(())
+            }
+            Some(leaf) if leaf.slots.is_next(usize::from(finger.index), key) => {
+                self.put_new(key, row, stamp, How::Behind)
             }
             _ => self.insert_new(key, row, stamp),
         }

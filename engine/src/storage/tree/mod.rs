@@ -221,7 +221,7 @@ impl<P: Pointer> Tree<P> {
 
     /// Inserts or replaces; returns the replaced row.
     pub fn insert(&mut self, key: &[u8], row: Row, stamp: u64) -> Option<Row> {
-        match self.put(key, row, stamp, true) {
+        match self.put(key, row, stamp, How::Replace) {
             Change::Replaced(old) => Some(old),
             _ => None,
         }
@@ -231,20 +231,24 @@ impl<P: Pointer> Tree<P> {
     pub fn insert_new(&mut self, key: &[u8], row: Row, stamp: u64) -> Result<(), Row> {
         #[cfg(test)]
         assert!(!crate::planted::is(crate::planted::Bug::PanicInStorage), "planted");
-        match self.put(key, row, stamp, false) {
+        self.put_new(key, row, stamp, How::New)
+    }
+
+    fn put_new(&mut self, key: &[u8], row: Row, stamp: u64, how: How) -> Result<(), Row> {
+        match self.put(key, row, stamp, how) {
             Change::Refused(row) => Err(row),
             _ => Ok(()),
         }
     }
 
-    fn put(&mut self, key: &[u8], row: Row, stamp: u64, replace: bool) -> Change<P> {
+    fn put(&mut self, key: &[u8], row: Row, stamp: u64, how: How) -> Change<P> {
         let row_len = row.len() as u64;
         let root = self.root.get_or_insert_with(|| {
             self.node_bytes += size_of::<Leaf>() as u64;
             Node::Leaf(P::new(Leaf::new()))
         });
         let mut new_nodes = 0;
-        let mut change = insert_into(root, key, row, stamp, replace, &mut new_nodes);
+        let mut change = insert_into(root, key, row, stamp, how, &mut new_nodes);
         match &mut change {
             Change::Refused(_) => {}
             Change::Replaced(old) => {
@@ -374,18 +378,28 @@ fn entry_bytes(key: &[u8], row_len: u64) -> u64 {
     Key::heap_bytes(key) as u64 + row_len + ROW_OVERHEAD_BYTES
 }
 
+/// How an entry is put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// In place of another one of its key.
+    Replace,
+    New,
+    /// New, right behind the one that was put or read last: more will follow there.
+    Behind,
+}
+
 fn insert_into<P: Pointer>(
     node: &mut Node<P>,
     key: &[u8],
     row: Row,
     stamp: u64,
-    replace: bool,
+    how: How,
     new_nodes: &mut u64,
 ) -> Change<P> {
     match node {
         Node::Leaf(leaf) => {
             let (index, found) = leaf.slots.search(key);
-            if found && !replace {
+            if found && how != How::Replace {
                 return Change::Refused(row);
             }
             let leaf = P::to_mut(leaf);
@@ -405,11 +419,14 @@ fn insert_into<P: Pointer>(
                 right.insert(0, Key::new(key), row);
                 right
             } else {
-                let mut right = leaf.split_at(CAPACITY / 2);
-                if index <= CAPACITY / 2 {
+                // Keys that ascend within others, as the newest rows of each of some groups, would
+                // leave half of every leaf empty.
+                let at = if how == How::Behind { index.max(CAPACITY / 4) } else { CAPACITY / 2 };
+                let mut right = leaf.split_at(at);
+                if index <= at {
                     leaf.insert(index, Key::new(key), row);
                 } else {
-                    right.insert(index - CAPACITY / 2, Key::new(key), row);
+                    right.insert(index - at, Key::new(key), row);
                 }
                 right
             };
@@ -421,7 +438,7 @@ fn insert_into<P: Pointer>(
         Node::Inner(inner) => {
             let inner = P::to_mut(inner);
             let index = inner.separators.upper(key);
-            let change = insert_into(inner.child_mut(index), key, row, stamp, replace, new_nodes);
+            let change = insert_into(inner.child_mut(index), key, row, stamp, how, new_nodes);
             let Change::Added(split) = change else { return change };
             inner.counts[index] += 1;
             let Some((separator, child)) = split else { return Change::Added(None) };

@@ -494,3 +494,22 @@ fn memory_counted_in_is_counted_out() {
     assert_eq!(tree.payload_bytes, 0);
     assert_eq!(tree.node_bytes, size_of::<node::Leaf>() as u64);
 }
+
+#[test]
+fn keys_that_ascend_within_others_fill_their_leaves() {
+    let mut tree: Tree = Tree::new();
+    let mut finger = Finger::default();
+    let key = |group: u8, number: u32| [&[group][..], &number.to_be_bytes()].concat();
+    for round in 0..200 {
+        for group in 0..10 {
+            for number in 0..10 {
+                let put = tree.insert_new_with(&key(group, 10 * round + number), row(b"r"), 1, &mut finger);
+                assert!(put.is_ok());
+            }
+        }
+    }
+    tree.check();
+    let full = tree.len().div_ceil(CAPACITY as u64);
+    let leaves = tree.node_bytes / size_of::<super::node::Leaf>() as u64;
+    assert!(leaves < full * 5 / 4, "{leaves} leaves of {CAPACITY} for {} entries", tree.len());
+}
