@@ -3,6 +3,8 @@
 use smallvec::SmallVec;
 
 use super::{Place, Txn};
+use crate::locks::ObjectMode;
+use crate::program::Stop;
 use crate::storage::KeyBuf;
 use crate::storage::tree::{AHEAD_MAX, fetch_rows_noted};
 use crate::table::TableMeta;
@@ -57,5 +59,47 @@ impl Txn<'_> {
                 }
             }
         }
+    }
+
+    /// Visits the rows under some storage keys, each with the number of its key, as far as what is
+    /// held says whether there is one: other keys are passed over, as are all of them in an
+    /// interactive transaction.
+    pub fn get_each(
+        &mut self,
+        table: &TableMeta,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Stop> {
+        if self.interactive.is_some() || keys.is_empty() {
+            return Ok(());
+        }
+        let place = Place::of(table);
+        if place.is_reference() {
+            self.admit_reference(place)?;
+            let numbered: SmallVec<[(usize, &[u8]); AHEAD_MAX]> =
+                keys.iter().map(|key| &key[..]).enumerate().collect();
+            self.reference_tree(place)?.lookup_each(&numbered, visit);
+            return Ok(());
+        }
+        for at in 0..self.held().len() {
+            let partition = self.held()[at];
+            if partition.group != place.group {
+                continue;
+            }
+            // SAFETY: held by this transaction; the reference ends with the statement.
+            let data = unsafe { partition.data_mut() };
+            let covered: SmallVec<[(usize, &[u8]); AHEAD_MAX]> =
+                keys.iter().map(|key| &key[..]).enumerate().filter(|(_, key)| data.covers(key)).collect();
+            if covered.is_empty() {
+                continue;
+            }
+            let root = self.root(partition, place)?;
+            self.admit(root, place, ObjectMode::AccessShare)?;
+            let stamp = root.tree.lookup_each(&covered, visit);
+            // SAFETY: as above.
+            let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
+            self.depend(epoch);
+        }
+        Ok(())
     }
 }

@@ -82,6 +82,7 @@ pub(crate) struct Compiler<'e> {
     late: Vec<u32>,
     caches: usize,
     keys: usize,
+    lookups: usize,
     pending: Vec<Pending>,
     pub ctes: FxHashMap<u32, CteSource>,
     /// Those that what is being compiled reads.
@@ -152,6 +153,7 @@ impl<'e> Compiler<'e> {
             late: Vec::new(),
             caches: 0,
             keys: 0,
+            lookups: 0,
             pending: Vec::new(),
             ctes: FxHashMap::default(),
             ctes_read: FxHashSet::default(),
@@ -228,6 +230,12 @@ impl<'e> Compiler<'e> {
     pub fn key(&mut self) -> usize {
         self.keys += 1;
         self.keys - 1
+    }
+
+    /// A place in the frame for rows that are looked up for a join.
+    pub fn lookup_place(&mut self) -> usize {
+        self.lookups += 1;
+        self.lookups - 1
     }
 
     /// The slots of a relation's columns, handed out when first asked for. Columns that merely
@@ -396,7 +404,13 @@ impl<'e> Compiler<'e> {
                 _ => runs.push(slot..slot + 1),
             }
         }
-        FrameShape { slots: self.used.len(), filled: runs, caches: self.caches, keys: self.keys }
+        FrameShape {
+            slots: self.used.len(),
+            filled: runs,
+            caches: self.caches,
+            keys: self.keys,
+            lookups: self.lookups,
+        }
     }
 
     /// The engine's view of a table, noting that the plan depends on it.

@@ -21,6 +21,7 @@ use archipel_sql::types::Oid;
 
 use crate::native::cursor::Cursors;
 use crate::native::deferral::{ConstraintModes, DeferredCheck};
+use crate::native::lookup::LookedUp;
 use crate::native::notify::Notifications;
 use crate::native::rows::RowBuffer;
 use crate::native::scan::{Batch, ScanColumn};
@@ -391,6 +392,7 @@ pub(crate) struct FrameShape {
     pub filled: Vec<Range<usize>>,
     pub caches: usize,
     pub keys: usize,
+    pub lookups: usize,
 }
 
 /// The working storage of one running statement. In the pool its slots are NULL; there may be
@@ -402,6 +404,8 @@ pub(crate) struct Frame {
     pub caches: Vec<Cache>,
     /// The storage key of the row a scan stands on, where somebody needs it.
     pub keys: Vec<Vec<u8>>,
+    /// What outer scans have looked up for the inner sides of joins.
+    pub looked_up: Vec<LookedUp>,
     /// Where INSERT encodes a row, and where a scan keeps the one it stands on for columns that
     /// are read only if an arm of CASE needs them.
     pub row: Vec<u8>,
@@ -419,6 +423,9 @@ impl Frame {
         if self.keys.len() < shape.keys {
             self.keys.resize_with(shape.keys, Vec::new);
         }
+        if self.looked_up.len() < shape.lookups {
+            self.looked_up.resize_with(shape.lookups, LookedUp::default);
+        }
     }
 
     /// Reads columns of the row a scan kept.
@@ -429,12 +436,26 @@ impl Frame {
         }
     }
 
+    /// Puts the columns of a row that was looked up beforehand into their slots: whether there is one;
+    /// `None` if nobody has looked.
+    #[inline]
+    pub fn show_looked_up(&mut self, place: usize, columns: &[ScanColumn]) -> Option<bool> {
+        let Some(row) = self.looked_up[place].take(columns.len())? else { return Some(false) };
+        for (column, value) in columns.iter().zip(row) {
+            self.slots[column.slot as usize].set(value.take());
+        }
+        Some(true)
+    }
+
     fn clear(&mut self, shape: &FrameShape) {
         for run in &shape.filled {
             self.slots[run.clone()].iter_mut().for_each(|slot| slot.set(Datum::Null));
         }
         if !self.caches.is_empty() {
             self.caches.clear();
+        }
+        if shape.lookups > 0 {
+            self.looked_up.iter_mut().for_each(LookedUp::clear);
         }
     }
 }

@@ -12,11 +12,11 @@ use rustc_hash::FxHashMap;
 use super::compile::{Compiler, Layout, passed_through};
 use super::conjunct::{Conjunct, comparable};
 use super::expression::Source;
+use super::lookup::Lookup;
 use super::node::{HashJoin, Loop, LoopKind, Node};
 use super::operator::{Comparison, comparison};
 use super::path::{OrderKey, Restrictions};
 use super::relation::{Planned, ScanUse};
-use super::scan::Lookup;
 use super::walk;
 use crate::bound::{BoundExpr, ExprKind, JoinKind, Rel};
 use crate::explain::plan::{PlanLine, PlanNode};
@@ -490,17 +490,17 @@ impl Compiler<'_> {
     fn nested(
         &mut self,
         mut left: Node,
-        right: Node,
+        mut right: Node,
         left_slots: &[u32],
         right_slots: &[u32],
         on: Option<super::CompiledPredicate>,
         kind: LoopKind,
         buffered: bool,
     ) -> Node {
-        if let (Node::Scan(left), Node::Scan(right), false) = (&mut left, &right, buffered) {
+        if let (Node::Scan(left), Node::Scan(right), false) = (&mut left, &mut right, buffered) {
             // What a condition throws away is not looked up either.
             if left.filter.is_none() {
-                left.lookup = Lookup::of(right);
+                left.lookup = Lookup::of(right, || self.lookup_place());
             }
         }
         let right_slots = self.pruned_slots(right_slots);

@@ -54,6 +54,7 @@ mod instead;
 mod integer;
 mod join;
 mod lock;
+mod lookup;
 mod merge;
 mod modify;
 mod node;

@@ -372,6 +372,7 @@ impl Compiler<'_> {
             first_batch: super::scan::BATCH_ROWS,
             deferred: Pruned::none(),
             lookup: None,
+            looked_up: None,
             reevaluated,
         });
         Ok(Planned { node, ordered: choice.ordered })

@@ -15,15 +15,14 @@ use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_engine::txn::{Direction, KeyRange};
 use archipel_sql::catalog::Table;
 use archipel_sql::datum::Datum;
-use smallvec::SmallVec;
 
 use super::CompiledPredicate;
 use super::compile::Pruned;
 use super::context::{ExecContext, ExecResult, Frame};
-use super::expression::Source;
 use super::lock::lock_row;
+use super::lookup::Lookup;
 use super::node::Out;
-use super::path::{KeyPart, Meta, Path, Tree};
+use super::path::{Meta, Path, Tree};
 use super::span::KeySpan;
 use crate::bound::RowLock;
 use crate::row::Codec;
@@ -68,25 +67,11 @@ pub(crate) struct Scan {
     pub deferred: Pruned<ScanColumn>,
     /// What each row of a range will be looked up in by its key.
     pub lookup: Option<Lookup>,
+    /// Where in the frame a join's outer scan leaves the rows it has looked up for this one.
+    pub looked_up: Option<usize>,
     /// Whether its rows are to be changed or locked: those that changed while the statement waited
     /// are seen as they are now.
     pub reevaluated: bool,
-}
-
-/// A table that a join reads by its key, once a row of the scan on its left.
-pub(crate) struct Lookup {
-    meta: Meta,
-    path: Arc<Path>,
-}
-
-impl Lookup {
-    /// The table on the right of a join, if a key made of plain values names its row.
-    pub fn of(right: &Scan) -> Option<Lookup> {
-        let plain = |part: &KeyPart| matches!(part, KeyPart::One(Source::Operand(_)));
-        let by_key = right.path.unique && matches!(right.path.tree, Tree::Storage);
-        (by_key && right.path.equals.iter().all(plain))
-            .then(|| Lookup { meta: right.meta.clone(), path: right.path.clone() })
-    }
 }
 
 /// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
@@ -182,6 +167,11 @@ impl Scan {
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         if self.path.unique {
+            if let Some(place) = self.looked_up
+                && let Some(found) = ctx.frame.show_looked_up(place, self.columns.get())
+            {
+                return if found { self.emit(ctx, &[], out) } else { Ok(ControlFlow::Continue(())) };
+            }
             let mut key = KeyBuf::new();
             if !self.path.point(ctx, &mut key)? {
                 return Ok(ControlFlow::Continue(()));
@@ -332,29 +322,32 @@ impl Scan {
     ) -> ExecResult<ControlFlow<()>> {
         let mut batch = ctx.take_batch();
         let result = self.batches(ctx, (&span, past), &mut batch, out);
+        if let Some(place) = self.lookup.as_ref().and_then(|lookup| lookup.place) {
+            // Whoever had enough has left some.
+            ctx.frame.looked_up[place].forget();
+        }
         batch.clear();
         ctx.give_batch(batch);
         result
     }
 
-    /// Fetches what the next rows of a batch will be looked up in.
-    fn fetch_ahead(&self, ctx: &mut ExecContext<'_, '_>, lookup: &Lookup, batch: &Batch, from: usize) {
+    /// Looks up, or fetches, what the next rows of a batch will be joined with.
+    fn look_up(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        lookup: &Lookup,
+        batch: &Batch,
+        from: usize,
+    ) -> ExecResult<()> {
+        if let Some(place) = lookup.place {
+            ctx.frame.looked_up[place].forget();
+        }
         let columns = self.columns.get();
         if columns.is_empty() || batch.rows - from == 1 || !ctx.txn.fetches_ahead() {
-            return;
+            return Ok(());
         }
-        let mut keys: SmallVec<[KeyBuf; AHEAD_MAX]> = SmallVec::new();
-        let values = batch.values.chunks_exact(columns.len()).skip(from).take(AHEAD_MAX);
-        for row in values {
-            for (column, value) in columns.iter().zip(row) {
-                ctx.frame.slots[column.slot as usize].clone_from(value);
-            }
-            let mut key = KeyBuf::new();
-            if matches!(lookup.path.point(ctx, &mut key), Ok(true)) {
-                keys.push(key);
-            }
-        }
-        ctx.txn.fetch_ahead(&lookup.meta, &keys);
+        let rows = batch.values.chunks_exact(columns.len()).skip(from).take(AHEAD_MAX);
+        lookup.run(ctx, columns, rows)
     }
 
     /// Whether each entry of the index stands for a row that is shown: there is no condition or lock
@@ -418,10 +411,14 @@ impl Scan {
                 }
             }
             for row in 0..batch.rows {
-                if row.is_multiple_of(AHEAD_MAX)
-                    && let Some(lookup) = &self.lookup
-                {
-                    self.fetch_ahead(ctx, lookup, batch, row);
+                if let Some(lookup) = &self.lookup {
+                    let at = row % AHEAD_MAX;
+                    if at == 0 {
+                        self.look_up(ctx, lookup, batch, row)?;
+                    }
+                    if let Some(place) = lookup.place {
+                        ctx.frame.looked_up[place].at = at;
+                    }
                 }
                 let flow = match &self.path.tree {
                     Tree::Storage if self.is_newer(ctx, batch.key(row)) => {

@@ -34,7 +34,7 @@ struct Descent<'t, P: Pointer> {
 
 /// Asks the memory for the rows under keys of these trees, [`AHEAD_MAX`] of them or so.
 pub fn fetch_rows<'t, P: Pointer>(keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>) {
-    let _ = fetch(keys);
+    fetch(keys, &mut Descents::new());
 }
 
 /// As [`fetch_rows`], keeping the ways to the rows for who asks for them in this order.
@@ -42,19 +42,26 @@ pub fn fetch_rows_noted<'t, P: Pointer>(
     keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>,
     ahead: &mut Ahead,
 ) {
-    ahead.replace(fetch(keys).iter().map(|descent| descent.way));
+    let mut descents = Descents::new();
+    fetch(keys, &mut descents);
+    ahead.replace(descents.iter().map(|descent| descent.way));
 }
 
+type Descents<'t, P> = SmallVec<[Descent<'t, P>; AHEAD_MAX]>;
+
+/// Goes down with all keys together; `descents`, which is empty, has their ends then. There are none
+/// in an empty tree.
 fn fetch<'t, P: Pointer>(
     keys: impl Iterator<Item = (&'t Tree<P>, &'t [u8])>,
-) -> SmallVec<[Descent<'t, P>; AHEAD_MAX]> {
+    descents: &mut Descents<'t, P>,
+) {
     let begin = |(tree, key): (&'t Tree<P>, &'t [u8])| {
         Some(Descent { node: tree.root.as_ref()?, key, at: 0, way: Way::default() })
     };
-    let mut descents: SmallVec<[Descent<'t, P>; AHEAD_MAX]> = keys.filter_map(begin).collect();
+    descents.extend(keys.filter_map(begin));
     let mut levels = true;
     while std::mem::take(&mut levels) {
-        for descent in &mut descents {
+        for descent in descents.iter_mut() {
             if let Node::Inner(inner) = descent.node {
                 descent.at = inner.separators.upper(descent.key);
                 descent.way.step(descent.at);
@@ -62,14 +69,14 @@ fn fetch<'t, P: Pointer>(
                 levels = true;
             }
         }
-        for descent in &mut descents {
+        for descent in descents.iter_mut() {
             if let Node::Inner(inner) = descent.node {
                 descent.node = inner.child(descent.at);
                 descent.node.fetch_heads();
             }
         }
     }
-    for descent in &mut descents {
+    for descent in descents.iter_mut() {
         let Node::Leaf(leaf) = descent.node else { continue };
         descent.way.index = match leaf.slots.search(descent.key) {
             (at, true) => {
@@ -79,14 +86,37 @@ fn fetch<'t, P: Pointer>(
             _ => Way::NOWHERE,
         };
     }
-    for descent in &descents {
+    for descent in descents.iter() {
         if let Node::Leaf(leaf) = descent.node
             && let Some(Some(row)) = leaf.rows.get(usize::from(descent.way.index))
         {
             fetch_row(row);
         }
     }
-    descents
+}
+
+impl<P: Pointer> Tree<P> {
+    /// Looks up some keys, each with a number of the caller's, for whose rows the memory is asked
+    /// together: visits the rows in the order of the keys. Answers a stamp as [`Tree::scan`] does.
+    pub fn lookup_each(&self, keys: &[(usize, &[u8])], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> u64 {
+        let mut stamp = self.stamp_floor;
+        let mut descents = Descents::new();
+        for keys in keys.chunks(AHEAD_MAX) {
+            descents.clear();
+            fetch(keys.iter().map(|(_, key)| (self, *key)), &mut descents);
+            for (place, (number, _)) in keys.iter().enumerate() {
+                let row = match descents.get(place) {
+                    Some(Descent { node: Node::Leaf(leaf), way, .. }) => {
+                        stamp = stamp.max(leaf.stamp);
+                        leaf.rows.get(usize::from(way.index)).and_then(Option::as_deref)
+                    }
+                    _ => None,
+                };
+                visit(*number, row);
+            }
+        }
+        stamp
+    }
 }
 
 /// Rows of a scan that are on their way before the first of them is looked at.

@@ -227,6 +227,19 @@ fn play<P: Pointer>(steps: Vec<Step>, mut after: impl FnMut(&Tree<P>, &Model)) {
             }
             Step::Fetch(keys, n) => {
                 let part = |key: &Vec<u8>| &parts[at(&bounds, key)];
+                for (place, (tree, model)) in parts.iter().enumerate() {
+                    let own: Vec<(usize, &[u8])> = keys
+                        .iter()
+                        .enumerate()
+                        .filter(|(_, key)| at(&bounds, key) == place)
+                        .map(|(number, key)| (number, &key[..]))
+                        .collect();
+                    let mut seen = Vec::new();
+                    tree.lookup_each(&own, &mut |number, row| seen.push((number, row.map(<[u8]>::to_vec))));
+                    let expected: Vec<_> =
+                        own.iter().map(|(number, key)| (*number, model.get(*key).cloned())).collect();
+                    assert_eq!(seen, expected, "looked up together");
+                }
                 fetch_rows_noted(keys.iter().map(|key| (&part(key).0, &key[..])), &mut finger.ahead);
                 // Those that are left over lead later lookups astray.
                 for (place, key) in keys.iter().enumerate().skip(n).step_by(1 + n % 2) {
