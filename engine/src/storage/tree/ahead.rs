@@ -78,19 +78,20 @@ fn fetch<'t, P: Pointer>(
     }
     for descent in descents.iter_mut() {
         let Node::Leaf(leaf) = descent.node else { continue };
-        descent.way.index = match leaf.slots.search(descent.key) {
-            (at, true) => {
-                fetch_one(&leaf.rows[at]);
-                at as u8
-            }
-            _ => Way::NOWHERE,
-        };
+        let (at, place) = leaf.slots.guess(descent.key);
+        fetch_one(place);
+        fetch_one(&leaf.rows[at]);
+        descent.at = at;
     }
-    for descent in descents.iter() {
-        if let Node::Leaf(leaf) = descent.node
-            && let Some(Some(row)) = leaf.rows.get(usize::from(descent.way.index))
-        {
-            fetch_row(row);
+    for descent in descents.iter_mut() {
+        let Node::Leaf(leaf) = descent.node else { continue };
+        let (at, found) = match leaf.slots.is_at(descent.at, descent.key) {
+            true => (descent.at, true),
+            false => leaf.slots.search(descent.key),
+        };
+        descent.way.index = if found { at as u8 } else { Way::NOWHERE };
+        if found {
+            fetch_row(leaf.row(at));
         }
     }
 }

@@ -165,6 +165,15 @@ impl Slots {
         }
     }
 
+    /// Where `key` is if it is here, as far as the heads tell, and what lies there: the line of a key is
+    /// another one than those that a search reads first.
+    #[inline]
+    pub(super) fn guess(&self, key: &[u8]) -> (usize, &Key) {
+        let head = head_at(key, usize::from(self.prefix_len));
+        let index = self.heads_below(head).min(CAPACITY - 1);
+        (index, &self.keys[index])
+    }
+
     /// Whether a key begins with the common prefix (not empty): compared as words, without a
     /// call, where both have eight bytes to load.
     #[inline]
