@@ -67,8 +67,10 @@ pub fn append_int8(out: &mut KeyBuf, value: i64) {
 /// Appends a few bytes with one store: a slice is copied by calls, and an iterator byte by byte.
 #[inline]
 fn append<const N: usize>(out: &mut KeyBuf, bytes: [u8; N]) {
-    out.reserve(N);
     let end = out.len();
+    if out.capacity() - end < N {
+        out.reserve(N);
+    }
     // SAFETY: there is room for `N` bytes behind the `end` that are there, and all of them are written
     // before they count.
     unsafe {

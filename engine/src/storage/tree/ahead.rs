@@ -63,7 +63,7 @@ fn fetch<'t, P: Pointer>(
     while std::mem::take(&mut levels) {
         for descent in descents.iter_mut() {
             if let Node::Inner(inner) = descent.node {
-                descent.at = inner.separators.upper(descent.key);
+                descent.at = inner.separators.upper_at_once(descent.key);
                 descent.way.step(descent.at);
                 fetch_one(&inner.children[descent.at]);
                 levels = true;
