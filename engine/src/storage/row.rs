@@ -304,6 +304,19 @@ impl RowLayout {
         row[self.bitmap_at + column / 8] & (1 << (column % 8)) != 0
     }
 
+    /// The marks of some columns, for [`RowLayout::any_null`].
+    pub fn null_marks(&self, columns: impl Iterator<Item = usize>) -> Vec<u8> {
+        let mut marks = vec![0; self.columns.len().div_ceil(8)];
+        columns.for_each(|column| marks[column / 8] |= 1 << (column % 8));
+        marks
+    }
+
+    /// Whether one of the columns with these marks is NULL in an encoded row.
+    #[inline]
+    pub fn any_null(&self, row: &[u8], marks: &[u8]) -> bool {
+        row[self.bitmap_at..].iter().zip(marks).any(|(nulls, mark)| nulls & mark != 0)
+    }
+
     /// All columns of an encoded row, appended to `out`.
     pub fn decode<'r>(&self, row: &'r [u8], out: &mut Vec<Cell<'r>>) {
         out.extend((0..self.columns.len()).map(|column| self.get(row, column)));

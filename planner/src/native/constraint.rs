@@ -191,6 +191,11 @@ impl RowChecks {
         self.partition.as_ref().map_or(Ok(true), |partition| partition.holds(ctx))
     }
 
+    /// Whether all there is to check is that columns are not NULL that must not be.
+    pub fn only_not_null(&self) -> bool {
+        self.checks.is_empty() && self.partition.is_none()
+    }
+
     /// Columns whose values the statement says elsewhere.
     pub fn also_given(&mut self, columns: &[u16]) {
         self.given.extend(columns);

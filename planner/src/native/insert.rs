@@ -51,6 +51,8 @@ pub(crate) struct Insert {
     /// Whether ON CONFLICT or RETURNING asks for rows, which are those from before the statement:
     /// both are computed before anything is written.
     asks: bool,
+    /// Whether nothing comes between the values of VALUES and their rows.
+    straight: bool,
     into: Destination,
 }
 
@@ -133,12 +135,17 @@ impl Compiler<'_> {
             Destination::Table(row) => row.waits(one),
             Destination::Partitions(routed) => routed.waits(one),
         };
+        let straight = match (&into, &source) {
+            (Destination::Table(row), Node::Values { slots, .. }) => row.is_straight(slots),
+            _ => false,
+        };
         Ok(Insert {
             source,
             source_slots,
             collected: reads_anything(&insert.source),
             waits,
             asks: asks_for_rows(insert),
+            straight,
             into,
         })
     }
@@ -460,6 +467,11 @@ impl Insert {
                 rows.restore(index, &mut ctx.frame, &self.source_slots);
                 count += self.one(ctx, &mut row, &mut touched, emit)?;
             }
+        } else if let Some((insert, rows)) = self.straight() {
+            for values in rows {
+                insert.straight(ctx, values, &mut row)?;
+                count += 1;
+            }
         } else {
             self.begin(ctx)?;
             let _ = self.source.run(ctx, &mut |ctx| {
@@ -470,6 +482,15 @@ impl Insert {
         ctx.frame.row = row;
         self.end(ctx)?;
         Ok(count)
+    }
+
+    /// What takes the values of VALUES straight into rows, and them.
+    #[inline]
+    fn straight(&self) -> Option<(&RowInsert, &[Vec<Source>])> {
+        match (&self.into, &self.source) {
+            (Destination::Table(insert), Node::Values { rows, .. }) if self.straight => Some((insert, rows)),
+            _ => None,
+        }
     }
 
     /// The rows of the source, before any is written.

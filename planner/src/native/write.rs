@@ -2,8 +2,9 @@
 
 use archipel_engine::Inserted;
 use archipel_engine::cell::Cell;
-use archipel_engine::storage::KeyBuf;
+use archipel_engine::schema::KeyColumn;
 use archipel_engine::storage::key::encode_cell;
+use archipel_engine::storage::{ColumnPlace, KeyBuf};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use smallvec::SmallVec;
@@ -65,38 +66,54 @@ pub(crate) struct Target {
     pub codecs: Vec<Codec>,
     pub visible: usize,
     pub hidden: bool,
+    /// The columns as the engine keeps them, in its order.
+    stored: Vec<Stored>,
+    /// Those of the storage key.
+    key: Vec<(KeyColumn, Stored)>,
+    /// The marks of those that must not be NULL.
+    required: Vec<u8>,
+}
+
+/// A column as the engine keeps it.
+#[derive(Clone, Copy)]
+struct Stored {
+    at: ColumnPlace,
+    codec: Codec,
+    /// The place whose value it has; `None` for the hidden row number.
+    place: Option<usize>,
 }
 
 impl Target {
     pub fn new(table: &TableRef, meta: Meta) -> Target {
-        Target {
-            table: table.clone(),
-            codecs: table
-                .columns
-                .iter()
-                .map(|column| column.ty)
-                .chain(table.index_expressions().map(|(_, part)| part.ty))
-                .map(Codec::of)
-                .collect(),
-            visible: table.columns.len(),
-            hidden: crate::row::has_hidden_id(table),
-            meta,
-        }
+        let codecs: Vec<Codec> = table
+            .columns
+            .iter()
+            .map(|column| column.ty)
+            .chain(table.index_expressions().map(|(_, part)| part.ty))
+            .map(Codec::of)
+            .collect();
+        let (visible, hidden) = (table.columns.len(), crate::row::has_hidden_id(table));
+        let places = meta.layout.places().iter().enumerate();
+        let stored: Vec<Stored> = places
+            .map(|(stored, at)| {
+                let place = match hidden && stored >= visible {
+                    false => Some(stored),
+                    true => (stored > visible).then(|| stored - 1),
+                };
+                let codec = place.and_then(|place| codecs.get(place)).copied().unwrap_or(Codec::Int8);
+                Stored { at: *at, codec, place }
+            })
+            .collect();
+        let key = meta.def.key.iter().map(|column| (*column, stored[usize::from(column.column)])).collect();
+        let columns = table.columns.iter().enumerate().filter(|(_, column)| column.not_null);
+        let required = meta.layout.null_marks(columns.map(|(place, _)| place));
+        Target { table: table.clone(), codecs, visible, hidden, stored, key, required, meta }
     }
 
     /// Where the engine keeps a place.
     #[inline]
     pub fn stored_at(&self, place: usize) -> usize {
         place + usize::from(self.hidden && place >= self.visible)
-    }
-
-    /// What the engine keeps somewhere; `None` for the hidden row number.
-    #[inline]
-    fn place_of(&self, stored: usize) -> Option<usize> {
-        match self.hidden && stored >= self.visible {
-            false => Some(stored),
-            true => (stored > self.visible).then(|| stored - 1),
-        }
     }
 
     /// Encodes a row and its storage key. `hidden` is the row number of a table without a
@@ -108,25 +125,57 @@ impl Target {
         row: &mut Vec<u8>,
         key: &mut KeyBuf,
     ) -> Result<()> {
+        self.encode_unless(value, hidden, row, key, |_| false)?;
+        Ok(())
+    }
+
+    /// As [`Target::encode`], of a row of which nobody has asked yet whether columns are NULL that must
+    /// not be; false, without its key, if one is.
+    #[inline]
+    pub fn encode_new<'d>(
+        &self,
+        value: impl Fn(usize) -> &'d Datum,
+        hidden: Option<i64>,
+        row: &mut Vec<u8>,
+        key: &mut KeyBuf,
+    ) -> Result<bool> {
+        self.encode_unless(value, hidden, row, key, |row| self.meta.layout.any_null(row, &self.required))
+    }
+
+    #[inline]
+    fn encode_unless<'d>(
+        &self,
+        value: impl Fn(usize) -> &'d Datum,
+        hidden: Option<i64>,
+        row: &mut Vec<u8>,
+        key: &mut KeyBuf,
+        refused: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool> {
         row.clear();
         if self.encode_plain(&value, hidden, row) {
-            let plain = |stored: usize| match self.place_of(stored) {
-                Some(place) => self.codecs[place].encode_plain(value(place)),
+            if refused(row) {
+                return Ok(false);
+            }
+            let plain = |stored: &Stored| match stored.place {
+                Some(place) => stored.codec.encode_plain(value(place)),
                 None => hidden.map(Cell::Int8),
             };
             self.encode_key(&value, plain, key);
-            return Ok(());
+            return Ok(true);
         }
         // Some value needs bytes of its own, or there are many bytes.
         let prepared = Cells::prepare(self.codecs.iter().enumerate().map(|(i, codec)| (*codec, value(i))))?;
-        let made = |stored: usize| match self.place_of(stored) {
-            Some(place) => Some(prepared.cell(place, self.codecs[place], value(place))),
+        let made = |stored: &Stored| match stored.place {
+            Some(place) => Some(prepared.cell(place, stored.codec, value(place))),
             None => hidden.map(Cell::Int8),
         };
         row.clear();
-        self.meta.layout.encode_each(row, made);
+        self.meta.layout.encode_each(row, |column| made(&self.stored[column]));
+        if refused(row) {
+            return Ok(false);
+        }
         self.encode_key(&value, made, key);
-        Ok(())
+        Ok(true)
     }
 
     /// Encodes a row if all its values have cells, and not many bytes.
@@ -138,9 +187,9 @@ impl Target {
         row: &mut Vec<u8>,
     ) -> bool {
         let mut writer = self.meta.layout.writer(row);
-        for (stored, at) in self.meta.layout.places().iter().enumerate() {
-            let written = match (self.place_of(stored), hidden) {
-                (Some(place), _) => self.codecs[place].write(value(place), at, &mut writer),
+        for Stored { at, codec, place } in &self.stored {
+            let written = match (place, hidden) {
+                (Some(place), _) => codec.write(value(*place), at, &mut writer),
                 (None, Some(number)) => {
                     writer.cell(at, Cell::Int8(number));
                     true
@@ -159,19 +208,18 @@ impl Target {
     fn encode_key<'d, 'c>(
         &self,
         value: &impl Fn(usize) -> &'d Datum,
-        cell: impl Fn(usize) -> Option<Cell<'c>>,
+        cell: impl Fn(&Stored) -> Option<Cell<'c>>,
         key: &mut KeyBuf,
     ) {
         key.clear();
-        for column in &self.meta.def.key {
-            let position = usize::from(column.column);
-            if let Some(place) = self.place_of(position)
-                && self.codecs[place].append_integer(value(place), column, key)
+        for (column, stored) in &self.key {
+            if let Some(place) = stored.place
+                && stored.codec.append_integer(value(place), column, key)
             {
                 continue;
             }
-            let cell = cell(position).unwrap_or(Cell::Null);
-            encode_cell(key, cell, column, self.meta.def.columns[position]);
+            let cell = cell(stored).unwrap_or(Cell::Null);
+            encode_cell(key, cell, column, self.meta.def.columns[usize::from(column.column)]);
         }
     }
 

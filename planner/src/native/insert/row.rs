@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 use super::{Arbiter, Conflict, ConflictUpdate, RowInsert};
 use crate::native::context::{ExecContext, ExecResult};
-use crate::native::expression::{Values, eval_into};
+use crate::native::expression::{Source, Values, eval_into};
 use crate::native::hash::same;
 use crate::native::scan::decode;
 use crate::native::statement::{Answer, Emit};
@@ -129,6 +129,70 @@ impl RowInsert {
         let frame = &ctx.frame;
         self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
         Ok(key)
+    }
+
+    /// Whether a row whose values go to these slots is written as they are: nothing is computed from
+    /// it, and nothing hangs on it but that some columns are not NULL.
+    #[inline]
+    pub(super) fn is_straight(&self, slots: &[u32]) -> bool {
+        self.conflict.is_none()
+            && self.triggers.is_none()
+            && self.returning.is_none()
+            && self.stays.is_none()
+            && self.generated.is_empty()
+            && self.for_indexes.is_empty()
+            && self.parents.is_empty()
+            && self.checks.only_not_null()
+            && self.slots == slots
+    }
+
+    /// Writes a row of these values, one for each slot, of an INSERT that [`RowInsert::is_straight`].
+    /// What has an address is taken from there.
+    pub(super) fn straight(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        values: &[Source],
+        row: &mut Vec<u8>,
+    ) -> ExecResult<()> {
+        ctx.tick()?;
+        for (source, slot) in values.iter().zip(&self.slots) {
+            if let Source::Code(code) = source {
+                let value = code(ctx)?;
+                ctx.frame.slots[*slot as usize].set(value);
+            }
+        }
+        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
+        let mut key = KeyBuf::new();
+        if !self.target.encode_new(|place| self.given(ctx, values, place), hidden, row, &mut key)? {
+            self.gather(ctx, values);
+            return self.checks.check_constraints(ctx, &|ctx| Ok(self.values(ctx)));
+        }
+        let inserted = ctx.txn.insert(&self.target.meta, &key, row)?;
+        if inserted != Inserted::Ok {
+            self.gather(ctx, values);
+            self.target.accept(inserted, ctx, &self.values(ctx))?;
+        }
+        Ok(())
+    }
+
+    /// The value for a place of the row, where it is.
+    #[inline]
+    fn given<'c>(&'c self, ctx: &'c ExecContext<'_, '_>, values: &'c [Source], place: usize) -> &'c Datum {
+        match &values[place] {
+            Source::Operand(operand) => operand.get(ctx),
+            Source::Code(_) => &ctx.frame.slots[self.slots[place] as usize],
+        }
+    }
+
+    /// Puts what has an address into the slots of a row, for who asks for all of it.
+    #[cold]
+    fn gather(&self, ctx: &mut ExecContext<'_, '_>, values: &[Source]) {
+        for (source, slot) in values.iter().zip(&self.slots) {
+            if let Source::Operand(operand) = source {
+                let value = operand.get(ctx).clone();
+                ctx.frame.slots[*slot as usize].set(value);
+            }
+        }
     }
 
     /// Writes the row in the slots.
