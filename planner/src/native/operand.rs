@@ -41,14 +41,23 @@ impl Operand {
     }
 }
 
+#[inline]
 fn element_of_variables<'c>(array: u32, index: u32, ctx: &'c ExecContext<'_, '_>) -> &'c Datum {
     let variables = &ctx.variables[..];
     match (variables.get(array as usize), variables.get(index as usize)) {
-        (Some(Datum::Array(array)), Some(Datum::Int4(index))) => element(array, &[i64::from(*index)]),
-        (Some(Datum::Array(array)), Some(index)) => match crate::row::integer(index) {
-            Some(index) => element(array, &[index]),
-            None => &Datum::Null,
-        },
+        (Some(Datum::Array(array)), Some(Datum::Int4(index))) if array.dimensions.len() == 1 => {
+            let at = i64::from(*index) - i64::from(array.dimensions[0].lower_bound);
+            array.values.get(at as usize).unwrap_or(&Datum::Null)
+        }
+        (Some(array), Some(index)) => other_element(array, index),
+        _ => &Datum::Null,
+    }
+}
+
+#[inline(never)]
+fn other_element<'c>(array: &'c Datum, index: &Datum) -> &'c Datum {
+    match (array, crate::row::integer(index)) {
+        (Datum::Array(array), Some(index)) => element(array, &[index]),
         _ => &Datum::Null,
     }
 }
