@@ -27,7 +27,7 @@ use super::placing::Placing;
 use super::scan::scan_columns;
 use super::statement::{Answer, Emit};
 use super::stored::OF_EXPRESSION;
-use super::target::{Found, Targets};
+use super::target::{Found, Targets, reads_rows};
 use super::write::Target;
 use crate::bound::{BoundDelete, BoundExpr, BoundUpdate, Rel};
 use crate::explain::plan::PlanNode;
@@ -163,7 +163,17 @@ impl Compiler<'_> {
         kept.dedup();
         let target = Target::new(table, meta);
         let once = !change.acts && triggered.is_none() && mover.is_none();
-        let targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
+        let mut targets = Targets::new(node, key, kept, returning, update.returning.as_ref(), once);
+        // Whatever asks for rows asks for those from before the statement.
+        let asks = update.set.iter().map(|(_, value)| value).chain(&update.filter).any(reads_rows);
+        targets.each_at_once = once
+            && !asks
+            && targets.are_walked()
+            && targets.returning.is_none()
+            && !change.moves
+            && change.checks.only_not_null()
+            && change.parents.is_empty()
+            && change.children.is_empty();
         Ok(Update { target, targets, change, triggered, mover })
     }
 
@@ -220,7 +230,7 @@ fn changes_rows(table: &TableRef) -> bool {
 
 impl Update {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, emit: &mut Emit<'_>) -> ExecResult<u64> {
-        if !self.targets.at_once || ctx.txn.has_view() {
+        if !self.targets.changes_at_once(ctx) {
             let found = self.find(ctx)?;
             return self.write_all(ctx, &found, emit);
         }

@@ -11,6 +11,7 @@ use super::context::{ExecContext, ExecResult};
 use super::expression::{Source, eval_all};
 use super::foreseen::{Fate, Foreseen};
 use super::node::Node;
+use super::path::Tree;
 use super::rows::RowBuffer;
 use super::walk;
 use super::write::Target;
@@ -27,6 +28,8 @@ pub(crate) struct Targets {
     /// Whether each target is changed as soon as it is found: there is at most one, and nothing
     /// computed from it afterwards may see the change.
     pub at_once: bool,
+    /// As `at_once`, of any number of targets, as far as the transaction is a one-shot.
+    pub each_at_once: bool,
 }
 
 /// Targets found before anything is written.
@@ -97,7 +100,7 @@ impl Keys {
 }
 
 /// Whether an expression reads rows beside those in scope.
-fn reads_rows(expr: &BoundExpr) -> bool {
+pub(crate) fn reads_rows(expr: &BoundExpr) -> bool {
     let mut reads = false;
     walk::visit_expr(expr, 0, &mut |expr, _| {
         reads |= matches!(expr.kind, ExprKind::Subquery(_) | ExprKind::Routine { .. });
@@ -126,7 +129,19 @@ impl Targets {
         let single = matches!(&node, Node::Scan(scan) if scan.path.unique);
         // A query in RETURNING sees the rows as they were.
         let reads = returned.is_some_and(|returned| returned.exprs.iter().any(reads_rows));
-        Targets { node, key, kept, returning, at_once: may_at_once && single && !reads }
+        let at_once = may_at_once && single && !reads;
+        Targets { node, key, kept, returning, at_once, each_at_once: false }
+    }
+
+    /// Whether the targets come from a walk over storage keys, which no change of other columns leads
+    /// astray.
+    pub fn are_walked(&self) -> bool {
+        matches!(&self.node, Node::Scan(scan) if matches!(scan.path.tree, Tree::Storage))
+    }
+
+    /// Whether each target is changed as soon as it is found.
+    pub fn changes_at_once(&self, ctx: &ExecContext<'_, '_>) -> bool {
+        !ctx.txn.has_view() && (self.at_once || (self.each_at_once && ctx.txn.fetches_ahead()))
     }
 
     /// Finds the targets, rows of `target` that are locked in a mode where the statement has waited
