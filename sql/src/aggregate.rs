@@ -99,6 +99,7 @@ fn known_order(ty: Option<Oid>) -> bool {
                 | Oid::INT4
                 | Oid::INT8
                 | Oid::XID8
+                | Oid::PG_LSN
                 | Oid::OID
                 | Oid::FLOAT4
                 | Oid::FLOAT8

@@ -76,6 +76,7 @@ pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
                 | "int48"
                 | "int84"
                 | "xid8"
+                | "pg_lsn"
                 | "oid"
                 | "text"
                 | "name"

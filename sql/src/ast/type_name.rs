@@ -78,6 +78,7 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("txid_snapshot", 2970, 2949),
     ("pg_snapshot", 5038, 5039),
     ("xid8", 5069, 271),
+    ("pg_lsn", 3220, 3221),
 ];
 
 /// The array type whose elements are `element`, for built-in types.

@@ -122,6 +122,7 @@ fn by_moment(ctx: &FunctionContext<'_>, v: &[Datum]) -> Order {
 pub(super) const OPERATORS: &[(&str, Eval)] = comparisons! {
     "int4eq" "int4ne" "int4lt" "int4le" "int4gt" "int4ge" = by_int4;
     "int8eq" "int8ne" "int8lt" "int8le" "int8gt" "int8ge" = by_int8;
+    "pg_lsn_eq" "pg_lsn_ne" "pg_lsn_lt" "pg_lsn_le" "pg_lsn_gt" "pg_lsn_ge" = by_int8;
     "xid8eq" "xid8ne" "xid8lt" "xid8le" "xid8gt" "xid8ge" = by_int8;
     "int2eq" "int2ne" "int2lt" "int2le" "int2gt" "int2ge" = generic;
     "int24eq" "int24ne" "int24lt" "int24le" "int24gt" "int24ge" = generic;
@@ -187,6 +188,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("btint4cmp", sign),
     ("btint8cmp", sign),
     ("xid8cmp", sign),
+    ("pg_lsn_cmp", sign),
     ("btfloat4cmp", sign),
     ("btfloat8cmp", sign),
     ("btoidcmp", sign),
@@ -214,6 +216,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("int4larger", larger),
     ("int8larger", larger),
     ("xid8_larger", larger),
+    ("pg_lsn_larger", larger),
     ("float4larger", larger),
     ("float8larger", larger),
     ("numeric_larger", larger),
@@ -230,6 +233,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("int4smaller", smaller),
     ("int8smaller", smaller),
     ("xid8_smaller", smaller),
+    ("pg_lsn_smaller", smaller),
     ("float4smaller", smaller),
     ("float8smaller", smaller),
     ("numeric_smaller", smaller),

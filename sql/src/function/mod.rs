@@ -24,6 +24,7 @@ mod hash;
 mod integer;
 mod json;
 mod jsonpath;
+mod lsn;
 mod number_text;
 mod part_assign;
 mod pattern;
@@ -40,6 +41,7 @@ mod variadic;
 
 pub use array::from_values as array_of_values;
 pub use extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
+pub use lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use pattern::{like, regular_expression};
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
@@ -83,6 +85,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     send::FUNCTIONS,
     session::HOSTED,
     session::FUNCTIONS,
+    lsn::FUNCTIONS,
     snapshot::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] = &[

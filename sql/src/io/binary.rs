@@ -54,6 +54,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
     Ok(match ty.oid {
         Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
+        Oid::PG_LSN => Datum::Int8(crate::function::lsn_value(u64::from_be_bytes(fixed(bytes, ty)?))),
         Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, ty)?)),
         Oid::BOOL => Datum::Bool(fixed::<1>(bytes, ty)?[0] != 0),
         Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, ty)?)),
@@ -253,6 +254,9 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Int2(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Int4(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Int8(n) => out.extend_from_slice(&n.to_be_bytes()),
+        Datum::Int8(n) if ty.oid == Oid::PG_LSN => {
+            out.extend_from_slice(&crate::function::lsn_place(*n).to_be_bytes());
+        }
         Datum::Float4(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Float8(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Numeric(n) => n.write_binary(out),

@@ -173,6 +173,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
                 style.interval,
             )?));
             crate::typmod::coerce_typmod(value, ty, false)?
+        Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
         }
         Oid::UUID => Datum::Uuid(Box::new(parse_uuid(text).ok_or_else(|| invalid_syntax("uuid", text))?)),
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
@@ -368,6 +369,7 @@ fn write_uuid(bytes: &[u8; 16], out: &mut dyn Write) -> std::fmt::Result {
 
 /// Writes a value's text form. NULL writes nothing: its marker is the caller's.
 pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
+        Datum::Int8(n) if ty.oid == Oid::PG_LSN => crate::function::show_lsn(*n, out),
     let mut buffer = itoa::Buffer::new();
     match value {
         Datum::Null => Ok(()),
@@ -439,7 +441,7 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Oid(_) => {
             ty.is_enum() || crate::type_table::type_info(ty).is_some_and(|info| info.length == 4)
         }
-        Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8),
+        Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN),
         Datum::Array(array) => {
             let element = element_of(ty);
             element == Some(array.element)
