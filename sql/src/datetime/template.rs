@@ -179,10 +179,10 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
                 let year = shown_year(shown);
                 out.push_str(&format!("{},{:03}", year / 1000, year % 1000));
             }
-            "IYYY" => number = Some((iso_week(calendar()?).0, 4)),
-            "IYY" => number = Some((iso_week(calendar()?).0 % 1000, 3)),
-            "IY" => number = Some((iso_week(calendar()?).0 % 100, 2)),
-            "I" => number = Some((iso_week(calendar()?).0 % 10, 1)),
+            "IYYY" => number = Some((iso_year(calendar()?), 4)),
+            "IYY" => number = Some((iso_year(calendar()?) % 1000, 3)),
+            "IY" => number = Some((iso_year(calendar()?) % 100, 2)),
+            "I" => number = Some((iso_year(calendar()?) % 10, 1)),
             "MONTH" | "Month" | "month" => {
                 calendar()?;
                 named(MONTHS[month_index], 9, name);
@@ -218,8 +218,10 @@ fn render(shown: &Shown, template: &str) -> Result<String> {
             // An interval may be of no month.
             "Q" if shown.month == 0 => {}
             "Q" => number = Some(((shown.month - 1) / 3 + 1, 1)),
+            // An interval may be of no month, or of a negative number of them.
+            "RM" | "rm" if shown.month == 0 && shown.year == 0 => {}
             "RM" | "rm" => {
-                let roman = ROMAN[month_index];
+                let roman = ROMAN[roman_month(shown)];
                 let roman = if name == "rm" { roman.to_ascii_lowercase() } else { roman.to_owned() };
                 out.push_str(&if fill { format!("{roman:<4}") } else { roman });
             }
@@ -293,6 +295,24 @@ fn day_of_year(shown: &Shown) -> i64 {
         Some(day) => day - days_from_civil(shown.year, 1, 1) + 1,
         None => (shown.year * 12 + shown.month) * 30 + shown.day,
     }
+}
+
+/// The place of a month in its year, from zero: whole years of an interval end in December, or in
+/// January where they are negative, and negative months are counted back from December.
+fn roman_month(shown: &Shown) -> usize {
+    let month = match shown.month {
+        0 if shown.year < 0 => 1,
+        month @ ..0 => month + 13,
+        0 => 12,
+        month => month,
+    };
+    (month - 1).rem_euclid(12) as usize
+}
+
+/// The year of a day's ISO week, without its sign: PostgreSQL shows it as it shows YYYY.
+fn iso_year(day: i64) -> i64 {
+    let year = iso_week(day).0;
+    if year <= 0 { 1 - year } else { year }
 }
 
 fn shown_year(shown: &Shown) -> i64 {

@@ -196,7 +196,32 @@ fn scientific(value: &Numeric, decimals: usize) -> Result<String> {
 
 /// Lays a number out by a template.
 fn format(value: &Numeric, template: &str) -> Result<String> {
-    let t = read(template)?;
+    lay_out(value, read(template)?)
+}
+
+impl Template {
+    /// Ends the template behind as many digits of the fraction: where a number has no more characters,
+    /// PostgreSQL's text ends.
+    fn cut(&mut self, fraction_digits: usize, keeps_point: bool) {
+        let mut digits = 0;
+        let mut point = false;
+        let end = self.items.iter().position(|item| match item {
+            Item::Point => {
+                point = true;
+                fraction_digits == 0 && !keeps_point
+            }
+            Item::Digit { .. } if point => {
+                digits += 1;
+                digits > fraction_digits
+            }
+            _ => false,
+        });
+        self.items.truncate(end.unwrap_or(self.items.len()));
+        self.fraction_digits = self.fraction_digits.min(fraction_digits);
+    }
+}
+
+fn lay_out(value: &Numeric, mut t: Template) -> Result<String> {
     if t.roman {
         return Ok(roman(&value.round(0)?, t.fill));
     }
@@ -211,18 +236,19 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     let negative = value.signum() < 0;
     let rounded = value.abs().round(t.fraction_digits as i32)?;
     let negative = negative && !rounded.is_zero();
-    if !value.is_finite() && text_fits(&t, &rounded.to_string()) {
-        let shown = format!("{}{rounded}", if negative { "-" } else { "" });
-        return Ok(if t.fill { format!("{shown:>width$}", width = t.integer_digits + 1) } else { shown });
-    }
     let text = rounded.to_string();
+    let is_word = !value.is_finite() && text.len() <= t.integer_digits;
+    if is_word {
+        t.cut(0, false);
+        t.zero_from = None;
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let hide_zero = t.integer_digits > 0
         && t.fraction_digits > 0
         && t.zero_from.is_none()
         && (t.fill || t.zero_in_fraction || !rounded.is_zero());
     let whole = if whole == "0" && hide_zero { "" } else { whole };
-    let overflow = whole.len() > t.integer_digits || !value.is_finite();
+    let overflow = whole.len() > t.integer_digits || !value.is_finite() && !is_word;
     // Digits aligned to the template's positions; blanks where the number is shorter.
     let mut digits: Vec<char> =
         std::iter::repeat_n(' ', t.integer_digits.saturating_sub(whole.len())).chain(whole.chars()).collect();
@@ -328,7 +354,7 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
                 }
                 after_point = true;
                 // FM drops a point that nothing follows in the template.
-                if t.fill || t.fraction_digits > 0 {
+                if t.fill || t.fraction_digits > 0 || overflow {
                     out.push('.');
                 }
             }
@@ -366,6 +392,10 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     if !shown_sign && t.integer_digits > 0 {
         lead(&mut out);
     }
+    // The text has ended where the word's characters have.
+    if is_word {
+        return Ok(out);
+    }
     match t.sign {
         Sign::Anchored { after: true } => out.push(if negative { '-' } else { '+' }),
         Sign::Brackets if negative => out.push('>'),
@@ -375,17 +405,28 @@ fn format(value: &Numeric, template: &str) -> Result<String> {
     Ok(out)
 }
 
-fn text_fits(t: &Template, text: &str) -> bool {
-    text.len() <= t.integer_digits
-}
-
-/// A float in as many decimals as the template shows, rounded as printf rounds it.
-fn format_float(x: f64, template: &str) -> Result<String> {
-    let t = read(template)?;
-    if !x.is_finite() || t.exponent || t.roman || t.shift > 0 {
-        return format(&Numeric::from_f64(x), template);
+/// A float in as many decimals as the template shows and a float of so many digits can have, rounded
+/// as printf rounds it.
+fn format_float(x: f64, template: &str, float_digits: usize) -> Result<String> {
+    let mut t = read(template)?;
+    if t.exponent || t.roman || t.shift > 0 {
+        return lay_out(&Numeric::from_f64(x), t);
     }
-    format(&format!("{x:.*}", t.fraction_digits).parse()?, template)
+    let word = |x: f64| if x.is_nan() { "NaN" } else { "Infinity" };
+    let whole = if x.is_finite() { format!("{:.0}", x.abs()).len() } else { word(x).len() };
+    let decimals = t.fraction_digits.min(float_digits.saturating_sub(whole));
+    if !x.is_finite() {
+        if decimals < t.fraction_digits {
+            t.cut(decimals, true);
+        }
+        return lay_out(&Numeric::from_f64(x), t);
+    }
+    let shown = format!("{x:.decimals$}");
+    if decimals < t.fraction_digits {
+        let whole = shown.trim_start_matches('-').split('.').next().map_or(0, str::len);
+        t.cut(decimals, whole > t.integer_digits);
+    }
+    lay_out(&shown.parse()?, t)
 }
 
 fn ordinal(digits: &str) -> &'static str {
@@ -439,7 +480,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("numeric_to_char", |_, v| Ok(text_datum(format(numeric(v, 0)?, text(v, 1)?)?))),
     ("int4_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int4(v, 0)?), text(v, 1)?)?))),
     ("int8_to_char", |_, v| Ok(text_datum(format(&Numeric::from(int8(v, 0)?), text(v, 1)?)?))),
-    ("float4_to_char", |_, v| Ok(text_datum(format_float(f64::from(float4(v, 0)?), text(v, 1)?)?))),
-    ("float8_to_char", |_, v| Ok(text_datum(format_float(float8(v, 0)?, text(v, 1)?)?))),
+    ("float4_to_char", |_, v| Ok(text_datum(format_float(f64::from(float4(v, 0)?), text(v, 1)?, 6)?))),
+    ("float8_to_char", |_, v| Ok(text_datum(format_float(float8(v, 0)?, text(v, 1)?, 15)?))),
     ("numeric_to_number", |_, v| Ok(Datum::Numeric(parse(text(v, 0)?, text(v, 1)?)?))),
 ];
