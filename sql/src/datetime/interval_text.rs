@@ -144,6 +144,13 @@ pub fn parse_interval(text: &str, fields: i32, style: IntervalStyle) -> Result<I
                 .count()
         };
         let (token, tail) = rest.split_at(length);
+        // A colon behind a decimal number begins no time: it stands between two fields.
+        let (token, tail) = match token.split_once(':') {
+            Some((before, _)) if before.contains('.') && bytes[0].is_ascii_digit() => {
+                (before, &rest[before.len() + 1..])
+            }
+            _ => (token, tail),
+        };
         rest = tail.trim_start_matches([' ', '\t', '\n', ',']);
         if bytes[0].is_ascii_alphabetic() {
             if token.eq_ignore_ascii_case("ago") {
@@ -284,29 +291,24 @@ fn parse_clock(body: &str, fields: i32) -> Option<i128> {
         .then(|| hours * i128::from(MICROS_PER_HOUR) + minutes * i128::from(MICROS_PER_MINUTE) + micros)
 }
 
-/// ISO 8601 durations with designators: `1Y2M3DT4H5M6S`, `3W`.
+/// ISO 8601 durations after their P: with designators (`1Y2M3DT4H5M6S`, `3W`), or in the alternative
+/// form (`0002-10-15T10:30:20`, `00021015T103020`), whose trailing fields may be missing
+/// (DecodeISO8601Interval).
 fn parse_iso(body: &str, text: &str) -> Result<Interval> {
     let mut parts = Parts::default();
-    let mut time = false;
+    let (mut in_time, mut has_field) = (false, false);
     let mut rest = body;
     if rest.is_empty() {
         return Err(invalid(text));
     }
-    if !body.bytes().any(|b| matches!(b, b'Y' | b'M' | b'W' | b'D' | b'H' | b'S')) {
-        return parse_iso_alternative(body, text);
-    }
     while !rest.is_empty() {
         if let Some(tail) = rest.strip_prefix('T') {
-            time = true;
-            rest = tail;
+            (in_time, has_field, rest) = (true, false, tail);
             continue;
         }
-        let length =
-            rest.bytes().take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+')).count();
-        let (digits, tail) = rest.split_at(length);
-        let (whole, fraction, _) = number(digits.trim_start_matches(['+', '-']), digits.starts_with('-'))
-            .ok_or_else(|| invalid(text))?;
-        let unit = match (tail.as_bytes().first(), time) {
+        let width = rest.trim_start_matches('-').bytes().take_while(u8::is_ascii_digit).count();
+        let (whole, fraction, tail) = iso_number(rest, text)?;
+        let unit = match (tail.as_bytes().first(), in_time) {
             (Some(b'Y'), false) => Unit::Months(12),
             (Some(b'M'), false) => Unit::Months(1),
             (Some(b'W'), false) => Unit::Days(7),
@@ -314,47 +316,97 @@ fn parse_iso(body: &str, text: &str) -> Result<Interval> {
             (Some(b'H'), true) => Unit::Micros(MICROS_PER_HOUR),
             (Some(b'M'), true) => Unit::Micros(MICROS_PER_MINUTE),
             (Some(b'S'), true) => Unit::Micros(MICROS_PER_SECOND),
+            // Digits without separators.
+            (None | Some(b'T'), false) if width == 8 && !has_field => {
+                parts.add(whole / 10_000, 0.0, Unit::Months(12));
+                parts.add(whole / 100 % 100, 0.0, Unit::Months(1));
+                parts.add(whole % 100, fraction, Unit::Days(1));
+                rest = tail;
+                continue;
+            }
+            (None, true) if width == 6 && !has_field => {
+                parts.add(whole / 10_000, 0.0, Unit::Micros(MICROS_PER_HOUR));
+                parts.add(whole / 100 % 100, 0.0, Unit::Micros(MICROS_PER_MINUTE));
+                parts.add(whole % 100, 0.0, Unit::Micros(MICROS_PER_SECOND));
+                // PostgreSQL counts the fraction in microseconds.
+                parts.add(0, fraction, Unit::Micros(1));
+                rest = tail;
+                continue;
+            }
+            (None | Some(b'T' | b'-'), false) if !has_field => {
+                rest = iso_fields(rest, text, '-', DATE_UNITS, &mut parts)?;
+                if !rest.is_empty() && !rest.starts_with('T') {
+                    return Err(invalid(text));
+                }
+                continue;
+            }
+            (None | Some(b':'), true) if !has_field => {
+                rest = iso_fields(rest, text, ':', TIME_UNITS, &mut parts)?;
+                if !rest.is_empty() {
+                    return Err(invalid(text));
+                }
+                continue;
+            }
             _ => return Err(invalid(text)),
         };
         parts.add(whole, fraction, unit);
         rest = &tail[1..];
+        has_field = true;
     }
     parts.finish(text)
 }
 
-/// ISO 8601's alternative form: `0002-10-15T10:30:20`, `00021015T103020`.
-fn parse_iso_alternative(body: &str, text: &str) -> Result<Interval> {
-    let mut parts = Parts::default();
-    let (date, time) = body.split_once('T').unwrap_or((body, ""));
-    let cut =
-        |text: &str, at: usize| text.get(..at).zip(text.get(at..)).map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let fields = |text: &str, separator: char, widths: [usize; 3]| -> Vec<String> {
-        let digits = text.bytes().all(|b| b.is_ascii_digit());
-        if digits && text.len() == widths.iter().sum::<usize>() {
-            let (first, rest) = cut(text, widths[0]).unwrap_or_default();
-            let (second, third) = cut(&rest, widths[1]).unwrap_or_default();
-            return vec![first, second, third];
-        }
-        text.split(separator).map(str::to_owned).collect()
-    };
-    let units = [Unit::Months(12), Unit::Months(1), Unit::Days(1)];
-    let clock =
-        [Unit::Micros(MICROS_PER_HOUR), Unit::Micros(MICROS_PER_MINUTE), Unit::Micros(MICROS_PER_SECOND)];
-    for (part, separator, widths, units) in [(date, '-', [4, 2, 2], units), (time, ':', [2, 2, 2], clock)] {
-        if part.is_empty() {
-            continue;
-        }
-        let (negative, part) = part.strip_prefix('-').map_or((false, part), |p| (true, p));
-        let list = fields(part, separator, widths);
-        if list.len() > 3 {
-            return Err(invalid(text));
-        }
-        for (i, (field, unit)) in list.iter().zip(units).enumerate() {
-            let (whole, fraction, _) = number(field, negative && i == 0).ok_or_else(|| invalid(text))?;
-            parts.add(whole, fraction, unit);
+const DATE_UNITS: [Unit; 3] = [Unit::Months(12), Unit::Months(1), Unit::Days(1)];
+const TIME_UNITS: [Unit; 3] =
+    [Unit::Micros(MICROS_PER_HOUR), Unit::Micros(MICROS_PER_MINUTE), Unit::Micros(MICROS_PER_SECOND)];
+
+/// Up to three fields of ISO 8601's alternative form; what follows them.
+fn iso_fields<'t>(
+    mut rest: &'t str,
+    text: &str,
+    separator: char,
+    units: [Unit; 3],
+    parts: &mut Parts,
+) -> Result<&'t str> {
+    for (place, unit) in units.into_iter().enumerate() {
+        let (whole, fraction, tail) = iso_number(rest, text)?;
+        parts.add(whole, fraction, unit);
+        match tail.strip_prefix(separator) {
+            Some(tail) if place < 2 => rest = tail,
+            _ => return Ok(tail),
         }
     }
-    parts.finish(text)
+    Ok(rest)
+}
+
+/// A number of an ISO 8601 duration, read as a double as PostgreSQL does (ParseISO8601Number): its
+/// whole part, its fraction and what follows. An exponent is none of the standard's, but taken.
+fn iso_number<'t>(body: &'t str, text: &str) -> Result<(i128, f64, &'t str)> {
+    let bytes = body.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut end = usize::from(bytes.first() == Some(&b'-'));
+    let mut count = digits(end);
+    end += count;
+    if bytes.get(end) == Some(&b'.') {
+        let behind = digits(end + 1);
+        count += behind;
+        end += 1 + behind;
+    }
+    if count == 0 {
+        return Err(invalid(text));
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits((end + 1 + sign).min(bytes.len()));
+        if exponent > 0 {
+            end += 1 + sign + exponent;
+        }
+    }
+    let value: f64 = body[..end].parse().map_err(|_| invalid(text))?;
+    if !(-1e15..=1e15).contains(&value) {
+        return Err(out_of_range(text));
+    }
+    Ok((value.trunc() as i128, value.fract(), &body[end..]))
 }
 
 /// Writes an interval in the session's style.
