@@ -94,6 +94,14 @@ fn time_of(at: i64) -> Datum {
     if datetime::is_infinite(at) { Datum::Null } else { Datum::Time(at.rem_euclid(MICROS_PER_DAY)) }
 }
 
+/// `"char"` as a text: what it is shown as.
+fn char_text(value: &str) -> Result<Datum> {
+    let mut shown = String::new();
+    // Writing to a String cannot fail.
+    let _ = crate::io::byte_out(value, &mut shown);
+    Ok(text_datum(shown))
+}
+
 pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("i2toi4", |_, v| Ok(Datum::Int4(i32::from(int2(v, 0)?)))),
     ("i4toi2", |_, v| Ok(Datum::Int2(narrow(int4(v, 0)?, "smallint")?))),
@@ -135,19 +143,19 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
             .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range"))?)))
     }),
     ("oidtoi8", |_, v| Ok(Datum::Int8(i64::from(oid(v, 0)?.0)))),
-    ("chartoi4", |_, v| Ok(Datum::Int4(text(v, 0)?.bytes().next().map_or(0, |b| i32::from(b as i8))))),
+    ("chartoi4", |_, v| Ok(Datum::Int4(i32::from(crate::io::byte_of(text(v, 0)?) as i8)))),
     ("i4tochar", |_, v| {
         let code = int4(v, 0)?;
         let byte = i8::try_from(code)
             .map_err(|_| SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range"))?;
-        Ok(if byte <= 0 { text_datum("") } else { text_datum((byte as u8 as char).to_string()) })
+        Ok(crate::io::byte_value(byte as u8))
     }),
     ("booltext", |_, v| Ok(text_datum(if boolean(v, 0)? { "true" } else { "false" }))),
     // The string types share one representation; blanks of char(n) are already gone.
     ("rtrim1", |_, v| Ok(text_datum(text(v, 0)?.trim_end_matches(' ')))),
-    ("char_text", |_, v| Ok(any(v, 0)?.clone())),
-    ("char_bpchar", |_, v| Ok(any(v, 0)?.clone())),
-    ("text_char", |_, v| Ok(text_datum(text(v, 0)?.chars().next().map_or(String::new(), |c| c.to_string())))),
+    ("char_text", |_, v| char_text(text(v, 0)?)),
+    ("char_bpchar", |_, v| char_text(text(v, 0)?)),
+    ("text_char", |_, v| Ok(crate::io::byte_in(text(v, 0)?))),
     ("text_name", |_, v| Ok(text_datum(crate::io::truncate_name(text(v, 0)?)))),
     ("bpchar_name", |_, v| Ok(text_datum(crate::io::truncate_name(text(v, 0)?.trim_end_matches(' '))))),
     ("name_text", |_, v| Ok(any(v, 0)?.clone())),

@@ -61,6 +61,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
         Oid::BYTEA => Datum::Bytea(bytes.into()),
+        Oid::CHAR => super::byte_value(fixed::<1>(bytes, ty)?[0]),
         Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::TIME => {
             let value = clock(i64::from_be_bytes(fixed(bytes, ty)?))?;
@@ -253,10 +254,10 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Bool(b) => out.push(u8::from(*b)),
         Datum::Int2(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Int4(n) => out.extend_from_slice(&n.to_be_bytes()),
-        Datum::Int8(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Int8(n) if ty.oid == Oid::PG_LSN => {
             out.extend_from_slice(&crate::function::lsn_place(*n).to_be_bytes());
         }
+        Datum::Int8(n) => out.extend_from_slice(&n.to_be_bytes()),
         Datum::Float4(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Float8(x) => out.extend_from_slice(&x.to_be_bytes()),
         Datum::Numeric(n) => n.write_binary(out),
@@ -269,6 +270,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
                 snapshot.write_binary(out);
             }
         }
+        Datum::Text(text) if ty.oid == Oid::CHAR => out.push(super::byte_of(text)),
         Datum::Text(text) => {
             if ty.oid == Oid::JSONPATH {
                 out.push(1);

@@ -6,12 +6,14 @@
 
 mod array;
 mod binary;
+mod byte;
 mod float;
 mod json;
 pub mod record;
 
 pub use array::{array_in, array_out};
 pub use binary::{binary_in, binary_out};
+pub use byte::{byte_in, byte_of, byte_out, byte_value};
 pub use float::{general_text, parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};
 pub use record::{record_in, record_out};
@@ -138,13 +140,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::FLOAT8 => Datum::Float8(parse_f64(text)?),
         Oid::FLOAT4 => Datum::Float4(parse_f32(text)?),
         Oid::NAME => Datum::text(truncate_name(text)),
-        Oid::CHAR => {
-            let mut end = text.len().min(1);
-            while !text.is_char_boundary(end) {
-                end += 1;
-            }
-            Datum::text(&text[..end])
-        }
+        Oid::CHAR => byte_in(text),
         Oid::BYTEA => Datum::Bytea(parse_bytea(text)?.into()),
         Oid::DATE => Datum::Date(datetime::parse_date(text, style, ctx.now)?),
         Oid::TIME => {
@@ -173,11 +169,11 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
                 style.interval,
             )?));
             crate::typmod::coerce_typmod(value, ty, false)?
-        Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
         }
         Oid::UUID => Datum::Uuid(Box::new(parse_uuid(text).ok_or_else(|| invalid_syntax("uuid", text))?)),
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
         Oid::XID8 => Datum::Int8(crate::function::parse_transaction_id(text)),
+        Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
         Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
             Datum::text(&crate::function::Snapshot::parse(text)?.to_string())
         }
@@ -369,13 +365,14 @@ fn write_uuid(bytes: &[u8; 16], out: &mut dyn Write) -> std::fmt::Result {
 
 /// Writes a value's text form. NULL writes nothing: its marker is the caller's.
 pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dyn Write) -> std::fmt::Result {
-        Datum::Int8(n) if ty.oid == Oid::PG_LSN => crate::function::show_lsn(*n, out),
     let mut buffer = itoa::Buffer::new();
     match value {
         Datum::Null => Ok(()),
         Datum::Int4(n) => out.write_str(buffer.format(*n)),
+        Datum::Int8(n) if ty.oid == Oid::PG_LSN => crate::function::show_lsn(*n, out),
         Datum::Int8(n) => out.write_str(buffer.format(*n)),
         Datum::Int2(n) => out.write_str(buffer.format(*n)),
+        Datum::Text(text) if ty.oid == Oid::CHAR => byte_out(text, out),
         Datum::Text(text) => {
             out.write_str(text)?;
             if ty.oid == Oid::BPCHAR && ty.typmod >= 4 {
