@@ -12,8 +12,10 @@ use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_planner::ddl::{DdlEnv, DdlPlan, plan_migration};
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{Catalog, CatalogChange, Numbers, Object};
-use archipel_sql::error::SqlError;
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
+use archipel_sql::types::Oid;
 use parking_lot::Mutex;
 
 use crate::run::definition::{CatalogScan, DefinitionRun};
@@ -24,6 +26,33 @@ pub struct CatalogState {
     pub catalog: Catalog,
     /// Grows with every change; plans and cache entries compare it.
     pub version: u64,
+    /// Labels that the one transaction which sees this catalog gave to enums.
+    pub added_labels: Vec<Oid>,
+}
+
+impl CatalogState {
+    fn of(catalog: Catalog, version: u64) -> Arc<CatalogState> {
+        Arc::new(CatalogState { catalog, version, added_labels: Vec::new() })
+    }
+
+    /// Fails on a label that is not committed: a value of it could stay when the label does not
+    /// (check_safe_enum_use).
+    pub fn check_labels<'v>(&self, values: impl IntoIterator<Item = &'v Datum>) -> Result<(), SqlError> {
+        for value in values {
+            let Datum::Oid(label) = value else { continue };
+            if !self.added_labels.contains(label) {
+                continue;
+            }
+            let mut types = self.catalog.user_types();
+            let of = types.find(|ty| ty.labels.iter().any(|known| known.oid == *label));
+            let enumeration = of.map_or("", |ty| ty.name.as_str());
+            let name = self.catalog.enum_label(*label).unwrap_or_default();
+            let message = format!("unsafe use of new value \"{name}\" of enum type {enumeration}");
+            return Err(SqlError::new(SqlState::UNSAFE_NEW_ENUM_VALUE_USAGE, message)
+                .with_hint("New enum values must be committed before they can be used."));
+        }
+        Ok(())
+    }
 }
 
 /// The snapshot in force.
@@ -43,17 +72,17 @@ impl CatalogHandle {
     pub fn new(catalog: Catalog) -> CatalogHandle {
         CatalogHandle {
             numbers: Mutex::new(catalog.numbers()),
-            current: Mutex::new(Arc::new(CatalogState { catalog, version: 1 })),
+            current: Mutex::new(CatalogState::of(catalog, 1)),
             version: AtomicU64::new(1),
             private_versions: AtomicU64::new(FIRST_PRIVATE_VERSION),
             changed: tokio::sync::Notify::new(),
         }
     }
 
-    /// A catalog that only one transaction sees.
-    pub fn private(&self, catalog: Catalog) -> Arc<CatalogState> {
+    /// A catalog that only one transaction sees, and the labels it gave to enums.
+    pub fn private(&self, catalog: Catalog, added_labels: Vec<Oid>) -> Arc<CatalogState> {
         let version = self.private_versions.fetch_add(1, Ordering::Relaxed);
-        Arc::new(CatalogState { catalog, version })
+        Arc::new(CatalogState { catalog, version, added_labels })
     }
 
     /// Calls `plan` with `catalog`, whose next numbers are ones that nobody has drawn, and keeps
@@ -97,7 +126,7 @@ impl CatalogHandle {
     pub fn publish(&self, catalog: Catalog) {
         let mut current = self.current.lock();
         let version = current.version + 1;
-        *current = Arc::new(CatalogState { catalog, version });
+        *current = CatalogState::of(catalog, version);
         self.version.store(version, Ordering::Release);
         drop(current);
         self.note_change();

@@ -115,8 +115,17 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         _ => {
             let source = Source(host);
-            return archipel_sql::system::call(name, args, &source)
-                .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))));
+            let value = archipel_sql::system::call(name, args, &source)
+                .unwrap_or_else(|| Err(SqlError::unsupported(format_args!("function {name}"))))?;
+            if !host.catalog.added_labels.is_empty()
+                && matches!(name, "enum_in" | "enum_first" | "enum_last" | "enum_range")
+            {
+                match &value {
+                    Datum::Array(labels) => host.catalog.check_labels(&labels.values)?,
+                    label => host.catalog.check_labels([label])?,
+                }
+            }
+            value
         }
     })
 }

@@ -255,7 +255,7 @@ impl Binder<'_, '_> {
             return Ok(BoundExpr::constant(Datum::Oid(relation), ty));
         }
         if target.oid.is_enum() {
-            let label = self.env.catalog.enum_value(target.oid, text);
+            let label = self.label(target.oid, text);
             let label = label.map_err(|error| error.at(self.literal_position(text)))?;
             return Ok(BoundExpr::constant(Datum::Oid(label), ty));
         }
@@ -298,6 +298,13 @@ impl Binder<'_, '_> {
         self.guarded_row(BoundExpr::constant(value, ty))
     }
 
+    /// A label that may be used.
+    fn label(&self, ty: Oid, text: &str) -> Result<Oid> {
+        let label = self.env.catalog.enum_value(ty, text)?;
+        self.env.context.session.check_label(label)?;
+        Ok(label)
+    }
+
     /// An array of labels, which are those of the catalog that names are looked up in.
     fn labels_literal(&mut self, text: &str, target: Type) -> Result<BoundExpr> {
         let position = self.literal_position(text);
@@ -307,7 +314,7 @@ impl Binder<'_, '_> {
             return Err(SqlError::internal("an array of labels that is none"));
         };
         let label = |value: &Datum| match value {
-            Datum::Text(text) => self.env.catalog.enum_value(element, text).map(Datum::Oid),
+            Datum::Text(text) => self.label(element, text).map(Datum::Oid),
             other => Ok(other.clone()),
         };
         let values = array.values.iter().map(label).collect::<Result<_>>();

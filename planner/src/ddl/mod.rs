@@ -124,6 +124,8 @@ pub struct DdlPlan {
     /// Triggers created, by their tables and names: the caller compiles their conditions before it
     /// commits.
     pub triggers: Vec<(Oid, String)>,
+    /// Labels that enums got which were there before: of no use before COMMIT.
+    pub added_labels: Vec<Oid>,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].
     unique_names: Vec<(TreeId, String)>,
 }

@@ -48,7 +48,7 @@ fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>>
                 "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
             ));
         }
-        labels.push(EnumLabel { oid: new_label(work), name: label.clone() });
+        labels.push(EnumLabel { oid: new_label(work), name: label.clone(), order: None });
     }
     Ok(labels)
 }
@@ -163,22 +163,24 @@ pub(super) fn alter_type(alter: &AlterType, work: &mut Work<'_>) -> Result<()> {
             };
             let after = matches!(place, Some((true, _)));
             let oid = label_number(&known.labels, at, after, work)?;
-            changed.labels.insert(at, EnumLabel { oid, name: label.clone() });
+            changed.insert_label(at, oid, label.clone());
+            work.plan.added_labels.push(oid);
         }
         TypeAction::RenameValue { from, to } => {
             check_label(to)?;
-            if known.label(to).is_some() {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_OBJECT,
-                    format!("enum label \"{to}\" already exists"),
-                ));
-            }
+            let is_taken = known.label(to).is_some();
             let label = changed.labels.iter_mut().find(|label| label.name == *from).ok_or_else(|| {
                 SqlError::new(
                     SqlState::INVALID_PARAMETER_VALUE,
                     format!("\"{from}\" is not an existing enum label"),
                 )
             })?;
+            if is_taken {
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_OBJECT,
+                    format!("enum label \"{to}\" already exists"),
+                ));
+            }
             label.name = to.clone();
             renaming = Some(Renaming {
                 said: Said::Label,

@@ -175,6 +175,10 @@ impl Host {
 }
 
 impl SessionHost for Host {
+    fn check_label(&self, label: Oid) -> Result<()> {
+        self.catalog.check_labels([&Datum::Oid(label)])
+    }
+
     fn style(&self) -> &Style {
         &self.settings.style
     }

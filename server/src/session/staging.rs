@@ -27,6 +27,7 @@ use archipel_engine::{
 use archipel_planner::native::CompiledRoutine;
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::types::Oid;
 
 use super::Session;
 use super::definition::Source;
@@ -61,6 +62,8 @@ struct Step {
     changing: Vec<(TreeId, String)>,
     /// Tables that the block has a copy of from here on.
     copied: Vec<TreeId>,
+    /// The labels it gave to enums.
+    added_labels: Vec<Oid>,
     /// What it needs of a table to which it only adds, if that is less than all.
     weaker: Option<ObjectMode>,
 }
@@ -80,6 +83,10 @@ impl Staged {
     /// The catalog with the definitions so far.
     pub fn catalog_state(&self) -> &Arc<CatalogState> {
         &self.state
+    }
+
+    fn added_labels(&self) -> Vec<Oid> {
+        self.steps.iter().flat_map(|step| step.added_labels.iter().copied()).collect()
     }
 
     /// The tables made in the block, with their indexes.
@@ -353,12 +360,14 @@ impl Session {
             // Bodies over tables whose definition waits are compiled at their first call.
             self.check_routines(&plan, &after, source)?;
         }
+        let added_labels = std::mem::take(&mut plan.added_labels);
         let (now, later) = split(self.definition_run(plan)?, &private);
         let mut step = Step {
             made: Vec::new(),
             dropped: Vec::new(),
             changing: tables_of(later.ddl(), &catalog, &self.server.engine),
             copied,
+            added_labels,
             weaker,
             run: later,
         };
@@ -367,11 +376,11 @@ impl Session {
             (step.made, step.dropped) = made_by(now.ddl());
             self.make_early(now).await?;
         }
-        let state = self.server.catalog.private(after);
+        let server = self.server.clone();
         self.host = None;
         if let Some(staged) = self.transaction.staged_mut() {
-            staged.state = state;
             staged.steps.push(step);
+            staged.state = server.catalog.private(after, staged.added_labels());
         }
         if let (Some(open), Some(staged)) = (self.transaction.interactive(), self.transaction.staged()) {
             open.own(&staged.own_trees());
@@ -492,7 +501,7 @@ impl Session {
             staged.steps.truncate(count);
             let changes: Vec<CatalogChange> =
                 staged.steps.iter().flat_map(|step| step.run.changes.iter().cloned()).collect();
-            staged.state = server.catalog.private(staged.base.apply(&changes));
+            staged.state = server.catalog.private(staged.base.apply(&changes), staged.added_labels());
         }
         Ok(())
     }

@@ -56,6 +56,10 @@ pub struct Domain {
 pub struct EnumLabel {
     pub oid: Oid,
     pub name: String,
+    /// The bits of the number it sorts by (pg_enum.enumsortorder), where that is not its place
+    /// among the labels.
+    #[serde(default)]
+    pub order: Option<u32>,
 }
 
 pub type UserTypeRef = Arc<UserType>;
@@ -79,6 +83,35 @@ impl UserType {
 
     pub fn label(&self, name: &str) -> Option<&EnumLabel> {
         self.labels.iter().find(|label| label.name == name)
+    }
+
+    /// The number that the label at a place sorts by: the places as the type was made, and numbers
+    /// in between for labels that came to stand among others.
+    pub fn label_order(&self, place: usize) -> f32 {
+        let kept = self.labels.get(place).and_then(|label| label.order);
+        kept.map_or(place as f32 + 1.0, f32::from_bits)
+    }
+
+    /// Inserts a label that is to stand at a place. Where no number is left between its neighbours,
+    /// all labels are numbered anew (RenumberEnumType).
+    pub fn insert_label(&mut self, place: usize, oid: Oid, name: String) {
+        let mut orders: Vec<f32> = (0..self.labels.len()).map(|place| self.label_order(place)).collect();
+        let before = place.checked_sub(1).and_then(|before| orders.get(before)).copied();
+        let order = match (before, orders.get(place).copied()) {
+            (None, None) => 1.0,
+            (Some(before), None) => before + 1.0,
+            (None, Some(after)) => after - 1.0,
+            (Some(before), Some(after)) => (before + after) / 2.0,
+        };
+        self.labels.insert(place, EnumLabel { oid, name, order: None });
+        if orders.contains(&order) {
+            self.labels.iter_mut().for_each(|label| label.order = None);
+            return;
+        }
+        orders.insert(place, order);
+        for (label, order) in self.labels.iter_mut().zip(orders) {
+            label.order = Some(order.to_bits());
+        }
     }
 }
 

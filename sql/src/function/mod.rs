@@ -154,6 +154,10 @@ pub trait SessionHost: Sync {
     fn style(&self) -> &Style {
         Style::standard()
     }
+    /// Fails on a label of an enum that is not committed.
+    fn check_label(&self, _label: Oid) -> Result<()> {
+        Ok(())
+    }
     /// The wall clock, microseconds since 2000-01-01 UTC: `clock_timestamp()`.
     fn clock(&self) -> Option<i64> {
         None

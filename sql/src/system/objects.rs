@@ -149,7 +149,7 @@ fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
             sheet.add(&[
                 ("oid", Datum::Oid(label.oid)),
                 ("enumtypid", Datum::Oid(ty.oid)),
-                ("enumsortorder", Datum::Float4(place as f32 + 1.0)),
+                ("enumsortorder", Datum::Float4(ty.label_order(place))),
                 ("enumlabel", text(&label.name)),
             ]);
         }
