@@ -25,7 +25,7 @@ const ROWS: i64 = 200_000;
 const RUN: Duration = Duration::from_millis(1_500);
 
 fn key_column() -> KeyColumn {
-    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false }
+    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false, form: Default::default() }
 }
 
 fn key(id: i64) -> KeyBuf {

@@ -27,7 +27,13 @@ fn main() {
 
 /// The n-th order line: ten districts, ten lines an order.
 fn key(n: u64) -> KeyBuf {
-    let column = |descending| KeyColumn { column: 0, descending, nulls_first: false, nullable: false };
+    let column = |descending| KeyColumn {
+        column: 0,
+        descending,
+        nulls_first: false,
+        nullable: false,
+        form: Default::default(),
+    };
     let mut out = KeyBuf::new();
     let (line, order) = (n % 10, n / 10);
     for value in [1, (order % 10) as i32, (order / 10) as i32, line as i32] {

@@ -98,6 +98,7 @@ mod tests {
                 descending: false,
                 nulls_first: false,
                 nullable: false,
+                form: Default::default(),
             };
             let def = crate::schema::TableDef {
                 id: crate::id::TreeId(50),

@@ -5,6 +5,17 @@ use serde::{Deserialize, Serialize};
 use crate::cell::ColumnKind;
 use crate::id::{GroupId, TreeId};
 
+/// How the bytes of a column stand in a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum KeyForm {
+    /// As they are stored.
+    #[default]
+    Stored,
+    /// As the layer above makes them from the stored ones, so that they sort as the values do: the
+    /// number says which way (see [`set_derived_keys`](crate::storage::key::set_derived_keys)).
+    Derived(u8),
+}
+
 /// One column of a key, in key order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeyColumn {
@@ -15,6 +26,8 @@ pub struct KeyColumn {
     pub nulls_first: bool,
     /// A column that cannot be NULL spends no marker byte in the key.
     pub nullable: bool,
+    #[serde(default)]
+    pub form: KeyForm,
 }
 
 impl KeyColumn {

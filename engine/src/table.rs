@@ -262,7 +262,13 @@ pub(crate) fn group_of(placement: &Placement) -> GroupId {
 
 /// The catalog table's definition.
 pub(crate) fn catalog_table() -> TableDef {
-    let part = |column| KeyColumn { column, descending: false, nulls_first: false, nullable: false };
+    let part = |column| KeyColumn {
+        column,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+        form: Default::default(),
+    };
     TableDef {
         id: CATALOG_TREE,
         name: "pg_catalog".to_owned(),

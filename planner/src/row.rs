@@ -9,15 +9,17 @@
 //!   sorts above every number, is `i64::MAX`;
 //! - every other numeric: bytes whose order is the numeric order (see [`encode_numeric`]);
 //! - text-likes and bytea: their bytes (the C collation);
-//! - the rest (arrays, intervals, composites): a self-describing byte form, good for equality
-//!   of representation but not for order, so [`Codec::ordered`] keeps such columns out of
-//!   range scans.
+//! - the rest (arrays, intervals, composites): a self-describing byte form.
+//!
+//! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]).
+
+mod derived;
 
 use std::sync::Arc;
 
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, TreeId};
-use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
+use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, KeyForm, Placement, TableDef};
 use archipel_engine::storage::key::{append_int2, append_int4, append_int8};
 use archipel_engine::storage::{ColumnPlace, KeyBuf, RowWriter};
 use archipel_sql::catalog::{Distribution, Index, Table};
@@ -29,6 +31,8 @@ use archipel_sql::types::{Oid, Type};
 
 use crate::text::text_of;
 use smallvec::SmallVec;
+
+pub use derived::{in_keys, install_key_forms, key_form};
 
 /// How values of one SQL type are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,15 +134,15 @@ impl Codec {
     }
 
     /// Whether the stored order is the SQL order and equal values are stored alike, so that
-    /// keys over the column serve comparisons.
+    /// keys over the column serve comparisons as they are.
     pub fn ordered(self) -> bool {
         !matches!(self, Codec::Generic | Codec::Numeric | Codec::Jsonb)
     }
 
-    /// Whether keys over such columns may be declared. Those over jsonb tell texts apart, and serve no
-    /// comparison.
-    pub fn in_keys(self) -> bool {
-        self.ordered() || self == Codec::Jsonb
+    /// Whether keys serve comparisons of a column of this codec: they were made when such columns had
+    /// another form in keys, or are in order. Keys over jsonb once told texts apart.
+    pub fn ordered_in(self, column: &KeyColumn) -> bool {
+        self.ordered() || column.form != KeyForm::Stored
     }
 
     /// The value of a column of a stored row, whose place is that of a column of this codec.
@@ -610,6 +614,7 @@ pub fn table_def(table: &Table) -> TableDef {
             nulls_first: false,
             nullable: !primary.contains(&column)
                 && table.columns.get(usize::from(column)).is_some_and(|column| !column.not_null),
+            form: stored_type(table, column).map_or(KeyForm::Stored, key_form),
         })
         .collect();
     let placement = match table.distribution {
@@ -666,6 +671,8 @@ pub fn index_def(table: &Table, index: &Index) -> IndexDef {
                     nullable: stored.is_some()
                         || !primary.contains(&column.column)
                             && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
+                    form: stored_type(table, stored.unwrap_or(column.column))
+                        .map_or(KeyForm::Stored, key_form),
                 }
             })
             .collect(),

@@ -97,6 +97,7 @@ fn recover(store: Arc<dyn LogStore>, checked: &mut Checked) -> Result<(), StartE
         abort_on_log_failure: false,
         ..EngineConfig::default()
     };
+    archipel_planner::row::install_key_forms();
     let engine = match Engine::open(config, store) {
         Ok(engine) => engine,
         Err(error) => match StartError::from(error) {

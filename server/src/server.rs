@@ -286,6 +286,7 @@ fn open_engine(config: &Config) -> Result<Engine, StartError> {
     let topology = asked_for(config)?;
     let engine_config = engine_config(config, &topology)?;
     let seams = Seams { topology: Some(Arc::new(topology)), ..Seams::default() };
+    archipel_planner::row::install_key_forms();
     let engine = Engine::open_with(engine_config, store, seams, &|progress| {
         // At most one line a second.
         let second = began.elapsed().as_secs() as usize;

@@ -43,7 +43,13 @@ pub fn group(table: usize) -> GroupId {
 }
 
 pub fn key(id: i64) -> KeyBuf {
-    let column = KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false };
+    let column = KeyColumn {
+        column: 0,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+        form: Default::default(),
+    };
     let mut key = KeyBuf::new();
     encode_cell(&mut key, Cell::Int8(id), &column, ColumnKind::Int8);
     key
@@ -142,7 +148,13 @@ impl Program for Make {
                 id,
                 name: format!("table{id}"),
                 columns: vec![ColumnKind::Int8; usize::from(COLUMNS)],
-                key: vec![KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false }],
+                key: vec![KeyColumn {
+                    column: 0,
+                    descending: false,
+                    nulls_first: false,
+                    nullable: false,
+                    form: Default::default(),
+                }],
                 placement: Placement::Distributed { group: GroupId(id.0) },
                 indexes: Vec::new(),
             };

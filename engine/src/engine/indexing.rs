@@ -135,7 +135,7 @@ mod tests {
     use crate::table::Schema;
 
     fn part(column: u16) -> KeyColumn {
-        KeyColumn { column, descending: false, nulls_first: false, nullable: false }
+        KeyColumn { column, descending: false, nulls_first: false, nullable: false, form: Default::default() }
     }
 
     fn index(id: u32, column: u16, unique: bool) -> IndexDef {

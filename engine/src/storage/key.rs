@@ -4,14 +4,16 @@
 //! integers big-endian with the sign flipped, floats by their total order (all NaNs equal and
 //! greatest, -0 equal to 0, as PostgreSQL), `Bytes` with 0x00 and 0x01 escaped and a 0x00 at
 //! the end so that a prefix sorts first. A descending column has its value bytes inverted.
-//! Only a nullable column spends a marker byte; the marker alone decides where NULLs go.
+//! Only a nullable column spends a marker byte; the marker alone decides where NULLs go. Values whose
+//! stored bytes are no order of theirs have their key bytes made above the engine ([`KeyForm`]).
 
 use std::ops::Bound;
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
 use crate::cell::{Cell, ColumnKind};
-use crate::schema::KeyColumn;
+use crate::schema::{KeyColumn, KeyForm};
 
 /// A key under construction; keys of OLTP tables stay inside the inline buffer.
 pub type KeyBuf = SmallVec<[u8; 64]>;
@@ -22,6 +24,27 @@ const NULL_LAST: u8 = 0x02;
 
 const END: u8 = 0x00;
 const ESCAPE: u8 = 0x01;
+
+/// Makes from stored bytes those that stand in keys: equal for equal values, sorted as the values are,
+/// and none of them the beginning of another one.
+pub type DeriveKey = fn(form: u8, stored: &[u8], key: &mut Vec<u8>);
+
+static DERIVED: OnceLock<DeriveKey> = OnceLock::new();
+
+/// Says how [`KeyForm::Derived`] bytes are made, before an engine with such keys is opened. Only the
+/// first call counts.
+pub fn set_derived_keys(derive: DeriveKey) {
+    let _ = DERIVED.set(derive);
+}
+
+/// The key bytes of a column whose stored bytes do not sort as its values do.
+#[inline(never)]
+fn encode_derived(out: &mut KeyBuf, stored: &[u8], form: u8) {
+    let derive = DERIVED.get().expect("whoever opens an engine with derived keys says how they are made");
+    let mut bytes = Vec::with_capacity(stored.len() + 8);
+    derive(form, stored, &mut bytes);
+    encode_value(out, Cell::Bytes(&bytes), ColumnKind::Bytes);
+}
 
 /// Appends one cell to a key. The cell is `Null` (for a nullable column) or of `kind`.
 ///
@@ -38,7 +61,10 @@ pub fn encode_cell(out: &mut KeyBuf, cell: Cell<'_>, column: &KeyColumn, kind: C
         out.push(NOT_NULL);
     }
     let start = out.len();
-    encode_value(out, cell, kind);
+    match (column.form, cell) {
+        (KeyForm::Derived(form), Cell::Bytes(stored)) => encode_derived(out, stored, form),
+        _ => encode_value(out, cell, kind),
+    }
     if column.descending {
         for byte in &mut out[start..] {
             *byte = !*byte;
@@ -223,7 +249,7 @@ mod tests {
     use super::*;
 
     fn column(descending: bool, nullable: bool, nulls_first: bool) -> KeyColumn {
-        KeyColumn { column: 0, descending, nulls_first, nullable }
+        KeyColumn { column: 0, descending, nulls_first, nullable, form: KeyForm::Stored }
     }
 
     fn encoded(cell: Cell<'_>, column: &KeyColumn, kind: ColumnKind) -> KeyBuf {

@@ -110,7 +110,7 @@ pub fn finish<T>(completed: Completed<Script<T>>) -> (Result<T, Stop>, Outcome) 
 }
 
 pub fn key_column(column: u16) -> KeyColumn {
-    KeyColumn { column, descending: false, nulls_first: false, nullable: false }
+    KeyColumn { column, descending: false, nulls_first: false, nullable: false, form: Default::default() }
 }
 
 /// `accounts (id int8 primary key, owner text, balance int8)`, with a unique global index on

@@ -113,15 +113,12 @@ pub(super) fn check_key_types(table: &Table, columns: &[u16]) -> Result<()> {
     }
     for &column in columns {
         let column = &table.columns[usize::from(column)];
-        if !crate::row::Codec::of(column.ty).in_keys() {
+        if !crate::row::in_keys(column.ty) {
             let ty = archipel_sql::ast::type_display_name(column.ty.oid);
-            let error =
-                SqlError::unsupported(format_args!("a key over column \"{}\" of type {ty}", column.name));
-            return Err(if column.ty.oid == Oid::NUMERIC {
-                error.with_hint("Declare a precision of at most 18 digits, as in numeric(18,2).")
-            } else {
-                error
-            });
+            return Err(SqlError::unsupported(format_args!(
+                "a key over column \"{}\" of type {ty}",
+                column.name
+            )));
         }
     }
     Ok(())

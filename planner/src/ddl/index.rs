@@ -24,7 +24,7 @@ use crate::bind::kept::About;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
 use crate::bind::{BindEnv, Clause};
-use crate::row::{Codec, index_def, table_def};
+use crate::row::{in_keys, index_def, table_def};
 
 pub(super) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
     let table = work.catalog.require_table(&create.table, work.search_path())?;
@@ -183,7 +183,7 @@ fn index_parts(
                     let text =
                         kept::settled_text(&expression.text, &table.schema, &about, clause, None, work)?;
                     let ty = index_expression_type(table, &text, env)?;
-                    if !Codec::of(ty).in_keys() {
+                    if !in_keys(ty) {
                         return Err(SqlError::unsupported(format_args!(
                             "an index on an expression of type {}",
                             format_type(ty)

@@ -93,6 +93,9 @@ pub(crate) fn comparison(function: &ScalarFunction) -> Option<Comparison> {
                 | "float8"
                 | "uuid"
                 | "bytea"
+                | "interval"
+                | "jsonb"
+                | "array"
         )
         .then_some(*comparison)
     })

@@ -139,7 +139,7 @@ impl Compiler<'_> {
         for column in key {
             let Some(part) = self.key_part(on, *column) else { break };
             let Some(codec) = stored_type(on.table, column.column).map(Codec::of) else { break };
-            if !codec.ordered() {
+            if !codec.ordered_in(column) {
                 break;
             }
             if let Some(part) = self.equality(on, &part, column.nullable) {
@@ -308,7 +308,7 @@ impl Compiler<'_> {
             if slot != want.slot {
                 return None;
             }
-            if !stored_type(on.table, column.column).is_some_and(|ty| Codec::of(ty).ordered()) {
+            if !stored_type(on.table, column.column).is_some_and(|ty| Codec::of(ty).ordered_in(column)) {
                 return None;
             }
             let backwards = column.descending != want.descending;

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use archipel_engine::schema::KeyColumn;
+use archipel_engine::schema::{KeyColumn, KeyForm};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{encode_cell, successor};
 use archipel_engine::txn::KeyRange;
@@ -74,6 +74,12 @@ fn append_any(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec)
     }
     match codec.encode_plain(value) {
         Some(cell) => {
+            encode_cell(out, cell, column, codec.kind());
+            Fit::Inside
+        }
+        None if column.form != KeyForm::Stored => {
+            let mut space = Vec::new();
+            let Ok(cell) = codec.encode(value, &mut space) else { return Fit::Outside };
             encode_cell(out, cell, column, codec.kind());
             Fit::Inside
         }

@@ -1,5 +1,6 @@
 //! From accesses to claims, and to the classification that `archipel.routines` and EXPLAIN show.
 
+use archipel_engine::schema::KeyForm;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{encode_cell, successor};
 use archipel_engine::{ClaimSet, RoutingTable};
@@ -22,7 +23,12 @@ pub fn route_key_bytes(access: &Access, value: &Datum) -> Option<KeyBuf> {
     if value.is_null() && !access.key_column.nullable {
         return None;
     }
-    let cell = access.codec.encode_plain(value)?;
+    let mut space = Vec::new();
+    let cell = match access.codec.encode_plain(value) {
+        Some(cell) => cell,
+        None if access.key_column.form == KeyForm::Stored => return None,
+        None => access.codec.encode(value, &mut space).ok()?,
+    };
     encode_cell(&mut key, cell, &access.key_column, access.kind);
     Some(key)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::GroupId;
-use archipel_engine::schema::KeyColumn;
+use archipel_engine::schema::{KeyColumn, KeyForm};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::{decode_cell, encode_cell};
 use archipel_engine::{REFERENCE_GROUP, TableMeta};
@@ -96,6 +96,10 @@ impl GroupKeys {
         }
         let hexadecimal = || Some(key.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         let Some((column, kind, ty, _)) = &self.0 else { return hexadecimal() };
+        // Of these bytes no value can be made.
+        if column.form != KeyForm::Stored {
+            return hexadecimal();
+        }
         let mut scratch = Vec::new();
         match decode_cell(key, column, *kind, &mut scratch) {
             Some((cell, _)) => {
