@@ -4,6 +4,7 @@ use archipel_sql::ast::RowLockClause;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
+use archipel_sql::parser::limit_count;
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
@@ -25,15 +26,13 @@ pub(crate) struct Options<'s> {
     pub order_by: &'s [OrderByExpr],
     pub limit: Option<&'s Expr>,
     pub offset: Option<&'s Expr>,
-    /// FETCH FIRST without a number.
-    pub fetch_one: bool,
     pub with_ties: bool,
     pub locks: &'s [LockClause],
 }
 
 impl Options<'_> {
     fn limits(&self) -> bool {
-        self.limit.is_some() || self.offset.is_some() || self.fetch_one
+        self.limit.is_some() || self.offset.is_some()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -75,7 +74,20 @@ pub(crate) fn options(query: &Query) -> Result<Options<'_>> {
             if !limit_by.is_empty() {
                 return Err(SqlError::unsupported("LIMIT BY"));
             }
-            options.limit = limit.as_ref();
+            if let Some((count, with_ties)) = limit.as_ref().map(limit_count) {
+                if with_ties && options.order_by.is_empty() {
+                    return Err(syntax("WITH TIES cannot be specified without ORDER BY clause"));
+                }
+                if with_ties
+                    && let Expr::Value(value) = unnest(count)
+                    && value.value == ast::Value::Null
+                {
+                    let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+                    return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE, message));
+                }
+                options.limit = Some(count);
+                options.with_ties = with_ties;
+            }
             options.offset = offset.as_ref().map(|offset| &offset.value);
         }
         Some(LimitClause::OffsetCommaLimit { .. }) => {
@@ -83,19 +95,9 @@ pub(crate) fn options(query: &Query) -> Result<Options<'_>> {
                 .with_hint("Use separate LIMIT and OFFSET clauses."));
         }
     }
-    if let Some(ast::Fetch { with_ties, percent, quantity }) = fetch {
-        if *percent {
-            return Err(SqlError::unsupported("FETCH … PERCENT"));
-        }
-        if options.limit.is_some() {
-            return Err(syntax("multiple LIMIT clauses not allowed"));
-        }
-        if *with_ties && options.order_by.is_empty() {
-            return Err(syntax("WITH TIES cannot be specified without ORDER BY clause"));
-        }
-        options.limit = quantity.as_ref();
-        options.fetch_one = quantity.is_none();
-        options.with_ties = *with_ties;
+    // The parser makes a LIMIT of what PostgreSQL has of it.
+    if fetch.is_some() {
+        return Err(SqlError::unsupported("this form of FETCH FIRST"));
     }
     Ok(options)
 }
@@ -238,7 +240,6 @@ impl Binder<'_, '_> {
             order_by: if outer.order_by.is_empty() { inner.order_by } else { outer.order_by },
             limit: limits.limit,
             offset: limits.offset,
-            fetch_one: limits.fetch_one,
             with_ties: limits.with_ties,
             locks: if outer.locks.is_empty() { inner.locks } else { outer.locks },
         };
@@ -543,11 +544,7 @@ impl Binder<'_, '_> {
             return Ok(rel);
         }
         let offset = self.limit_count(options.offset, Clause::Offset)?;
-        let limit = if options.fetch_one {
-            Some(BoundExpr::constant(Datum::Int8(1), Type::INT8))
-        } else {
-            self.limit_count(options.limit, Clause::Limit)?
-        };
+        let limit = self.limit_count(options.limit, Clause::Limit)?;
         if limit.is_none() && offset.is_none() {
             return Ok(rel);
         }

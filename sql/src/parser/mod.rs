@@ -12,6 +12,7 @@
 //! - [`frame`]       EXCLUDE in window frames
 //! - [`join`]        joins nested without parentheses
 //! - [`inference`]   ON CONFLICT over expressions
+//! - [`limit`]       FETCH FIRST
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
@@ -47,6 +48,7 @@ mod index;
 mod inference;
 mod join;
 mod keywords;
+mod limit;
 mod only;
 mod operator_class;
 mod partition;
@@ -79,6 +81,7 @@ pub use frame::{FrameExclusion, frame_exclusion};
 pub use inference::{INFERENCE, parse_inference};
 pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
+pub use limit::limit_count;
 pub use only::ONLY;
 pub use partition::unbounded;
 pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};

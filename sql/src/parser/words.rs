@@ -176,7 +176,6 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             || is_word(Some(token), "similar")
             || is_word(Some(token), "overriding")
             || is_word(Some(token), "merge")
-            || is_word(Some(token), "fetch")
             || matches!(keyword(Some(token)), Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING))
     };
     if !tokens.iter().any(wanted) {
@@ -252,13 +251,6 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             out.push(like(Token::RArrow));
             continue;
         }
-        if let Some(end) = fetch_of_expression(&tokens, index) {
-            out.push(like(Token::make_keyword("LIMIT")));
-            out.extend_from_slice(&tokens[index + 2..end]);
-            // ROWS ONLY.
-            skip = end + 1 - index;
-            continue;
-        }
         let overriding = match is_word(Some(token), "overriding") && is_word(tokens.get(index + 2), "value") {
             true if is_word(tokens.get(index + 1), "system") => Some(Overriding::System),
             true if is_word(tokens.get(index + 1), "user") => Some(Overriding::User),
@@ -297,22 +289,6 @@ pub(super) fn rewrite_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
-}
-
-/// Where the number of rows ends in a FETCH FIRST that begins here and takes a name or an expression in
-/// parentheses for it, as sqlparser does not.
-fn fetch_of_expression(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
-    let word = |place: usize, word: &str| is_word(tokens.get(place), word);
-    if !word(at, "fetch") || !(word(at + 1, "first") || word(at + 1, "next")) {
-        return None;
-    }
-    let end = match &tokens.get(at + 2)?.token {
-        Token::LParen => closing(tokens, at + 2)? + 1,
-        Token::Word(_) | Token::Placeholder(_) => at + 3,
-        _ => return None,
-    };
-    let rows = word(end, "row") || word(end, "rows");
-    (rows && word(end + 1, "only")).then_some(end)
 }
 
 /// The value of a row that stands for INSERT DEFAULT VALUES in MERGE.
