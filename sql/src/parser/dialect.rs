@@ -179,6 +179,10 @@ impl Dialect for ArchipelDialect {
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
         let token = &parser.peek_token_ref().token;
+        // Comparisons do not associate: `a = b = c` means nothing.
+        if is_comparison(token) && matches!(left, Expr::BinaryOp { op, .. } if compares(op)) {
+            return Some(parser.expected_ref("an operator that associates", parser.peek_token_ref()));
+        }
         if is_word(token, "collate") {
             parser.advance_token();
             let collated = parser.parse_object_name(false);
@@ -316,6 +320,15 @@ fn prefix_operator(token: &Token) -> Option<(UnaryOperator, u8)> {
         Token::DoubleExclamationMark => (UnaryOperator::PGPrefixFactorial, other),
         _ => return None,
     })
+}
+
+fn is_comparison(token: &Token) -> bool {
+    matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq)
+}
+
+fn compares(op: &BinaryOperator) -> bool {
+    use BinaryOperator::*;
+    matches!(op, Eq | NotEq | Lt | Gt | LtEq | GtEq)
 }
 
 fn is_word(token: &Token, word: &str) -> bool {

@@ -5,6 +5,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::keywords::is_reserved;
 use super::tokens::{is_word, keyword};
 
 /// What the name of a table begins with of which its own rows alone are meant.
@@ -115,7 +116,12 @@ fn names_all(tokens: &[TokenWithSpan], star: usize) -> bool {
     // What goes on as an expression is none: substring(a FROM b * c).
     let ends = match tokens.get(star + 1).map(|token| &token.token) {
         None | Some(Token::SemiColon | Token::RParen | Token::Comma) => true,
-        Some(Token::Word(word)) => word.quote_style.is_none() && FOLLOWING.contains(&word.keyword),
+        Some(Token::Word(word)) if word.quote_style.is_none() && FOLLOWING.contains(&word.keyword) => true,
+        // An alias without AS.
+        Some(Token::Word(word)) => {
+            (word.quote_style.is_some() || !is_reserved(&word.value.to_lowercase()))
+                && begins_tables(tokens, start.wrapping_sub(1))
+        }
         Some(_) => false,
     };
     if !ends {
@@ -126,4 +132,30 @@ fn names_all(tokens: &[TokenWithSpan], star: usize) -> bool {
     let before = start.checked_sub(1).and_then(|before| keyword(tokens.get(before)));
     !matches!(first, Some(Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL | Keyword::RETURNING))
         && matches!(before, Some(Keyword::UPDATE | Keyword::FROM | Keyword::JOIN))
+}
+
+/// Whether the word at a place begins the tables of a query or a change, and is no part of an
+/// expression: `substring(a FROM b * c)`, `a IS DISTINCT FROM b * c`.
+fn begins_tables(tokens: &[TokenWithSpan], at: usize) -> bool {
+    match keyword(tokens.get(at)) {
+        Some(Keyword::JOIN | Keyword::UPDATE) => return true,
+        Some(Keyword::FROM) => {}
+        _ => return false,
+    }
+    let mut closed = 0_usize;
+    for before in (0..at).rev() {
+        match &tokens[before].token {
+            Token::RParen | Token::RBracket => closed += 1,
+            Token::LParen | Token::LBracket if closed == 0 => return false,
+            Token::LParen | Token::LBracket => closed -= 1,
+            Token::SemiColon => return false,
+            Token::Word(_) if closed == 0 => match keyword(tokens.get(before)) {
+                Some(Keyword::DISTINCT) if before + 1 == at => return false,
+                Some(Keyword::SELECT | Keyword::DELETE) => return true,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
 }
