@@ -72,7 +72,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// The items of a row of VALUES, `record.*` replaced by the record's fields.
+    /// The items of a row of VALUES, `record.*` and `relation.*` replaced by their fields and columns.
     pub(crate) fn without_stars<'x>(&self, items: &'x [Expr]) -> Result<Cow<'x, [Expr]>> {
         if !items.iter().any(|item| matches!(item, Expr::QualifiedWildcard(..))) {
             return Ok(Cow::Borrowed(items));
@@ -86,18 +86,40 @@ impl Binder<'_, '_> {
             let parts: Vec<Ident> = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
             let names: Vec<String> = parts.iter().map(ident_name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let fields = self.env.variables.and_then(|variables| variables.fields(&names));
+            let fields = match self.relation_columns(&names, item)? {
+                Some(columns) => Some(columns),
+                None => self
+                    .env
+                    .variables
+                    .and_then(|variables| variables.fields(&names))
+                    .map(|fields| fields.into_iter().map(|(field, _)| field).collect()),
+            };
             let Some(fields) = fields else {
                 let relation = names.last().copied().unwrap_or_default();
                 return Err(self.missing_relation(relation, self.start(item)));
             };
-            expanded.extend(fields.into_iter().map(|(field, _)| {
+            expanded.extend(fields.into_iter().map(|field| {
                 let mut parts = parts.clone();
                 parts.push(Ident::with_quote('"', field));
                 Expr::CompoundIdentifier(parts)
             }));
         }
         Ok(Cow::Owned(expanded))
+    }
+
+    /// The names of the columns of a relation that is in sight.
+    fn relation_columns(&self, names: &[&str], item: &Expr) -> Result<Option<Vec<String>>> {
+        let (schema, relation) = match names {
+            [relation] => (None, *relation),
+            [schema, relation] | [_, schema, relation] => (Some(*schema), *relation),
+            _ => return Ok(None),
+        };
+        let Some((place, relation)) = self.find_relation(schema, relation, super::span::first_span(item))?
+        else {
+            return Ok(None);
+        };
+        let columns = self.levels[place].relations[relation].columns.iter();
+        Ok(Some(columns.filter(|column| !column.hidden).map(|column| column.name.clone()).collect()))
     }
 
     fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
