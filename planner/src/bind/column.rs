@@ -237,11 +237,9 @@ impl Binder<'_, '_> {
             let kind = ExprKind::Case { arms, otherwise: Some(Box::new(expr)) };
             expr = BoundExpr::new(kind, Type::of(oid));
         }
-        if oid == Oid::RECORD {
-            let columns = &self.levels[place].relations[relation].columns;
-            let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
-            self.whole_rows.push((expr.clone(), names));
-        }
+        let columns = &self.levels[place].relations[relation].columns;
+        let names = shown.iter().map(|column| columns[*column].name.clone()).collect();
+        self.whole_rows.push((expr.clone(), names));
         Ok(FoundColumn { expr, source: None })
     }
 

@@ -257,9 +257,11 @@ impl Binder<'_, '_> {
         let name = if negated { "<>" } else { "=" };
         let mut tests: Vec<BoundExpr> = array.into_iter().collect();
         for item in compared {
+            // Here two rows are compared field by field even if both are cast to a type; the row of a
+            // relation is no such row, but a value.
+            let written = !self.is_whole_row(&left) && !self.is_whole_row(&item);
             tests.push(match (&left.kind, item.kind) {
-                // Here two rows are compared field by field even if both are cast to a type.
-                (ExprKind::Row(fields), ExprKind::Row(other)) => {
+                (ExprKind::Row(fields), ExprKind::Row(other)) if written => {
                     self.compare_rows(fields.clone(), name, other)?
                 }
                 (_, kind) => {

@@ -40,6 +40,11 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// Whether it is the row of a relation, rather than a row that was written.
+    pub(super) fn is_whole_row(&self, expr: &BoundExpr) -> bool {
+        self.whole_rows.iter().any(|(row, _)| super::visit::same_expr(row, expr))
+    }
+
     /// The fields of a whole row that may be absent.
     fn whole_row_fields(&self, whole: &BoundExpr, row: &BoundExpr) -> Option<Vec<(String, Type)>> {
         let (_, names) = self.whole_rows.iter().find(|(known, _)| super::visit::same_expr(known, whole))?;
