@@ -8,7 +8,7 @@ use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::array_of_values;
 use crate::function::{AggregateState, FunctionContext};
-use crate::numeric::Numeric;
+use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::{Oid, Type};
 
 /// Makes the running state of an aggregate over the given argument types.
@@ -517,8 +517,11 @@ impl AggregateState for Squares {
             Datum::Numeric(value) => value.clone(),
             other => Numeric::from(integer(other)?),
         };
-        self.sum = self.sum.add(&value)?;
-        self.squares = self.squares.add(&value.mul(&value)?)?;
+        // Squares of what the type can just hold are beyond it.
+        let is_short = value.as_small().is_some_and(|(_, scale)| scale <= SCALE_MAX / 2);
+        let square = if is_short { value.mul(&value)? } else { value.mul_unlimited(&value)? };
+        self.sum = self.sum.add_unlimited(&value)?;
+        self.squares = self.squares.add_unlimited(&square)?;
         self.count += 1;
         Ok(())
     }
@@ -529,7 +532,8 @@ impl AggregateState for Squares {
         }
         // N·Σx² - (Σx)², over N² or N(N-1) (numeric_stddev_internal).
         let n = Numeric::from(self.count);
-        let spread = n.mul(&self.squares)?.sub(&self.sum.mul(&self.sum)?)?;
+        let squared_sum = self.sum.mul_unlimited(&self.sum)?;
+        let spread = n.mul_unlimited(&self.squares)?.add_unlimited(&squared_sum.neg())?;
         if spread.is_nan() || spread.is_infinite() {
             return Ok(Datum::Numeric(Numeric::NAN));
         }

@@ -79,7 +79,9 @@ fn numeric_series(v: &[Datum], step: &Numeric, most: usize) -> Result<Rows> {
     let mut at = from.clone();
     while rows.len() < most && ((step.signum() > 0 && at <= *to) || (step.signum() < 0 && at >= *to)) {
         rows.push(vec![Datum::Numeric(at.clone())]);
-        at = at.add(step)?;
+        // What is beyond the type is beyond every end.
+        let Ok(next) = at.add(step) else { break };
+        at = next;
     }
     Ok(rows)
 }

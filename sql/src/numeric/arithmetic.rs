@@ -160,6 +160,32 @@ impl Numeric {
         (weight, leading)
     }
 
+    /// `self + other` without the limits of values, for sums on their way: what comes of them is
+    /// divided before anybody sees it.
+    pub(crate) fn add_unlimited(&self, other: &Numeric) -> Result<Numeric> {
+        let is_short = self.as_small().is_some() && other.as_small().is_some();
+        if is_short && self.scale().abs_diff(other.scale()) <= 18 {
+            return self.add(other);
+        }
+        let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else {
+            return self.add(other);
+        };
+        let scale = sa.max(sb);
+        let sum = a * pow10(u32::from(scale - sa)) + b * pow10(u32::from(scale - sb));
+        Ok(Numeric::from_big(sum, scale))
+    }
+
+    /// `self * other` with all its digits, as [`Numeric::add_unlimited`].
+    pub(crate) fn mul_unlimited(&self, other: &Numeric) -> Result<Numeric> {
+        let (Some((a, sa)), Some((b, sb))) = (self.parts(), other.parts()) else {
+            return self.mul(other);
+        };
+        match sa.checked_add(sb) {
+            Some(scale) => Ok(Numeric::from_big(a * b, scale)),
+            None => self.mul(other),
+        }
+    }
+
     /// The scale of `self / other` (select_div_scale).
     pub(super) fn quotient_scale(&self, other: &Numeric) -> u16 {
         let ((weight_a, first_a), (weight_b, first_b)) = (self.leading_digit(), other.leading_digit());
