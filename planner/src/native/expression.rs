@@ -22,7 +22,8 @@ use super::compile::Compiler;
 use super::context::{ExecContext, ExecResult};
 use super::operand::{Operand, element};
 use super::{
-    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, notify, sequence, sleep, text,
+    CompileEnv, CompiledExpr, CompiledRoutine, RowSink, advisory, arithmetic, immutable, notify, sequence,
+    sleep, text,
 };
 use crate::bind::visit::visit_expr;
 use crate::bound::{BoundExpr, ExprKind, Subscript};
@@ -146,6 +147,7 @@ impl Compiler<'_> {
                 if let Some(code) = self.integer_call(expr)? {
                     return Ok(Source::Code(code));
                 }
+                let context = immutable::body_context(function.function, args);
                 let args = self.exprs(args)?;
                 if function.function.name == "pg_trigger_depth" {
                     return Ok(Source::Code(Box::new(|ctx| Ok(Datum::Int4(ctx.trigger_depth as i32)))));
@@ -167,7 +169,10 @@ impl Compiler<'_> {
                 if let Some(folded) = fold(function.function, &args) {
                     return Ok(Source::Operand(Operand::Const(folded)));
                 }
-                call(*function, args)
+                match context {
+                    Some(line) => immutable::in_context(call(*function, args), line),
+                    None => call(*function, args),
+                }
             }
             ExprKind::Routine { routine, args } => {
                 let compiled = self.link(routine, args)?;
@@ -526,7 +531,7 @@ pub(crate) fn eval_into(
 /// The value of an immutable call of constants. An error stays for run time, where it may
 /// never be reached.
 fn fold(function: &'static ScalarFunction, args: &[Source]) -> Option<Datum> {
-    if function.volatility != Volatility::Immutable {
+    if function.volatility != Volatility::Immutable || immutable::reads_time_zone(function) {
         return None;
     }
     let values = args.iter().map(|arg| arg.constant().cloned()).collect::<Option<Vec<_>>>()?;

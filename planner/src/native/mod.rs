@@ -49,6 +49,7 @@ mod expression;
 mod family;
 mod foreseen;
 pub mod hash;
+mod immutable;
 mod insert;
 mod instead;
 mod integer;

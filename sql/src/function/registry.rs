@@ -8,7 +8,7 @@
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{AggregateFunction, Eval, ScalarFunction, SetFunction, Volatility};
 use crate::datum::Datum;
@@ -81,6 +81,7 @@ struct Registry {
     operators_by_oid: FxHashMap<Oid, &'static Operator>,
     casts_by_types: FxHashMap<(Oid, Oid), Cast>,
     missing: FxHashMap<&'static str, Oid>,
+    written_in_sql: FxHashSet<Oid>,
 }
 
 fn registry() -> &'static Registry {
@@ -145,6 +146,9 @@ impl Registry {
         else {
             return;
         };
+        if key.starts_with("sql_") {
+            self.written_in_sql.insert(oid(proc_oid));
+        }
         let args = oids(args);
         let all_names: Vec<&'static str> =
             if names.is_empty() { Vec::new() } else { names.split(',').collect() };
@@ -320,6 +324,11 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
 /// Every overload of a scalar function.
 pub fn lookup_functions(name: &str) -> &'static [&'static ScalarFunction] {
     registry().functions_by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Whether PostgreSQL has the function in SQL.
+pub fn is_written_in_sql(function: &ScalarFunction) -> bool {
+    registry().written_in_sql.contains(&function.oid)
 }
 
 /// Every overload of a set-returning function.
