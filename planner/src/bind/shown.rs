@@ -7,6 +7,9 @@
 //! the whole text as it was written.
 
 mod forms;
+mod query;
+
+pub use query::shown_view;
 
 use archipel_sql::catalog::Catalog;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
@@ -24,7 +27,7 @@ use super::compare::reads_row;
 use super::expr::{operator_name, unnest};
 use super::kept::{About, definition_path};
 use super::name::{ident_name, object_name_parts};
-use super::scope::{Level, LevelKind};
+use super::scope::{AGGREGATE_BASE, GROUPING_BASE, Level, LevelKind};
 use super::{BindEnv, Binder, Clause};
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -47,7 +50,9 @@ pub fn shown(
     let mut binder = Binder::new(&mut env);
     let relations = binder.named_by(&about).ok()?;
     binder.levels.push(Level::new(LevelKind::Plain, relations));
-    let mut shower = Shower { binder, clause, catalog, search_path, pretty: expression.pretty };
+    let pretty = expression.pretty;
+    let mut shower =
+        Shower { binder, clause, catalog, search_path, pretty, names_relations: false, indent: 0 };
     let mut bound = shower.bind(&parsed)?;
     if let Some(target) = expression.target
         && bound.ty.oid == Oid::UNKNOWN
@@ -99,6 +104,10 @@ struct Shower<'b, 'e> {
     catalog: &'b Catalog,
     search_path: &'b [String],
     pretty: bool,
+    /// Whether columns are shown with the names of their relations.
+    names_relations: bool,
+    /// How far in a line begins.
+    indent: usize,
 }
 
 /// Whether a piece needs no parentheses where it stands.
@@ -408,6 +417,7 @@ impl Shower<'_, '_> {
     fn column(&self, name: &str, bound: &BoundExpr) -> Option<Piece> {
         match bound.kind {
             ExprKind::Column { .. } if self.clause == Clause::DomainCheck => Some(Piece::simple("VALUE")),
+            ExprKind::Column { .. } if self.names_relations => self.qualified(bound).map(Piece::simple),
             ExprKind::Column { .. } => Some(Piece::simple(quote_identifier(name))),
             _ => None,
         }
@@ -511,6 +521,9 @@ impl Shower<'_, '_> {
     }
 
     fn call(&mut self, function: &Function, bound: &BoundExpr) -> Option<Piece> {
+        if let ExprKind::Column { index: place @ AGGREGATE_BASE..GROUPING_BASE, depth: 0 } = bound.kind {
+            return self.aggregate(function, place);
+        }
         let plain = function.filter.is_none() && function.over.is_none() && function.within_group.is_empty();
         let list = match &function.args {
             // CURRENT_DATE and its kin.

@@ -79,6 +79,17 @@ impl SystemSource for Source<'_> {
         archipel_planner::bind::shown::shown(expression, catalog, self.search_path(), &self.0.context())
     }
 
+    fn shown_view(&self, view: &Table, pretty: bool) -> Option<String> {
+        let catalog = self.catalog();
+        archipel_planner::bind::shown::shown_view(
+            view,
+            catalog,
+            self.search_path(),
+            &self.0.context(),
+            pretty,
+        )
+    }
+
     fn database(&self) -> &str {
         &self.0.entry.database
     }

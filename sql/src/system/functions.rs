@@ -239,14 +239,18 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
         "current_user" => text(role_name(source, source.roles().current)),
         "session_user" => text(role_name(source, source.roles().session)),
         "pg_get_viewdef" | "pg_get_viewdef_ext" | "pg_get_viewdef_wrap" => {
+            // Who says how wide lines may be wants them pretty.
+            let pretty = name == "pg_get_viewdef_wrap" || matches!(args.get(1), Some(Datum::Bool(true)));
             match catalog.table_by_oid(first) {
-                Some(table) => view_definition(source, &table),
+                Some(table) => view_definition(source, &table, pretty),
                 None => Datum::Null,
             }
         }
         "pg_get_viewdef_name" | "pg_get_viewdef_name_ext" => {
             match catalog.relation_by_text(text_at(args, 0), source.search_path()) {
-                Ok(Relation::Table(table)) => view_definition(source, &table),
+                Ok(Relation::Table(table)) => {
+                    view_definition(source, &table, matches!(args.get(1), Some(Datum::Bool(true))))
+                }
                 Ok(_) => Datum::Null,
                 Err(error) => return Some(Err(error)),
             }

@@ -575,7 +575,7 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
             ("table_name", text(&table.name)),
-            ("view_definition", super::relations::view_definition(source, table)),
+            ("view_definition", super::relations::view_definition(source, table, false)),
             (
                 "check_option",
                 text(match table.view.as_ref().and_then(|view| view.check_option) {

@@ -79,6 +79,10 @@ pub trait SystemSource {
     fn shown(&self, _expression: &KeptExpression<'_>) -> Option<String> {
         None
     }
+    /// A view's query as PostgreSQL shows it; `None` for one that is shown as it was written.
+    fn shown_view(&self, _view: &Table, _pretty: bool) -> Option<String> {
+        None
+    }
     /// Rows of pg_locks, in its columns' order.
     fn locks(&self) -> Vec<Vec<Datum>> {
         Vec::new()

@@ -605,13 +605,16 @@ fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("schemaname", text(&table.schema)),
             ("viewname", text(&table.name)),
             ("viewowner", owner_name(source, table.oid)),
-            ("definition", view_definition(source, table)),
+            ("definition", view_definition(source, table, false)),
         ]);
     }
 }
 
 /// A view's query as pg_get_viewdef shows it; NULL for what is no view.
-pub(super) fn view_definition(source: &dyn SystemSource, table: &Table) -> Datum {
+pub(super) fn view_definition(source: &dyn SystemSource, table: &Table, pretty: bool) -> Datum {
+    if let Some(shown) = source.shown_view(table, pretty) {
+        return text(shown);
+    }
     let text_of = |view: &crate::catalog::View| view.query_text(source.catalog(), source.search_path());
     match table.view.as_ref().map(text_of) {
         Some(Ok(query)) => text(format!(" {query};")),

@@ -139,11 +139,27 @@ impl Shower<'_, '_> {
         bound: &BoundExpr,
     ) -> Option<Piece> {
         let ExprKind::Case { arms, otherwise: last } = &bound.kind else { return None };
-        let mut text = "\nCASE".to_owned();
+        // What stands within is indented further.
+        let outer = self.indent;
+        self.indent += 4;
+        let text = self.arms((operand, conditions, otherwise), (arms, last.as_deref()), bound);
+        self.indent = outer;
+        let margin = " ".repeat(outer);
+        Some(Piece::simple(format!("\n{margin}CASE{}\n{margin}END", text?)))
+    }
+
+    fn arms(
+        &mut self,
+        (operand, conditions, otherwise): (Option<&Expr>, &[CaseWhen], Option<&Expr>),
+        (arms, last): (&[(BoundExpr, BoundExpr)], Option<&BoundExpr>),
+        bound: &BoundExpr,
+    ) -> Option<String> {
+        let margin = " ".repeat(self.indent);
+        let mut text = String::new();
         if let Some(operand) = operand {
             let natural = self.bind(operand)?;
             let piece = self.piece(operand, &natural, false)?;
-            text.push_str(&format!(" {}", self.alone(piece)));
+            text.push_str(&behind(&self.alone(piece)));
         }
         for (CaseWhen { condition, result }, (test, value)) in conditions.iter().zip(arms) {
             let test = match (operand, &test.kind) {
@@ -152,7 +168,8 @@ impl Shower<'_, '_> {
                 _ => return None,
             };
             let value = self.piece(result, value, true)?;
-            text.push_str(&format!("\n    WHEN {} THEN {}", self.alone(test), self.alone(value)));
+            let (test, value) = (behind(&self.alone(test)), behind(&self.alone(value)));
+            text.push_str(&format!("\n{margin}WHEN{test} THEN{value}"));
         }
         let last = match (otherwise, last) {
             (Some(otherwise), Some(bound)) => {
@@ -161,10 +178,12 @@ impl Shower<'_, '_> {
             }
             _ => format!("NULL::{}", self.type_name(Type::of(bound.ty.oid))),
         };
-        // One within another is indented further.
-        if text.matches("\nCASE").count() > 1 || last.contains("\nCASE") {
-            return None;
-        }
-        Some(Piece::simple(format!("{text}\n    ELSE {last}\nEND")))
+        text.push_str(&format!("\n{margin}ELSE{}", behind(&last)));
+        Some(text)
     }
+}
+
+/// A part behind a word: one that begins a line needs no blank.
+fn behind(part: &str) -> String {
+    if part.starts_with('\n') { part.to_owned() } else { format!(" {part}") }
 }

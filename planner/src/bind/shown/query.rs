@@ -1,0 +1,645 @@
+//! The queries of views as PostgreSQL shows them (get_query_def): one clause a line, every column with
+//! the name of its relation, every type said. A query with a part that is not known here is shown as it
+//! was written.
+
+use archipel_sql::catalog::Table;
+use archipel_sql::parser::using_alias;
+use sqlparser::ast::{
+    Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, ObjectName, OrderByExpr, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, TableAlias, TableFactor,
+    TableWithJoins,
+};
+
+use super::*;
+use crate::bind::name::{figure_column_name, own_rows, schema_and_name};
+use crate::bind::query::{Options, options, set_quantifier};
+use crate::bind::scope::AGGREGATE_BASE;
+
+/// How much further in a query's clauses, joined tables and listed items stand.
+const CLAUSE: i32 = 8;
+const ITEM: i32 = 4;
+
+/// A view's query as PostgreSQL shows it to a session with this search path; `None` for one that is
+/// shown as it was written.
+pub fn shown_view(
+    table: &Table,
+    catalog: &Catalog,
+    search_path: &[String],
+    context: &FunctionContext<'_>,
+    pretty: bool,
+) -> Option<String> {
+    let view = table.view.as_ref()?;
+    let query = archipel_sql::parser::parse_query(&view.query).ok()?;
+    let mut env = BindEnv::new(catalog, &view.search_path, context);
+    env.references = &view.references;
+    env.params_fixed = true;
+    let binder = Binder::new(&mut env);
+    let mut shower = Shower {
+        binder,
+        clause: Clause::Select,
+        catalog,
+        search_path,
+        pretty,
+        names_relations: true,
+        indent: 0,
+    };
+    let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let mut page = Page::default();
+    shower.query(&query, Some(&names), &mut page)?;
+    Some(page.text + ";")
+}
+
+/// Text under construction, and how far in its next line begins.
+#[derive(Default)]
+struct Page {
+    text: String,
+    indent: i32,
+}
+
+impl Page {
+    /// Begins a line with a word (appendContextKeyword).
+    fn line(&mut self, word: &str, before: i32, after: i32, more: i32) {
+        self.indent += before;
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+        self.text.push('\n');
+        let blanks = self.indent.max(0) + more;
+        self.text.extend(std::iter::repeat_n(' ', blanks as usize));
+        self.text.push_str(word);
+        self.indent = (self.indent + after).max(0);
+    }
+
+    /// A line of the query that is being written.
+    fn clause(&mut self, word: &str, more: i32) {
+        self.line(word, -CLAUSE, CLAUSE, more);
+    }
+
+    /// Appends a text; behind one that begins a line no blanks stay.
+    fn push(&mut self, text: &str) {
+        if text.starts_with('\n') {
+            self.text.truncate(self.text.trim_end_matches(' ').len());
+        }
+        self.text.push_str(text);
+    }
+}
+
+/// A result column: what it is, and what it would be called by itself.
+struct Shown {
+    text: String,
+    /// The name of a plain column.
+    column: Option<String>,
+    name: String,
+    bound: BoundExpr,
+    /// Whether it takes parentheses as a key of GROUP BY and ORDER BY.
+    composed: bool,
+}
+
+impl Shower<'_, '_> {
+    fn query(&mut self, query: &Query, names: Option<&[String]>, page: &mut Page) -> Option<()> {
+        if query.with.is_some() || !query.locks.is_empty() {
+            return None;
+        }
+        let options = options(query).ok()?;
+        let indent = page.indent;
+        match query.body.as_ref() {
+            SetExpr::Select(select) => self.select(select, &options, names, page)?,
+            SetExpr::SetOperation { .. } => {
+                let outputs = self.set_operation(&query.body, names, page)?;
+                self.order_by_numbers(options.order_by, &outputs, page)?;
+                self.limits(&options, page)?;
+            }
+            _ => return None,
+        }
+        page.indent = indent;
+        Some(())
+    }
+
+    /// A set operation, written a query a line; the names of its columns.
+    fn set_operation(
+        &mut self,
+        body: &SetExpr,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<Vec<String>> {
+        let SetExpr::SetOperation { left, op, set_quantifier: quantifier, right } = body else {
+            return self.set_operand(body, names, page);
+        };
+        let all = set_quantifier(*quantifier).ok()?;
+        let same = |inner: &SetExpr| match inner {
+            SetExpr::SetOperation { op: own, set_quantifier: quantifier, .. } => {
+                own == op && set_quantifier(*quantifier).ok() == Some(all)
+            }
+            _ => true,
+        };
+        let left = unwrapped(left);
+        let deeper = if same(left) { 0 } else { CLAUSE };
+        if deeper > 0 {
+            page.push("(");
+            page.line("", deeper, 0, 0);
+        }
+        let outputs = self.set_operation(left, names, page)?;
+        page.line(if deeper > 0 { ") " } else { "" }, -deeper, 0, 0);
+        page.push(match op {
+            SetOperator::Union => "UNION ",
+            SetOperator::Intersect => "INTERSECT ",
+            SetOperator::Except | SetOperator::Minus => "EXCEPT ",
+        });
+        if all {
+            page.push("ALL ");
+        }
+        let right = unwrapped(right);
+        let nested = matches!(right, SetExpr::SetOperation { .. });
+        let deeper = if nested { CLAUSE } else { 0 };
+        if nested {
+            page.push("(");
+        }
+        page.line("", deeper, 0, 0);
+        self.set_operation(right, names, page)?;
+        page.indent -= deeper;
+        if nested {
+            page.line(")", 0, 0, 0);
+        }
+        Some(outputs)
+    }
+
+    fn set_operand(
+        &mut self,
+        body: &SetExpr,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<Vec<String>> {
+        let indent = page.indent;
+        let outputs = match body {
+            SetExpr::Select(select) => {
+                let outputs = self.output_names(select)?;
+                self.select(select, &Options::default(), names, page)?;
+                outputs
+            }
+            SetExpr::Query(query) => {
+                let SetExpr::Select(select) = query.body.as_ref() else { return None };
+                let outputs = self.output_names(select)?;
+                page.push("(");
+                self.query(query, names, page)?;
+                page.push(")");
+                outputs
+            }
+            _ => return None,
+        };
+        page.indent = indent;
+        Some(names.map_or(outputs, <[String]>::to_vec))
+    }
+
+    /// Runs `work` with the relations of a FROM clause in sight.
+    fn over<T>(&mut self, from: &[TableWithJoins], work: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let (_, relations) = self.binder.bind_from_clause(from).ok()?;
+        self.binder.levels.push(Level::new(LevelKind::Query, relations));
+        let result = work(self);
+        self.binder.levels.pop();
+        result
+    }
+
+    fn output_names(&mut self, select: &Select) -> Option<Vec<String>> {
+        self.over(&select.from, |shower| {
+            let targets = shower.targets(select)?;
+            Some(targets.into_iter().map(|target| target.name).collect())
+        })
+    }
+
+    fn select(
+        &mut self,
+        select: &Select,
+        options: &Options<'_>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<()> {
+        if !select.named_window.is_empty() || select.into.is_some() {
+            return None;
+        }
+        self.over(&select.from, |shower| shower.clauses(select, options, names, page))
+    }
+
+    fn clauses(
+        &mut self,
+        select: &Select,
+        options: &Options<'_>,
+        names: Option<&[String]>,
+        page: &mut Page,
+    ) -> Option<()> {
+        page.indent += CLAUSE;
+        self.indent = page.indent as usize;
+        page.push(" SELECT");
+        match &select.distinct {
+            None | Some(Distinct::All) => {}
+            Some(Distinct::Distinct) => page.push(" DISTINCT"),
+            Some(Distinct::On(_)) => return None,
+        }
+        let targets = self.targets(select)?;
+        for (place, target) in targets.iter().enumerate() {
+            match place {
+                0 => page.push(" "),
+                _ => {
+                    page.push(",");
+                    if !target.text.starts_with('\n') {
+                        page.clause("", ITEM);
+                    }
+                }
+            }
+            page.push(&target.text);
+            let name = names.and_then(|names| names.get(place)).unwrap_or(&target.name);
+            let own = target.column.as_deref().unwrap_or("?column?");
+            if own != name {
+                page.push(&format!(" AS {}", quote_identifier(name)));
+            }
+        }
+        for (place, item) in select.from.iter().enumerate() {
+            match place {
+                0 => page.clause(" FROM ", 2),
+                _ => {
+                    page.push(",");
+                    page.clause("", ITEM);
+                }
+            }
+            self.joined_item(item, page)?;
+        }
+        if let Some(condition) = &select.selection {
+            page.clause(" WHERE ", 1);
+            let text = self.condition(condition, Clause::Where)?;
+            page.push(&text);
+        }
+        if let GroupByExpr::Expressions(exprs, modifiers) = &select.group_by {
+            if !modifiers.is_empty() {
+                return None;
+            }
+            for (place, expr) in exprs.iter().enumerate() {
+                match place {
+                    0 => page.clause(" GROUP BY ", 1),
+                    _ => page.push(", "),
+                }
+                let key = self.key(expr, &targets, Clause::GroupBy)?;
+                page.push(&key);
+            }
+        } else {
+            return None;
+        }
+        if let Some(condition) = &select.having {
+            page.clause(" HAVING ", 0);
+            let text = self.condition(condition, Clause::Having)?;
+            page.push(&text);
+        }
+        for (place, key) in options.order_by.iter().enumerate() {
+            match place {
+                0 => page.clause(" ORDER BY ", 1),
+                _ => page.push(", "),
+            }
+            let text = self.key(&key.expr, &targets, Clause::OrderBy)?;
+            page.push(&text);
+            page.push(direction(key)?);
+        }
+        self.limits(options, page)
+    }
+
+    fn targets(&mut self, select: &Select) -> Option<Vec<Shown>> {
+        self.clause = Clause::Select;
+        let mut targets = Vec::new();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => targets.push(self.target(expr, figure_column_name(expr))?),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    targets.push(self.target(expr, ident_name(alias))?);
+                }
+                SelectItem::Wildcard(_) => {
+                    let relations = self.binder.levels.last()?.relations.iter();
+                    let columns: Vec<(String, BoundExpr)> = relations
+                        .filter(|relation| relation.unqualified)
+                        .flat_map(|relation| &relation.columns)
+                        .filter(|column| !column.hidden)
+                        .map(|column| (column.name.clone(), column.expr.clone()))
+                        .collect();
+                    for (name, bound) in columns {
+                        targets.push(self.column_target(name, bound)?);
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let (None, name) = schema_and_name(name).ok()? else { return None };
+                    let relations = &self.binder.levels.last()?.relations;
+                    let relation = relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+                    let shown = relation.columns.iter().filter(|column| !column.hidden);
+                    let columns: Vec<(String, BoundExpr)> =
+                        shown.map(|column| (column.name.clone(), column.expr.clone())).collect();
+                    for (name, bound) in columns {
+                        targets.push(self.column_target(name, bound)?);
+                    }
+                }
+                _ => return None,
+            }
+        }
+        Some(targets)
+    }
+
+    fn column_target(&mut self, name: String, bound: BoundExpr) -> Option<Shown> {
+        let text = self.qualified(&bound)?;
+        Some(Shown { text, column: Some(name.clone()), name, bound, composed: false })
+    }
+
+    fn target(&mut self, expr: &Expr, name: String) -> Option<Shown> {
+        let mut bound = self.bind(expr)?;
+        if bound.ty.oid == Oid::UNKNOWN {
+            bound = self.binder.coerce(bound, Type::TEXT, CastContext::Implicit).ok()??;
+        }
+        let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
+        if is_column && let Some(text) = self.qualified(&bound) {
+            let column = match unnest(expr) {
+                Expr::Identifier(ident) => ident_name(ident),
+                Expr::CompoundIdentifier(parts) => ident_name(parts.last()?),
+                _ => return None,
+            };
+            return Some(Shown { text, column: Some(column), name, bound, composed: false });
+        }
+        let piece = self.piece(expr, &bound, true)?;
+        let composed = self.pretty || piece.kind == Kind::Simple && !matches!(bound.kind, ExprKind::Const(_));
+        Some(Shown { text: self.alone(piece), column: None, name, bound, composed })
+    }
+
+    /// A column with the name of its relation.
+    pub(super) fn qualified(&self, bound: &BoundExpr) -> Option<String> {
+        let ExprKind::Column { index, depth: 0 } = bound.kind else { return None };
+        let relations = self.binder.levels.last()?.relations.iter().filter(|relation| relation.qualified);
+        for relation in relations {
+            let is_it = |column: &&crate::bind::scope::ScopeColumn| matches!(column.expr.kind, ExprKind::Column { index: own, depth: 0 } if own == index);
+            if let Some(column) = relation.columns.iter().find(is_it) {
+                let relation = quote_identifier(relation.name.as_ref()?);
+                return Some(format!("{relation}.{}", quote_identifier(&column.name)));
+            }
+        }
+        None
+    }
+
+    fn condition(&mut self, condition: &Expr, clause: Clause) -> Option<String> {
+        let outer = std::mem::replace(&mut self.clause, clause);
+        let bound = self.bind(condition)?;
+        let piece = self.piece(condition, &bound, false)?;
+        self.clause = outer;
+        Some(self.alone(piece))
+    }
+
+    /// A key of GROUP BY or ORDER BY: a result column's text, or its own.
+    fn key(&mut self, expr: &Expr, targets: &[Shown], clause: Clause) -> Option<String> {
+        let found = match unnest(expr) {
+            Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => Some(digits.parse::<usize>().ok()?.checked_sub(1)?),
+                _ => return None,
+            },
+            Expr::Identifier(ident) => {
+                let name = ident_name(ident);
+                let named = || targets.iter().position(|target| target.name == name);
+                // GROUP BY looks among the columns of FROM first.
+                match clause == Clause::GroupBy && self.bind(expr).is_some() {
+                    true => None,
+                    false => named(),
+                }
+            }
+            _ => None,
+        };
+        let own;
+        let target = match found {
+            Some(place) => targets.get(place)?,
+            None => {
+                let outer = std::mem::replace(&mut self.clause, clause);
+                own = self.target(expr, String::new())?;
+                self.clause = outer;
+                let known =
+                    targets.iter().find(|known| super::super::visit::same_expr(&known.bound, &own.bound));
+                known.unwrap_or(&own)
+            }
+        };
+        Some(match (target.column.is_some(), target.composed) {
+            (false, true) => format!("({})", target.text),
+            _ => target.text.clone(),
+        })
+    }
+
+    /// ORDER BY of a set operation: its result columns by their numbers.
+    fn order_by_numbers(&self, keys: &[OrderByExpr], outputs: &[String], page: &mut Page) -> Option<()> {
+        for (place, key) in keys.iter().enumerate() {
+            match place {
+                0 => page.clause(" ORDER BY ", 1),
+                _ => page.push(", "),
+            }
+            let number = match unnest(&key.expr) {
+                Expr::Identifier(ident) => {
+                    let name = ident_name(ident);
+                    outputs.iter().position(|output| *output == name)? + 1
+                }
+                Expr::Value(value) => match &value.value {
+                    Value::Number(digits, _) => digits.parse().ok()?,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            page.push(&number.to_string());
+            page.push(direction(key)?);
+        }
+        Some(())
+    }
+
+    fn limits(&mut self, options: &Options<'_>, page: &mut Page) -> Option<()> {
+        if let Some(offset) = options.offset {
+            page.clause(" OFFSET ", 0);
+            let text = self.count(offset)?;
+            page.push(&text);
+        }
+        let Some(limit) = options.limit else { return Some(()) };
+        if options.with_ties {
+            page.clause(" FETCH FIRST ", 0);
+            let text = self.count(limit)?;
+            page.push(&format!("({text}) ROWS WITH TIES"));
+            return Some(());
+        }
+        page.clause(" LIMIT ", 0);
+        let is_null = matches!(unnest(limit), Expr::Value(value) if value.value == Value::Null);
+        let text = if is_null { "ALL".to_owned() } else { self.count(limit)? };
+        page.push(&text);
+        Some(())
+    }
+
+    /// A count of rows: what it is converted from is not shown.
+    fn count(&mut self, expr: &Expr) -> Option<String> {
+        let outer = std::mem::replace(&mut self.clause, Clause::Limit);
+        let bound = self.bind(expr)?;
+        let piece = self.piece(expr, &bound, false)?;
+        self.clause = outer;
+        Some(match bound.ty.oid {
+            Oid::INT8 => self.alone(piece),
+            _ => self.within(piece, &Around::Other),
+        })
+    }
+
+    fn joined_item(&mut self, item: &TableWithJoins, page: &mut Page) -> Option<()> {
+        if !self.pretty {
+            page.push(&"(".repeat(item.joins.len()));
+        }
+        self.factor(&item.relation, page)?;
+        for join in &item.joins {
+            self.join(join, page)?;
+            if !self.pretty {
+                page.push(")");
+            }
+        }
+        Some(())
+    }
+
+    fn join(&mut self, join: &Join, page: &mut Page) -> Option<()> {
+        let (word, constraint) = match &join.join_operator {
+            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (" JOIN ", constraint),
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                (" LEFT JOIN ", constraint)
+            }
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                (" RIGHT JOIN ", constraint)
+            }
+            JoinOperator::FullOuter(constraint) => (" FULL JOIN ", constraint),
+            JoinOperator::CrossJoin(constraint) => (" CROSS JOIN ", constraint),
+            _ => return None,
+        };
+        page.clause(word, ITEM);
+        if matches!(join.relation, TableFactor::NestedJoin { .. }) {
+            return None;
+        }
+        self.factor(&join.relation, page)?;
+        match constraint {
+            JoinConstraint::None => {}
+            JoinConstraint::Natural => return None,
+            JoinConstraint::On(condition) => {
+                let text = self.condition(condition, Clause::JoinOn)?;
+                page.push(&if self.pretty { format!(" ON {text}") } else { format!(" ON ({text})") });
+            }
+            JoinConstraint::Using(columns) => {
+                let names = columns.iter().map(|column| {
+                    let (_, name) = schema_and_name(column).ok()?;
+                    using_alias(&name).is_none().then(|| quote_identifier(&name).to_string())
+                });
+                page.push(&format!(" USING ({})", names.collect::<Option<Vec<_>>>()?.join(", ")));
+            }
+        }
+        Some(())
+    }
+
+    fn factor(&mut self, factor: &TableFactor, page: &mut Page) -> Option<()> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, sample: None, with_ordinality: false, .. } => {
+                self.table(name, alias.as_ref(), page)
+            }
+            TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
+                page.push("(");
+                // Its own names come first, so that those around it are in nobody's way.
+                self.query(subquery, None, page)?;
+                let outer = self.indent;
+                self.clause = Clause::Select;
+                self.indent = outer;
+                page.push(&format!(") {}", quote_identifier(&ident_name(&alias.name))));
+                self.column_aliases(alias, page)
+            }
+            _ => None,
+        }
+    }
+
+    fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>, page: &mut Page) -> Option<()> {
+        let (name, only) = own_rows(name);
+        let (schema, name) = schema_and_name(&name).ok()?;
+        let reference = self.binder.view_reference(schema.as_deref(), &name)?.clone();
+        let table = self.catalog.table_by_oid(reference.relation)?;
+        let visible = self.catalog.table(None, &table.name, self.search_path);
+        if only {
+            page.push("ONLY ");
+        }
+        page.push(&match visible.is_some_and(|found| found.oid == table.oid) {
+            true => quote_identifier(&table.name).to_string(),
+            false => quote_qualified(&table.schema, &table.name),
+        });
+        if let Some(alias) = alias {
+            page.push(&format!(" {}", quote_identifier(&ident_name(&alias.name))));
+            if !alias.columns.is_empty() {
+                return self.column_aliases(alias, page);
+            }
+        } else if reference.name != table.name {
+            page.push(&format!(" {}", quote_identifier(&reference.name)));
+        }
+        let renamed = reference.columns.iter().zip(&table.columns).any(|(old, new)| *old != new.name);
+        if renamed {
+            if alias.is_none() && reference.name == table.name {
+                page.push(&format!(" {}", quote_identifier(&reference.name)));
+            }
+            let names: Vec<_> = reference.columns.iter().map(|name| quote_identifier(name)).collect();
+            page.push(&format!("({})", names.join(", ")));
+        }
+        Some(())
+    }
+
+    /// The names of all columns of a relation whose alias names some.
+    fn column_aliases(&mut self, alias: &TableAlias, page: &mut Page) -> Option<()> {
+        if alias.columns.is_empty() {
+            return Some(());
+        }
+        let name = ident_name(&alias.name);
+        let relations = &self.binder.levels.last()?.relations;
+        let relation = relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+        let names: Vec<_> = relation.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+        page.push(&format!("({})", names.join(", ")));
+        Some(())
+    }
+
+    /// A call of an aggregate, which stands where it was gathered.
+    pub(super) fn aggregate(&mut self, function: &Function, place: u16) -> Option<Piece> {
+        let FunctionArguments::List(list) = &function.args else { return None };
+        if function.filter.is_some()
+            || function.over.is_some()
+            || !function.within_group.is_empty()
+            || !list.clauses.is_empty()
+        {
+            return None;
+        }
+        let call = self.binder.levels.last()?.aggregates.get(usize::from(place - AGGREGATE_BASE))?;
+        let (args, distinct) = (call.args.clone(), call.distinct);
+        let parts = object_name_parts(&function.name).ok()?;
+        let name = quote_identifier(parts.last()?).to_string();
+        if let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = &list.args[..] {
+            return Some(Piece::simple(format!("{name}(*)")));
+        }
+        let mut exprs = Vec::new();
+        for arg in &list.args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => exprs.push(expr),
+                _ => return None,
+            }
+        }
+        let args = self.list(&exprs, &args)?;
+        Some(Piece::simple(format!("{name}({}{args})", if distinct { "DISTINCT " } else { "" })))
+    }
+}
+
+/// The query inside parentheses that say nothing.
+fn unwrapped(body: &SetExpr) -> &SetExpr {
+    match body {
+        SetExpr::Query(query)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.fetch.is_none()
+                && query.locks.is_empty() =>
+        {
+            unwrapped(&query.body)
+        }
+        body => body,
+    }
+}
+
+fn direction(key: &OrderByExpr) -> Option<&'static str> {
+    if key.with_fill.is_some() {
+        return None;
+    }
+    Some(match (key.options.asc == Some(false), key.options.nulls_first) {
+        (true, Some(false)) => " DESC NULLS LAST",
+        (true, _) => " DESC",
+        (false, Some(true)) => " NULLS FIRST",
+        (false, _) => "",
+    })
+}
