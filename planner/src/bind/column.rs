@@ -122,7 +122,7 @@ impl Binder<'_, '_> {
         Ok(Some(columns.filter(|column| !column.hidden).map(|column| column.name.clone()).collect()))
     }
 
-    fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
+    pub(super) fn undefined_column(&self, names: &[String], span: Span) -> SqlError {
         let message = match names {
             [name] => format!("column \"{name}\" does not exist"),
             _ => format!("column {} does not exist", names.join(".")),

@@ -440,6 +440,10 @@ impl Binder<'_, '_> {
             let index = match self.output_index(expr, &columns, "ORDER BY")? {
                 Some(index) => index,
                 None => {
+                    // Other names than those of the results mean nothing here.
+                    if let Expr::Identifier(ident) = unnest(expr) {
+                        return Err(self.undefined_column(&[ident_name(ident)], ident.span));
+                    }
                     return Err(SqlError::new(
                         SqlState::FEATURE_NOT_SUPPORTED,
                         format!("invalid {what} ORDER BY clause"),
