@@ -8,7 +8,7 @@
 
 use archipel_sql::ast::RowLockClause;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::parser::starred;
+use archipel_sql::parser::{is_no_column, starred};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{
     self, Distinct, Expr, Ident, ObjectName, OrderByExpr, Select, SelectFlavor, SelectItem,
@@ -205,6 +205,7 @@ impl Binder<'_, '_> {
         let mut targets = Vec::with_capacity(items.len());
         for item in items {
             match item {
+                item if is_no_column(item) => {}
                 SelectItem::UnnamedExpr(expr) => match starred(expr) {
                     None => targets.push(self.target(expr, None, clause)?),
                     Some(row) => {

@@ -13,6 +13,7 @@
 //! - [`join`]        joins nested without parentheses
 //! - [`inference`]   ON CONFLICT over expressions
 //! - [`limit`]       FETCH FIRST
+//! - [`no_columns`]  SELECT without result columns
 //! - [`recursion`]   SEARCH and CYCLE
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
@@ -49,6 +50,7 @@ mod inference;
 mod join;
 mod keywords;
 mod limit;
+mod no_columns;
 mod only;
 mod operator_class;
 mod partition;
@@ -82,6 +84,7 @@ pub use inference::{INFERENCE, parse_inference};
 pub use join::using_alias;
 pub use keywords::{is_keyword_needing_quotes, is_reserved};
 pub use limit::limit_count;
+pub use no_columns::is_no_column;
 pub use only::ONLY;
 pub use partition::unbounded;
 pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};

@@ -17,6 +17,7 @@ use super::inference::rewrite_inference;
 use super::join::{rewrite_joins, rewrite_using_aliases};
 use super::keywords::is_foreign_keyword;
 use super::limit::rewrite_fetch;
+use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
 use super::recursion::rewrite_recursion;
 use super::star::rewrite_stars;
@@ -133,7 +134,7 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(
         rewrite_column_definitions(rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(tokens)))),
     ))));
-    Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(tokens))))))
+    Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))))))
 }
 
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {

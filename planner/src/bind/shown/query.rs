@@ -3,7 +3,7 @@
 //! was written.
 
 use archipel_sql::catalog::Table;
-use archipel_sql::parser::using_alias;
+use archipel_sql::parser::{is_no_column, using_alias};
 use sqlparser::ast::{
     Distinct, GroupByExpr, Join, JoinConstraint, JoinOperator, ObjectName, OrderByExpr, Query, Select,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, TableAlias, TableFactor,
@@ -302,6 +302,7 @@ impl Shower<'_, '_> {
         let mut targets = Vec::new();
         for item in &select.projection {
             match item {
+                item if is_no_column(item) => {}
                 SelectItem::UnnamedExpr(expr) => targets.push(self.target(expr, figure_column_name(expr))?),
                 SelectItem::ExprWithAlias { expr, alias } => {
                     targets.push(self.target(expr, ident_name(alias))?);
@@ -531,10 +532,10 @@ impl Shower<'_, '_> {
             TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
                 page.push("(");
                 // Its own names come first, so that those around it are in nobody's way.
-                self.query(subquery, None, page)?;
                 let outer = self.indent;
-                self.clause = Clause::Select;
+                self.query(subquery, None, page)?;
                 self.indent = outer;
+                self.clause = Clause::Select;
                 page.push(&format!(") {}", quote_identifier(&ident_name(&alias.name))));
                 self.column_aliases(alias, page)
             }
