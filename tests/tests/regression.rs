@@ -206,8 +206,10 @@ fn regression_files_have_the_status_they_are_said_to_have() {
 fn write_status(found: &BTreeMap<String, Status>) {
     let (agreeing, counted) =
         found.values().fold((0, 0), |sum, status| (sum.0 + status.agreeing(), sum.1 + status.counted));
+    let whole = found.values().filter(|status| status.agreeing() == status.counted).count();
     let mut text = format!(
-        "# PostgreSQL's regression files: see tests/tests/regression.rs.\n# {agreeing} of {counted} statements agree.\n"
+        "# PostgreSQL's regression files: see tests/tests/regression.rs.\n# {agreeing} of {counted} statements agree, {whole} of {} files whole.\n",
+        found.len()
     );
     for (name, status) in found {
         let _ = writeln!(text, "{name} {status}");
