@@ -98,8 +98,28 @@ fn key_columns(table: &Table, names: &[String], kind: &str) -> Result<Vec<u16>> 
         }
         columns.push(column);
     }
+    for &column in &columns {
+        require_class(table.columns[usize::from(column)].ty, "btree")?;
+    }
     check_key_types(table, &columns)?;
     Ok(columns)
+}
+
+/// Fails on a type whose values have no order, or for `hash` no equality.
+pub(super) fn require_class(ty: Type, method: &str) -> Result<()> {
+    let missing = match ty.oid {
+        Oid::JSON | Oid::JSONPATH | Oid::POINT => true,
+        Oid::XID | Oid::CID => method != "hash",
+        _ => false,
+    };
+    if !missing {
+        return Ok(());
+    }
+    let ty = archipel_sql::ast::type_display_name(ty.oid);
+    let message = format!("data type {ty} has no default operator class for access method \"{method}\"");
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).with_hint(
+        "You must specify an operator class for the index or define a default operator class for the data type.",
+    ))
 }
 
 /// Keys must order as their types do.

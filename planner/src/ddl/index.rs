@@ -12,7 +12,7 @@ use archipel_sql::type_table::format_type;
 use archipel_sql::types::Type;
 use sqlparser::ast::Expr;
 
-use super::constraint::{check_key_types, included};
+use super::constraint::{check_key_types, included, require_class};
 use super::expression::{check_index_condition, check_index_expression};
 use super::operator_class::Decides;
 use super::work::Work;
@@ -219,6 +219,9 @@ fn index_parts(
         };
         let method = create.method.as_deref().unwrap_or("btree");
         let decides = if create.unique { Decides::Rows } else { Decides::Path };
+        if element.operator_class.is_none() && matches!(method, "btree" | "hash") {
+            require_class(ty, method)?;
+        }
         check_collation_and_class(element, method, ty, decides, work)?;
         let nulls_first = element.nulls_first.unwrap_or(element.descending);
         columns.push(IndexColumn { column, descending: element.descending, nulls_first });
