@@ -40,6 +40,7 @@ const BUILTIN: &[(&str, u32, u32)] = &[
     ("cid", 29, 1012),
     ("oidvector", 30, 1013),
     ("json", 114, 199),
+    ("point", 600, 1017),
     ("float4", 700, 1021),
     ("float8", 701, 1022),
     ("unknown", 705, 0),

@@ -28,6 +28,7 @@ mod lsn;
 mod number_text;
 mod part_assign;
 mod pattern;
+mod point;
 mod record;
 mod regexp;
 mod registry;
@@ -43,6 +44,7 @@ pub use array::from_values as array_of_values;
 pub use extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
 pub use lsn::{lsn_place, lsn_value, parse_lsn, show_lsn};
 pub use pattern::{like, regular_expression};
+pub use point::{parse_point, point_of, point_value, show_point};
 pub use session::VERSION_TEXT;
 pub use snapshot::{Snapshot, parse_transaction_id};
 pub use string::{quote_identifier, quote_literal};
@@ -86,6 +88,7 @@ const SCALAR_TABLES: &[ScalarTable] = &[
     session::HOSTED,
     session::FUNCTIONS,
     lsn::FUNCTIONS,
+    point::FUNCTIONS,
     snapshot::FUNCTIONS,
 ];
 const SET_TABLES: &[SetTable] = &[

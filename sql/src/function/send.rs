@@ -33,6 +33,7 @@ pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
     ("interval_send", |c, v| send(Type::INTERVAL, c, v)),
     ("xid8send", |c, v| send(Type::XID8, c, v)),
     ("pg_lsn_send", |c, v| send(Type::PG_LSN, c, v)),
+    ("point_send", |c, v| send(Type::POINT, c, v)),
     ("pg_snapshot_send", |c, v| send(Type::PG_SNAPSHOT, c, v)),
     ("uuid_send", |c, v| send(Type::UUID, c, v)),
     ("json_send", |c, v| send(Type::JSON, c, v)),

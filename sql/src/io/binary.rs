@@ -55,6 +55,11 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::INT4 => Datum::Int4(i32::from_be_bytes(fixed(bytes, ty)?)),
         Oid::INT8 | Oid::XID8 => Datum::Int8(i64::from_be_bytes(fixed(bytes, ty)?)),
         Oid::PG_LSN => Datum::Int8(crate::function::lsn_value(u64::from_be_bytes(fixed(bytes, ty)?))),
+        Oid::POINT => {
+            let both: [u8; 16] = fixed(bytes, ty)?;
+            let half = |at: usize| f64::from_be_bytes(std::array::from_fn(|i| both[at + i]));
+            crate::function::point_value(half(0), half(8))
+        }
         Oid::INT2 => Datum::Int2(i16::from_be_bytes(fixed(bytes, ty)?)),
         Oid::BOOL => Datum::Bool(fixed::<1>(bytes, ty)?[0] != 0),
         Oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(fixed(bytes, ty)?)),
@@ -301,6 +306,12 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         }
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
         Datum::Array(array) => array_send(array, ty, ctx, out),
+        Datum::Record(_) if ty.oid == Oid::POINT => {
+            if let Some((x, y)) = crate::function::point_of(value) {
+                out.extend_from_slice(&x.to_be_bytes());
+                out.extend_from_slice(&y.to_be_bytes());
+            }
+        }
         Datum::Record(fields) => {
             let relation = super::record::relation_of(ty.oid, ctx);
             let columns = relation.as_ref().map(|relation| &relation.columns);

@@ -174,6 +174,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
         Oid::XID8 => Datum::Int8(crate::function::parse_transaction_id(text)),
         Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
+        Oid::POINT => crate::function::parse_point(text)?,
         Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
             Datum::text(&crate::function::Snapshot::parse(text)?.to_string())
         }
@@ -412,6 +413,10 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
             _ => out.write_str(buffer.format(oid.0)),
         },
         Datum::Array(array) => array_out(array, ty, ctx, out),
+        Datum::Record(_) if ty.oid == Oid::POINT => match crate::function::point_of(value) {
+            Some(point) => crate::function::show_point(point, ctx.style().extra_float_digits, out),
+            None => Ok(()),
+        },
         Datum::Record(fields) => record_out(fields, ty.oid, ctx, out),
     }
 }

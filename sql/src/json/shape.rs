@@ -120,7 +120,7 @@ pub fn value_out(value: &Datum, shape: &str, ctx: &FunctionContext<'_>, out: &mu
             }
             out.push('}');
         }
-        (_, Datum::Record(values)) => {
+        (kind, Datum::Record(values)) if kind != Some(&b's') => {
             out.push('{');
             for (place, value) in values.iter().enumerate() {
                 let _ = write!(out, "{}\"f{}\":", if place > 0 { "," } else { "" }, place + 1);

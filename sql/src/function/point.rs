@@ -1,0 +1,140 @@
+//! `point`: two doubles. Comparisons hold within PostgreSQL's tolerance of a millionth (geo_ops.c).
+
+use std::fmt::Write;
+
+use super::Eval;
+use super::args::*;
+use super::float::overflow;
+use crate::datum::Datum;
+use crate::error::{Result, SqlError, SqlState};
+use crate::io::{invalid_syntax, parse_f64, show_f64};
+
+/// How far apart two numbers are that count as one.
+const TOLERANCE: f64 = 1.0e-6;
+
+/// A value.
+pub fn point_value(x: f64, y: f64) -> Datum {
+    Datum::Record([Datum::Float8(x), Datum::Float8(y)].into())
+}
+
+/// The coordinates of a value.
+pub fn point_of(value: &Datum) -> Option<(f64, f64)> {
+    match value {
+        Datum::Record(fields) => match fields[..] {
+            [Datum::Float8(x), Datum::Float8(y)] => Some((x, y)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads `(x,y)` or `x,y`.
+pub fn parse_point(text: &str) -> Result<Datum> {
+    let invalid = || invalid_syntax("point", text);
+    let trimmed = text.trim();
+    let inner = match trimmed.strip_prefix('(') {
+        Some(opened) => opened.strip_suffix(')').ok_or_else(invalid)?,
+        None => trimmed,
+    };
+    let (x, y) = inner.split_once(',').ok_or_else(invalid)?;
+    let coordinate = |part: &str| {
+        let part = part.trim();
+        if part.is_empty() {
+            return Err(invalid());
+        }
+        parse_f64(part).map_err(|error| match error.state() {
+            SqlState::INVALID_TEXT_REPRESENTATION => invalid(),
+            _ => error,
+        })
+    };
+    Ok(point_value(coordinate(x)?, coordinate(y)?))
+}
+
+/// Shows a value.
+pub fn show_point((x, y): (f64, f64), digits: i32, out: &mut dyn Write) -> std::fmt::Result {
+    out.write_str("(")?;
+    show_f64(x, digits, out)?;
+    out.write_str(",")?;
+    show_f64(y, digits, out)?;
+    out.write_str(")")
+}
+
+fn point(v: &[Datum], at: usize) -> Result<(f64, f64)> {
+    point_of(any(v, at)?).ok_or_else(|| SqlError::internal("an argument is no point"))
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a == b || (a - b).abs() <= TOLERANCE
+}
+
+fn less(a: f64, b: f64) -> bool {
+    b - a > TOLERANCE
+}
+
+fn equal((x, y): (f64, f64), (u, v): (f64, f64)) -> bool {
+    if [x, y, u, v].iter().any(|number| number.is_nan()) {
+        let exactly = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+        return exactly(x, u) && exactly(y, v);
+    }
+    same(x, u) && same(y, v)
+}
+
+fn test(v: &[Datum], holds: impl FnOnce((f64, f64), (f64, f64)) -> bool) -> Result<Datum> {
+    Ok(Datum::Bool(holds(point(v, 0)?, point(v, 1)?)))
+}
+
+/// What was made of finite numbers is finite.
+fn checked(value: f64, from: &[f64]) -> Result<f64> {
+    match value.is_infinite() && !from.iter().any(|number| number.is_infinite()) {
+        true => Err(overflow()),
+        false => Ok(value),
+    }
+}
+
+fn made(v: &[Datum], make: impl FnOnce((f64, f64), (f64, f64)) -> (f64, f64)) -> Result<Datum> {
+    let (a, b) = (point(v, 0)?, point(v, 1)?);
+    let (x, y) = make(a, b);
+    let from = [a.0, a.1, b.0, b.1];
+    Ok(point_value(checked(x, &from)?, checked(y, &from)?))
+}
+
+fn quotient(v: &[Datum]) -> Result<Datum> {
+    let (u, w) = point(v, 1)?;
+    let square = u * u + w * w;
+    if square == 0.0 {
+        return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
+    }
+    made(v, |(x, y), _| ((x * u + y * w) / square, (u * y - x * w) / square))
+}
+
+fn slope(v: &[Datum]) -> Result<Datum> {
+    let ((x, y), (u, w)) = (point(v, 0)?, point(v, 1)?);
+    Ok(Datum::Float8(if same(x, u) {
+        f64::INFINITY
+    } else if same(y, w) {
+        0.0
+    } else {
+        checked((y - w) / (x - u), &[x, y, u, w])?
+    }))
+}
+
+pub(super) const FUNCTIONS: &[(&str, Eval)] = &[
+    ("construct_point", |_, v| Ok(point_value(float8(v, 0)?, float8(v, 1)?))),
+    ("point_eq", |_, v| test(v, equal)),
+    ("point_ne", |_, v| test(v, |a, b| !equal(a, b))),
+    ("point_left", |_, v| test(v, |a, b| less(a.0, b.0))),
+    ("point_right", |_, v| test(v, |a, b| less(b.0, a.0))),
+    ("point_above", |_, v| test(v, |a, b| less(b.1, a.1))),
+    ("point_below", |_, v| test(v, |a, b| less(a.1, b.1))),
+    ("point_vert", |_, v| test(v, |a, b| same(a.0, b.0))),
+    ("point_horiz", |_, v| test(v, |a, b| same(a.1, b.1))),
+    ("point_distance", |_, v| {
+        let ((x, y), (u, w)) = (point(v, 0)?, point(v, 1)?);
+        Ok(Datum::Float8(checked((x - u).hypot(y - w), &[x, y, u, w])?))
+    }),
+    ("point_slope", |_, v| slope(v)),
+    ("point_add", |_, v| made(v, |(x, y), (u, w)| (x + u, y + w))),
+    ("point_sub", |_, v| made(v, |(x, y), (u, w)| (x - u, y - w))),
+    ("point_mul", |_, v| made(v, |(x, y), (u, w)| (x * u - y * w, x * w + y * u))),
+    ("point_div", |_, v| quotient(v)),
+];
