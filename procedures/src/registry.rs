@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use archipel_planner::bind::coerce;
+use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
@@ -331,6 +332,22 @@ impl Registry {
         let mut program = compile::compile(&routine, environment, &linker)?;
         program.language = ContextLanguage::Inlined;
         Ok(Arc::new(program))
+    }
+
+    /// The same of a statement that changes rows, bound over its parameters: it answers a row for each.
+    /// `None` if it has no calls that are made before it.
+    pub fn statement_in_pieces(
+        self: &Arc<Self>,
+        text: &str,
+        bound: &BoundStatement,
+        params: &[Type],
+        environment: &Environment,
+    ) -> Result<Option<Arc<Program>>> {
+        let routine = query_as_routine(text, params);
+        let environment =
+            &Environment { shapes: self.shapes.clone(), in_pieces: true, ..environment.clone() };
+        let linker = self.linker_within(environment, Vec::new());
+        Ok(compile::compile_bound(bound.clone(), &routine, environment, &linker)?.map(Arc::new))
     }
 
     /// Forgets a routine that was dropped.

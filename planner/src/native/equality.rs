@@ -22,7 +22,7 @@ pub(super) fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
 }
 
 /// The `=` over two types, or over the text they both are.
-pub(super) fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
+pub fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
     let plain = |oid: Oid| match oid {
         Oid::VARCHAR | Oid::NAME => Oid::TEXT,
         Oid::REGCLASS | Oid::REGPROC | Oid::REGTYPE | Oid::REGROLE | Oid::REGNAMESPACE => Oid::OID,

@@ -102,6 +102,7 @@ use archipel_sql::error::Result;
 
 pub use context::{CallerLine, ExecContext, ExecError, ExecResult, NoSystemRows, Notice, SystemRows};
 pub use deferral::{ConstraintModes, DeferredCheck, DeferredWork, finish_deferred};
+pub use equality::equality;
 pub use expression::{CompiledExpression, compile_condition, compile_expr, compile_expression};
 pub use expression::{array_of_items, convert_io, has_arrays};
 pub use family::members_left;

@@ -17,11 +17,18 @@
 //! sorted by are computed row by row as a list is. A call that is made only where a condition holds
 //! (CASE, AND, OR, COALESCE) is guarded by that condition, if it may be computed twice.
 //!
-//! Calls keep their order among themselves and against whatever else has effects: behind a call of
-//! a volatile function, or a query, that stays in the statement, none is taken out.
+//! Calls keep their order among themselves and against whatever else has effects: calls of volatile
+//! functions beside them are taken out as well, and behind a query that stays in the statement none is.
+//!
+//! CTEs are computed before the statement, in order, and so are the rows on the left side of a join whose
+//! right side holds calls. UPDATE and DELETE read and lock the rows they change first, and are then told of
+//! them; calls in RETURNING are made for what the statement has answered.
 //!
 //! [`Environment::in_pieces`]: super::Environment::in_pieces
 
+mod change;
+mod condition;
+mod relation;
 mod walk;
 
 use std::any::Any;
@@ -153,17 +160,13 @@ impl Compiler<'_> {
 
     /// A statement without the calls that can be made before it; `None` if there are none.
     pub(super) fn hoist_statement(&mut self, bound: &BoundStatement) -> Result<Option<BoundStatement>> {
-        if !self.answers.open || !matches!(bound, BoundStatement::Query(_) | BoundStatement::Insert(_)) {
+        if !self.answers.open {
             return Ok(None);
         }
         let mut bound = bound.clone();
         let before = self.answers.calls.len();
-        let mut walk = Walk::new(self);
-        match &mut bound {
-            BoundStatement::Query(query) => walk.rel(&mut query.rel)?,
-            BoundStatement::Insert(insert) => walk.rel(&mut insert.source)?,
-            _ => false,
-        };
+        let mut walk = Walk::of_statement(self, &bound);
+        walk.statement(&mut bound)?;
         let blocked = walk.is_blocked();
         self.answers.open &= !blocked;
         Ok((self.answers.calls.len() > before).then_some(bound))
@@ -176,7 +179,8 @@ impl Compiler<'_> {
         }
         let mut bound = bound.clone();
         let before = self.answers.calls.len();
-        let mut walk = Walk::new(self);
+        let values = condition::holds_call(&bound);
+        let mut walk = Walk::new(self, values);
         walk.expr(&mut bound)?;
         let blocked = walk.is_blocked();
         self.answers.open &= !blocked;

@@ -65,6 +65,7 @@ use crate::run::operation::*;
 use flow::Flow;
 pub(crate) use invoke::unknown_access;
 pub use result::{Columns, result_columns};
+pub(crate) use sql::compile_bound;
 pub(crate) use sql::statements_text;
 use storage::Storage;
 use trace::Trace;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use archipel_planner::bind::visit;
-use archipel_planner::bound::{BoundStatement, ExprKind, Rel};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, OutputColumn, Rel, Returning};
 use archipel_planner::native::RoutineLinker;
 use archipel_planner::rights::Rights;
 use archipel_sql::ast::Statement as SqlAst;
 use archipel_sql::catalog::RoutineRef;
+use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::CastContext;
 use archipel_sql::parser;
@@ -111,7 +112,7 @@ pub fn compile(
 
 /// Compiles a statement over parameters in the form that can stop, as [`crate::Registry::query_in_pieces`]
 /// does a text: `None` if it has no calls that are made before it.
-pub(super) fn compile_bound(
+pub(crate) fn compile_bound(
     mut bound: BoundStatement,
     routine: &RoutineRef,
     environment: &Environment,
@@ -129,6 +130,7 @@ pub(super) fn compile_bound(
         }
         true
     });
+    answer_changes(&mut bound);
     let outer = compiler.begin_calls(1, true);
     let compiled = compiler.plan(&bound);
     let calls = compiler.end_calls(outer);
@@ -139,6 +141,21 @@ pub(super) fn compile_bound(
     let kind = OperationKind::ReturnQuery { statement, spread: false };
     let operation = Operation { site: Compiler::site(1, "statement"), rights: None, kind };
     Ok(Some(finish(compiler, vec![after_calls(calls, operation)], ContextLanguage::Inlined)))
+}
+
+/// Lets a statement that changes rows and answers none answer something for each, so that they are counted.
+fn answer_changes(bound: &mut BoundStatement) {
+    let returning = match bound {
+        BoundStatement::With { statement, .. } => return answer_changes(statement),
+        BoundStatement::Insert(insert) => &mut insert.returning,
+        BoundStatement::Update(update) => &mut update.returning,
+        BoundStatement::Delete(delete) => &mut delete.returning,
+        BoundStatement::Query(_) | BoundStatement::Merge(_) | BoundStatement::Call(_) => return,
+    };
+    returning.get_or_insert_with(|| Returning {
+        exprs: vec![BoundExpr::constant(Datum::Null, Type::BOOL)],
+        columns: vec![OutputColumn { name: "?column?".to_owned(), ty: Type::BOOL, source: None }],
+    });
 }
 
 /// The program of these statements.

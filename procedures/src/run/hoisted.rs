@@ -61,9 +61,10 @@ impl Invocation<'_, '_> {
         text: Option<&str>,
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, Datum>> {
+        let Some(routine) = &call.routine else { return self.value(ctx, call, text, site) };
         let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
         let mut values = Row::new();
-        let (program, paused) = self.program_of_call(&call.routine, site)?;
+        let (program, paused) = self.program_of_call(routine, site)?;
         if paused.is_none() {
             if let Some(when) = &call.when
                 && !is_true(&when(ctx).map_err(|e| self.at(e, site))?)
@@ -84,6 +85,25 @@ impl Invocation<'_, '_> {
             }
         }
         Ok(ControlFlow::Continue(Datum::Record(rows.0.into())))
+    }
+
+    /// Computes a value that has its place among the calls.
+    fn value(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        HoistedCall { args, when, .. }: &HoistedCall,
+        text: Option<&str>,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Datum>> {
+        if let Some(when) = when
+            && !is_true(&when(ctx).map_err(|e| self.at(e, site))?)
+        {
+            return Ok(ControlFlow::Continue(Datum::Null));
+        }
+        let values = self.query(ctx, text, site, |ctx| {
+            args.iter().map(|arg| arg(ctx)).collect::<ExecResult<Vec<Datum>>>()
+        })?;
+        Ok(ControlFlow::Continue(Datum::Record([Datum::Record(values.into())].into())))
     }
 
     /// Makes calls for each row of a query, or goes on with that: answers the rows, the answers behind

@@ -418,9 +418,9 @@ pub enum Hoisted {
     Rows(Box<HoistedRows>),
 }
 
-/// A call of a routine.
+/// A call of a routine, or without one a value, which is the only argument.
 pub struct HoistedCall {
-    pub routine: Arc<dyn CompiledRoutine>,
+    pub routine: Option<Arc<dyn CompiledRoutine>>,
     pub args: Vec<Compiled>,
     /// Not made at all where an argument is NULL.
     pub strict: bool,

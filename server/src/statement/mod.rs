@@ -91,7 +91,7 @@ impl RowPlan {
     /// Whether there is a form of it that stops for the session wherever it can.
     pub fn can_run_in_pieces(&self) -> bool {
         match &self.code {
-            Code::Native(_) => matches!(self.bound, BoundStatement::Query(_)),
+            Code::Native(_) => !matches!(self.bound, BoundStatement::Merge(_)),
             Code::Call(_) => true,
             Code::Trigger(_) => false,
         }

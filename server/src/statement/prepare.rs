@@ -231,7 +231,13 @@ impl Session {
                 let program = routines.query_in_pieces(&renewed.text, &renewed.params, &environment)?;
                 CallPlan::of_query(program, &renewed.params, &compile)?
             }
-            _ => return Ok(renewed),
+            bound => {
+                let (text, params) = (&renewed.text, &renewed.params);
+                match routines.statement_in_pieces(text, bound, params, &environment)? {
+                    Some(program) => CallPlan::of_query(program, params, &compile)?,
+                    None => return Ok(renewed),
+                }
+            }
         };
         let plan = RowPlan::new(plan.bound.clone(), Code::Call(call), false, false);
         Ok(Arc::new(Prepared {

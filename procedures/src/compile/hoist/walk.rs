@@ -4,46 +4,62 @@ use std::sync::Arc;
 
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{
-    AggregateCall, BoundExpr, BoundQuery, BoundStatement, ExprKind, JoinKind, OutputColumn, Rel, SetCall,
-    SetItem, SubqueryKind,
+    AggregateCall, BoundExpr, BoundQuery, BoundStatement, Cte, ExprKind, JoinKind, OutputColumn, Rel,
+    SetCall, SetItem, SubqueryKind,
 };
-use archipel_planner::native;
-use archipel_sql::catalog::RoutineRef;
+use archipel_planner::native::{self, CompiledRoutine};
+use archipel_sql::catalog::{Routine, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::function::Volatility;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use super::super::{Compiler, trace};
+use super::condition::{
+    all_of, asks_for_rows, depends_on_rows, holds_call, is_bool, is_tested_above, item_reads_query,
+    on_as_condition, parted, reads_query,
+};
+use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
 
 /// One walk over what a statement evaluates, in its order.
 pub(super) struct Walk<'c, 'a> {
-    compiler: &'c mut Compiler<'a>,
+    pub compiler: &'c mut Compiler<'a>,
     /// Something with effects stays in the statement: what comes after it stays, too.
-    blocked: bool,
+    pub blocked: bool,
+    /// CTEs around what is at hand, whose rows wait in registers.
+    pub ctes: Vec<Cte>,
+    /// Whether calls of volatile functions are taken out like those of routines, so that they keep their
+    /// place among these.
+    values: bool,
     /// What is evaluated for each row of a query.
     row: Option<EachRow>,
     /// What is true where the expression at hand is evaluated at all.
     guards: Vec<BoundExpr>,
     /// Whether rows come one by one from a condition whose calls were taken out.
-    tested: bool,
+    pub tested: bool,
 }
 
 /// The calls for each row.
-struct EachRow {
+pub(super) struct EachRow {
     /// Columns of the query.
     width: usize,
     /// Columns that calls read, and the registers they read them in.
     columns: Vec<(u16, u32)>,
     calls: Vec<HoistedCall>,
-    /// One of what is called.
-    routine: Option<RoutineRef>,
 }
 
 impl<'c, 'a> Walk<'c, 'a> {
-    pub(super) fn new(compiler: &'c mut Compiler<'a>) -> Walk<'c, 'a> {
-        Walk { compiler, blocked: false, row: None, guards: Vec::new(), tested: false }
+    /// `values`: as [`Walk::values`].
+    pub(super) fn new(compiler: &'c mut Compiler<'a>, values: bool) -> Walk<'c, 'a> {
+        let (ctes, guards) = (Vec::new(), Vec::new());
+        Walk { compiler, blocked: false, ctes, values, row: None, guards, tested: false }
+    }
+
+    pub(super) fn of_statement(compiler: &'c mut Compiler<'a>, statement: &BoundStatement) -> Walk<'c, 'a> {
+        let mut walk = Walk::new(compiler, false);
+        walk.values = walk.is_called_in_statement(statement);
+        walk
     }
 
     /// Whether something with effects stays in the statement.
@@ -73,6 +89,8 @@ impl<'c, 'a> Walk<'c, 'a> {
                     self.list(exprs)?;
                 } else if !exprs.iter().any(reads_query) {
                     self.each_tested_row(input, &mut |walk| walk.list(exprs))?;
+                } else {
+                    self.pass(exprs.iter());
                 }
                 Ok(once)
             }
@@ -89,6 +107,13 @@ impl<'c, 'a> Walk<'c, 'a> {
                 self.rel(rel)
             }
             Rel::Limit { input, .. } if matches!(**input, Rel::Sort { .. } | Rel::Aggregate { .. }) => {
+                self.rel(input)?;
+                Ok(false)
+            }
+            // A function in FROM runs to its end as soon as one row is asked for.
+            Rel::Limit { input, limit, .. }
+                if matches!(**input, Rel::Function { .. }) && asks_for_rows(limit.as_ref()) =>
+            {
                 self.rel(input)?;
                 Ok(false)
             }
@@ -109,6 +134,9 @@ impl<'c, 'a> Walk<'c, 'a> {
                 on_as_condition(rel);
                 self.rel(rel)
             }
+            Rel::Join { .. } => self.join(rel),
+            Rel::Window { .. } => self.window(rel),
+            Rel::With { ctes, body } => self.with(ctes, body),
             Rel::Sort { input, keys } => {
                 self.below(input)?;
                 if !keys.iter().any(|key| reads_query(&key.expr)) {
@@ -136,12 +164,12 @@ impl<'c, 'a> Walk<'c, 'a> {
                 Ok(false)
             }
             Rel::SetOp { left, right, .. } => {
-                self.rel(left)?;
-                self.rel(right)?;
+                self.contained(left)?;
+                self.contained(right)?;
                 Ok(false)
             }
             Rel::Distinct { input, .. } => {
-                self.rel(input)?;
+                self.contained(input)?;
                 Ok(false)
             }
             _ => {
@@ -151,8 +179,19 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
     }
 
+    /// As [`Walk::rel`]; the rows keep their columns, and no answers behind them.
+    pub(super) fn contained(&mut self, rel: &mut Rel) -> Result<bool> {
+        let types = rel.types();
+        let once = self.rel(rel)?;
+        if rel.width() > types.len() {
+            let exprs = types.iter().enumerate().map(|(place, ty)| BoundExpr::column(place, *ty)).collect();
+            *rel = Rel::Project { input: Box::new(std::mem::replace(rel, Rel::Unit)), exprs };
+        }
+        Ok(once)
+    }
+
     /// Takes calls out of what a query is over; a condition's own are for [`Walk::each_tested_row`].
-    fn below(&mut self, rel: &mut Rel) -> Result<bool> {
+    pub(super) fn below(&mut self, rel: &mut Rel) -> Result<bool> {
         on_as_condition(rel);
         match rel {
             Rel::Filter { input, .. } => {
@@ -165,7 +204,7 @@ impl<'c, 'a> Walk<'c, 'a> {
 
     /// As [`Walk::each_row`]. Where the rows must meet a condition with calls, what holds none of them is
     /// tested before; what follows is done for a row that meets it before the next row is looked at.
-    fn each_tested_row(
+    pub(super) fn each_tested_row(
         &mut self,
         rel: &mut Rel,
         walk: &mut dyn FnMut(&mut Self) -> Result<()>,
@@ -238,11 +277,25 @@ impl<'c, 'a> Walk<'c, 'a> {
     }
 
     /// Takes calls out of what `walk` walks over, which is evaluated for each row of `input`.
-    fn each_row(&mut self, input: &mut Rel, walk: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
-        // A row that is one answer could not be told from the row it is made of.
-        let width = input.width().max(1);
-        let row = EachRow { width, columns: Vec::new(), calls: Vec::new(), routine: None };
-        let outer = self.row.replace(row);
+    pub(super) fn each_row(
+        &mut self,
+        input: &mut Rel,
+        walk: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let row = self.calls_of_row(input.width(), walk)?;
+        if !row.calls.is_empty() {
+            *input = self.answered_query(std::mem::replace(input, Rel::Unit), row)?;
+        }
+        Ok(())
+    }
+
+    /// The calls in what `walk` walks over, which is evaluated for each row of so many columns.
+    pub(super) fn calls_of_row(
+        &mut self,
+        width: usize,
+        walk: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<EachRow> {
+        let outer = self.row.replace(EachRow::of(width));
         // Those of one row come before those of the next.
         let blocked = std::mem::replace(&mut self.blocked, self.tested);
         let guards = std::mem::take(&mut self.guards);
@@ -251,29 +304,40 @@ impl<'c, 'a> Walk<'c, 'a> {
         let row = std::mem::replace(&mut self.row, outer);
         self.blocked |= blocked;
         walked?;
-        let Some(EachRow { columns, calls, routine: Some(routine), .. }) = row else { return Ok(()) };
-        let mut below = std::mem::replace(input, Rel::Unit);
-        if below.width() == 0 {
-            let nothing = BoundExpr::constant(Datum::Null, Type::BOOL);
-            below = Rel::Project { input: Box::new(below), exprs: vec![nothing] };
-        }
-        let mut types = below.types();
-        let column = |ty: &Type| OutputColumn { name: String::new(), ty: *ty, source: None };
-        let below = BoundQuery { columns: types.iter().map(column).collect(), rel: below };
-        let compiled = self.compiler.plan_whole(&BoundStatement::Query(below))?;
-        types.extend(calls.iter().map(|_| Type::RECORD));
-        let register = self.compiler.register_of_answer();
-        let rows = HoistedRows { input: compiled, width, columns, calls, register };
-        self.compiler.answers.calls.push(Hoisted::Rows(Box::new(rows)));
-        let mut answering = (*routine).clone();
-        (answering.returns_set, answering.result) = (true, Type::RECORD);
-        let routine = self.compiler.answered(answering, Some(register));
-        let call = SetCall::Routine { routine, args: Vec::new() };
-        *input = Rel::Function { call, ordinality: false, types };
-        Ok(())
+        Ok(row.unwrap_or_else(|| EachRow::of(width)))
     }
 
-    fn list(&mut self, list: &mut [BoundExpr]) -> Result<()> {
+    /// Runs a query before the statement: its rows, from where they wait.
+    pub(super) fn answered_query(&mut self, mut rel: Rel, row: EachRow) -> Result<Rel> {
+        if rel.width() == 0 {
+            let nothing = BoundExpr::constant(Datum::Null, Type::BOOL);
+            rel = Rel::Project { input: Box::new(rel), exprs: vec![nothing] };
+        }
+        let types = rel.types();
+        let column = |ty: &Type| OutputColumn { name: String::new(), ty: *ty, source: None };
+        let query = BoundQuery { columns: types.iter().map(column).collect(), rel };
+        let query = self.among_ctes(BoundStatement::Query(query));
+        self.answered_rows(&query, types, row)
+    }
+
+    /// The same of a statement with rows of these types.
+    pub(super) fn answered_rows(
+        &mut self,
+        statement: &BoundStatement,
+        mut types: Vec<Type>,
+        EachRow { width, columns, calls }: EachRow,
+    ) -> Result<Rel> {
+        let input = self.compiler.plan_whole(statement)?;
+        types.extend(calls.iter().map(|_| Type::RECORD));
+        let register = self.compiler.register_of_answer();
+        let rows = HoistedRows { input, width, columns, calls, register };
+        self.compiler.answers.calls.push(Hoisted::Rows(Box::new(rows)));
+        let routine = self.compiler.answered((*query_as_routine("", &[])).clone(), Some(register));
+        let call = SetCall::Routine { routine, args: Vec::new() };
+        Ok(Rel::Function { call, ordinality: false, types })
+    }
+
+    pub(super) fn list(&mut self, list: &mut [BoundExpr]) -> Result<()> {
         list.iter_mut().try_for_each(|item| self.expr(item))
     }
 
@@ -334,10 +398,12 @@ impl<'c, 'a> Walk<'c, 'a> {
             ExprKind::Subquery(_) => self.blocked = true,
             _ => self.parts(expr)?,
         }
-        if let ExprKind::Call { function, .. } = &expr.kind {
-            self.blocked |= function.function.volatility == Volatility::Volatile;
+        match &expr.kind {
+            ExprKind::Call { function, .. } if function.function.volatility == Volatility::Volatile => {
+                self.value(expr)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Items of which the next is evaluated where `goes_on` is true of those before it.
@@ -362,13 +428,10 @@ impl<'c, 'a> Walk<'c, 'a> {
     /// Whether an expression may be evaluated twice: calls that have been made answer as often as they are
     /// asked.
     fn is_repeatable(&self, expr: &BoundExpr) -> bool {
-        let answers = &self.compiler.answers.registers;
         let mut repeatable = true;
         visit::visit_expr(expr, 0, &mut |part, _| {
             repeatable &= match &part.kind {
-                ExprKind::Routine { routine, .. } => {
-                    routine.volatility != 'v' || answers.iter().any(|(known, _)| Arc::ptr_eq(known, routine))
-                }
+                ExprKind::Routine { routine, .. } => !self.is_call(routine),
                 ExprKind::Call { function, .. } => function.function.volatility != Volatility::Volatile,
                 ExprKind::Subquery(_) => false,
                 _ => true,
@@ -405,54 +468,97 @@ impl<'c, 'a> Walk<'c, 'a> {
         }
     }
 
-    /// A call, its arguments first.
-    fn routine(&mut self, routine: &mut RoutineRef, args: &mut Vec<BoundExpr>) -> Result<()> {
-        self.list(args)?;
+    /// Whether calls of a routine are taken out.
+    pub(super) fn is_call(&self, routine: &RoutineRef) -> bool {
         let answers = &self.compiler.answers.registers;
-        if routine.volatility != 'v' || answers.iter().any(|(known, _)| Arc::ptr_eq(known, routine)) {
+        routine.volatility == 'v' && !answers.iter().any(|(known, _)| Arc::ptr_eq(known, routine))
+    }
+
+    /// Whether what is evaluated here may be evaluated before the statement.
+    fn may_be_taken(&self, parts: &[BoundExpr]) -> bool {
+        let on_rows = || parts.iter().chain(&self.guards).any(depends_on_rows);
+        !self.blocked && (self.row.is_some() || !on_rows())
+    }
+
+    /// A call, its arguments first.
+    pub(super) fn routine(&mut self, routine: &mut RoutineRef, args: &mut Vec<BoundExpr>) -> Result<()> {
+        self.list(args)?;
+        if !self.is_call(routine) {
             return Ok(());
         }
-        let on_rows = args.iter().chain(&self.guards).any(depends_on_rows);
-        if self.blocked || (self.row.is_none() && on_rows) {
+        if !self.may_be_taken(args) {
             self.blocked = true;
             return Ok(());
         }
-        let mut given = std::mem::take(args);
-        let mut when = (!self.guards.is_empty()).then(|| all_of(self.guards.clone()));
-        if let Some(row) = &mut self.row {
-            row.columns_in_registers(&mut given, self.compiler);
-            row.columns_in_registers(when.as_mut_slice(), self.compiler);
+        let linked = self.compiler.linker.link(routine)?;
+        let call = self.call(Some(linked), std::mem::take(args), routine.strict)?;
+        (*routine, *args) = self.answer(call, (**routine).clone());
+        Ok(())
+    }
+
+    /// A call of a volatile function, whose arguments have been walked over.
+    fn value(&mut self, expr: &mut BoundExpr) -> Result<()> {
+        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
+        if !self.values || is_row || !self.may_be_taken(std::slice::from_ref(expr)) {
+            self.blocked = true;
+            return Ok(());
         }
+        let ty = expr.ty;
+        let taken = std::mem::replace(expr, BoundExpr::constant(Datum::Null, ty));
+        let call = self.call(None, vec![taken], false)?;
+        let scalar = Routine { returns_set: false, result: ty, ..(*query_as_routine("", &[])).clone() };
+        let (routine, args) = self.answer(call, scalar);
+        expr.kind = ExprKind::Routine { routine, args };
+        Ok(())
+    }
+
+    /// A call as it is made before the statement.
+    fn call(
+        &mut self,
+        routine: Option<Arc<dyn CompiledRoutine>>,
+        mut given: Vec<BoundExpr>,
+        strict: bool,
+    ) -> Result<HoistedCall> {
+        let mut when = (!self.guards.is_empty()).then(|| all_of(self.guards.clone()));
         let compiler = &mut *self.compiler;
-        let linked = compiler.linker.link(routine)?;
-        for access in linked.accesses() {
+        if let Some(row) = &mut self.row {
+            row.columns_in_registers(&mut given, compiler);
+            row.columns_in_registers(when.as_mut_slice(), compiler);
+        }
+        for access in routine.iter().flat_map(|routine| routine.accesses()) {
             let access = trace::bind_arguments(access, &given);
             let access = compiler.trace.access(&access);
             compiler.note(access);
         }
-        let given = given.iter().map(|arg| compiler.native(|env| native::compile_expr(arg, env)));
-        let given = given.collect::<Result<Vec<_>>>()?;
+        let args = given.iter().map(|arg| compiler.native(|env| native::compile_expr(arg, env)));
+        let args = args.collect::<Result<Vec<_>>>()?;
         let when = when.map(|when| compiler.native(|env| native::compile_expr(&when, env))).transpose()?;
-        let call = HoistedCall { routine: linked, args: given, strict: routine.strict, when };
-        let answering = (**routine).clone();
+        Ok(HoistedCall { routine, args, strict, when })
+    }
+
+    /// What stands in the statement for a call: a routine like `answering`, and its arguments.
+    fn answer(&mut self, call: HoistedCall, answering: Routine) -> (RoutineRef, Vec<BoundExpr>) {
         match &mut self.row {
             None => {
-                let register = compiler.register_of_answer();
-                compiler.answers.calls.push(Hoisted::Call { call, register });
-                *routine = compiler.answered(answering, Some(register));
+                let register = self.compiler.register_of_answer();
+                self.compiler.answers.calls.push(Hoisted::Call { call, register });
+                (self.compiler.answered(answering, Some(register)), Vec::new())
             }
             Some(row) => {
-                args.push(BoundExpr::column(row.width + row.calls.len(), Type::RECORD));
+                let answer = BoundExpr::column(row.width + row.calls.len(), Type::RECORD);
                 row.calls.push(call);
-                row.routine = Some(routine.clone());
-                *routine = compiler.answered(answering, None);
+                (self.compiler.answered(answering, None), vec![answer])
             }
         }
-        Ok(())
     }
 }
 
 impl EachRow {
+    /// A row that is one answer could not be told from the row it is made of: it has a column at least.
+    pub(super) fn of(width: usize) -> EachRow {
+        EachRow { width: width.max(1), columns: Vec::new(), calls: Vec::new() }
+    }
+
     /// Lets arguments read the row's columns from registers.
     fn columns_in_registers(&mut self, args: &mut [BoundExpr], compiler: &mut Compiler<'_>) {
         let mut read = |part: &mut BoundExpr, _: u16| {
@@ -472,102 +578,5 @@ impl EachRow {
             true
         };
         args.iter_mut().for_each(|arg| visit::visit_expr_mut(arg, 0, &mut read));
-    }
-}
-
-/// `expr IS [NOT] value`.
-fn is_bool(expr: BoundExpr, value: bool, negated: bool) -> BoundExpr {
-    BoundExpr::new(ExprKind::IsBool { expr: Box::new(expr), value, negated }, Type::BOOL)
-}
-
-/// Conditions as one.
-fn all_of(mut conditions: Vec<BoundExpr>) -> BoundExpr {
-    match conditions.len() {
-        1 => conditions.remove(0),
-        _ => BoundExpr::new(ExprKind::And(conditions), Type::BOOL),
-    }
-}
-
-/// The parts of a condition that hold calls, and those that do not.
-fn parted(condition: BoundExpr) -> (Vec<BoundExpr>, Vec<BoundExpr>) {
-    let items = match condition.kind {
-        ExprKind::And(items) => items,
-        kind => vec![BoundExpr::new(kind, condition.ty)],
-    };
-    items.into_iter().partition(holds_call)
-}
-
-/// What ON of an inner join says with calls becomes a condition on its rows.
-fn on_as_condition(rel: &mut Rel) {
-    let Rel::Join { kind: JoinKind::Inner, on, .. } = rel else { return };
-    let Some(condition) = on.take_if(|on| holds_call(on)) else { return };
-    let (calls, plain) = parted(condition);
-    *on = (!plain.is_empty()).then(|| all_of(plain));
-    let input = Box::new(std::mem::replace(rel, Rel::Unit));
-    *rel = Rel::Filter { input, predicate: all_of(calls) };
-}
-
-/// Whether the calls of a condition are made for the rows it is on: below a join one that is about one side
-/// alone is tested on the rows of that side, all of them, and of more tables than two nobody knows which come first.
-fn is_tested_above(condition: &BoundExpr, input: &Rel) -> bool {
-    let Rel::Join { left, right, .. } = input else { return true };
-    let several = [left, right].into_iter().any(|side| matches!(**side, Rel::Join { .. }));
-    let items = match &condition.kind {
-        ExprKind::And(items) => &items[..],
-        _ => std::slice::from_ref(condition),
-    };
-    let width = left.width();
-    let on_both = |item: &BoundExpr| {
-        let mut sides = [false; 2];
-        visit::visit_expr(item, 0, &mut |part, nesting| {
-            if let ExprKind::Column { depth, index } = part.kind
-                && depth == nesting
-            {
-                sides[usize::from(usize::from(index) >= width)] = true;
-            }
-            true
-        });
-        sides == [true; 2]
-    };
-    !several && items.iter().filter(|item| holds_call(item)).all(on_both)
-}
-
-/// Whether an expression holds a call that may be taken out.
-fn holds_call(expr: &BoundExpr) -> bool {
-    let mut found = false;
-    visit::visit_expr(expr, 0, &mut |part, _| {
-        found |= matches!(&part.kind, ExprKind::Routine { routine, .. } if routine.volatility == 'v');
-        !found
-    });
-    found
-}
-
-/// Whether an expression reads the row of a query, or runs one.
-fn depends_on_rows(expr: &BoundExpr) -> bool {
-    let mut found = false;
-    visit::visit_expr(expr, 0, &mut |part, _| {
-        found |= matches!(part.kind, ExprKind::Column { .. } | ExprKind::Subquery(_));
-        !found
-    });
-    found
-}
-
-/// Whether an expression runs a query: that would see what calls before it have done.
-fn reads_query(expr: &BoundExpr) -> bool {
-    let mut found = false;
-    visit::visit_expr(expr, 0, &mut |part, _| {
-        found |= matches!(part.kind, ExprKind::Subquery(_));
-        !found
-    });
-    found
-}
-
-fn item_reads_query(item: &SetItem) -> bool {
-    match item {
-        SetItem::Scalar(expr) => reads_query(expr),
-        SetItem::Set { call: SetCall::Scalar(expr), .. } => reads_query(expr),
-        SetItem::Set { call: SetCall::Routine { args, .. } | SetCall::Builtin { args, .. }, .. } => {
-            args.iter().any(reads_query)
-        }
     }
 }

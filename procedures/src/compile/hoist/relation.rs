@@ -1,0 +1,375 @@
+//! Calls in joins, window functions and the parts of WITH.
+//!
+//! What a query reads beside a call is read before the call is made, as the snapshot of the whole has it:
+//! rows of the left side of a join, and of CTEs, wait in registers like answers do.
+
+use archipel_planner::bind::visit;
+use archipel_planner::bound::{
+    BoundExpr, BoundQuery, BoundStatement, Cte, CteBody, ExprKind, JoinKind, Rel, SetCall, SetItem,
+};
+use archipel_planner::native;
+use archipel_sql::error::Result;
+
+use super::super::into::output_columns;
+use super::condition::{holds_call, reads_query};
+use super::walk::{EachRow, Walk};
+
+impl Walk<'_, '_> {
+    pub(super) fn join(&mut self, rel: &mut Rel) -> Result<bool> {
+        let Rel::Join { left, right, on, lateral, .. } = &mut *rel else { return Ok(false) };
+        let (in_left, in_right) = (self.is_called_in(left), self.is_called_in(right));
+        if self.blocked || on.as_ref().is_some_and(holds_call) || !(in_left || in_right) {
+            self.blocked = true;
+            return Ok(false);
+        }
+        self.contained(left)?;
+        if *lateral {
+            return self.lateral(rel);
+        }
+        if in_right && self.blocked && !self.is_called_in(left) && left.width() > 0 {
+            self.keep(left)?;
+            self.blocked = false;
+        }
+        self.contained(right)?;
+        Ok(false)
+    }
+
+    /// A function on the right side, called for each row of the left one.
+    fn lateral(&mut self, rel: &mut Rel) -> Result<bool> {
+        let Rel::Join { kind: JoinKind::Inner | JoinKind::Left, left, right, on, .. } = &mut *rel else {
+            self.blocked = true;
+            return Ok(false);
+        };
+        let Rel::Function { call: SetCall::Routine { routine, args }, .. } = &mut **right else {
+            self.blocked = true;
+            return Ok(false);
+        };
+        if !self.is_call(routine) || args.iter().any(reads_query) {
+            self.blocked = true;
+            return Ok(false);
+        }
+        let columns = left.types();
+        args.iter_mut().for_each(|arg| visit::lower_depth(arg, 1));
+        self.each_row(left, &mut |walk| walk.routine(routine, args))?;
+        args.iter_mut().for_each(|arg| visit::raise_depth(arg, 1));
+        let answers = left.width() - columns.len();
+        if answers == 0 {
+            self.blocked = true;
+            return Ok(false);
+        }
+        // Whatever was read has been.
+        self.blocked = false;
+        if let Some(on) = on {
+            shift_from(on, columns.len(), answers);
+        }
+        without_answers(rel, columns.len(), answers);
+        Ok(false)
+    }
+
+    pub(super) fn window(&mut self, rel: &mut Rel) -> Result<bool> {
+        let Rel::Window { input, calls } = &mut *rel else { return Ok(false) };
+        let width = input.width();
+        self.below(input)?;
+        let mut parts = calls.iter().flat_map(|call| {
+            let sorted = call.order_by.iter().map(|key| &key.expr);
+            call.args.iter().chain(&call.partition_by).chain(&call.filter).chain(sorted)
+        });
+        if !parts.any(reads_query) {
+            self.each_tested_row(input, &mut |walk| {
+                for call in calls.iter_mut() {
+                    walk.list(&mut call.partition_by)?;
+                    call.order_by.iter_mut().try_for_each(|key| walk.expr(&mut key.expr))?;
+                    // A filter with calls is asked by the function, as it goes.
+                    if call.filter.is_none() {
+                        walk.list(&mut call.args)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        // All rows are there before the first is answered.
+        self.tested = false;
+        let answers = input.width() - width;
+        without_answers(rel, width, answers);
+        Ok(false)
+    }
+
+    pub(super) fn with(&mut self, ctes: &mut Vec<Cte>, body: &mut Rel) -> Result<bool> {
+        let called = self.is_called_in(body) || ctes.iter().any(|cte| self.is_called_in_cte(cte));
+        let mut reads = false;
+        relations(body, &mut |rel| reads |= reads_table(rel));
+        let mut read_ctes = Vec::new();
+        relations(body, &mut |rel| read_ctes.extend(cte_read(rel)));
+        if self.blocked || !called || is_cut_short(body) || !self.answer_ctes(ctes, reads, read_ctes)? {
+            self.blocked = true;
+            return Ok(false);
+        }
+        let around = self.ctes.len();
+        self.ctes.extend(ctes.iter().cloned());
+        let once = self.contained(body);
+        self.ctes.truncate(around);
+        once
+    }
+
+    /// The same of a statement.
+    pub(super) fn statement_with(
+        &mut self,
+        ctes: &mut Vec<Cte>,
+        statement: &mut BoundStatement,
+    ) -> Result<()> {
+        let called =
+            self.is_called_in_statement(statement) || ctes.iter().any(|cte| self.is_called_in_cte(cte));
+        let (mut reads, mut cut) = (reads_its_table(statement), false);
+        let mut read_ctes = Vec::new();
+        relations_of(statement, &mut |rel| {
+            reads |= reads_table(rel);
+            cut |= matches!(rel, Rel::Limit { .. });
+            read_ctes.extend(cte_read(rel));
+        });
+        if self.blocked || !called || cut || !self.answer_ctes(ctes, reads, read_ctes)? {
+            self.blocked = true;
+            return Ok(());
+        }
+        let around = self.ctes.len();
+        self.ctes.extend(ctes.iter().cloned());
+        let walked = self.statement(statement);
+        self.ctes.truncate(around);
+        walked
+    }
+
+    /// Computes the CTEs of a WITH before the statement, in order; false if that cannot be. What follows
+    /// them reads tables, if it `reads`, and these CTEs.
+    fn answer_ctes(&mut self, ctes: &mut Vec<Cte>, reads: bool, mut read: Vec<u32>) -> Result<bool> {
+        // What nobody reads is not computed, unless it changes data.
+        for at in (0..ctes.len()).rev() {
+            let cte = &ctes[at];
+            match &cte.body {
+                CteBody::Modify(_) => {}
+                _ if !read.contains(&cte.id) => {
+                    ctes.remove(at);
+                    continue;
+                }
+                _ => {}
+            }
+            relations_of_cte(&ctes[at], &mut |rel| read.extend(cte_read(rel)));
+        }
+        // No part of a statement sees what another one changes.
+        for (at, cte) in ctes.iter().enumerate() {
+            let sees = |cte: &Cte| {
+                let mut sees = matches!(&cte.body, CteBody::Modify(statement) if reads_its_table(statement));
+                relations_of_cte(cte, &mut |rel| sees |= reads_table(rel));
+                sees
+            };
+            let seen = reads || ctes[at + 1..].iter().any(sees);
+            if matches!(cte.body, CteBody::Modify(_)) && seen {
+                return Ok(false);
+            }
+        }
+        let wide = |cte: &Cte| match &cte.body {
+            CteBody::Query(rel) | CteBody::Recursive { initial: rel, .. } => rel.width() > 0,
+            CteBody::Modify(statement) => {
+                !matches!(**statement, BoundStatement::Merge(_) | BoundStatement::Call(_))
+            }
+        };
+        if !ctes.iter().all(wide) {
+            return Ok(false);
+        }
+        let around = self.ctes.len();
+        let answered = ctes.iter_mut().try_for_each(|cte| self.answer_cte(cte));
+        self.ctes.truncate(around);
+        answered.map(|()| true)
+    }
+
+    fn answer_cte(&mut self, cte: &mut Cte) -> Result<()> {
+        let whole = cte.clone();
+        let rows = match &mut cte.body {
+            CteBody::Query(rel) => {
+                self.contained(rel)?;
+                self.keep(rel)?;
+                std::mem::replace(rel, Rel::Unit)
+            }
+            CteBody::Recursive { initial, .. } => {
+                let scan = Rel::CteScan { id: cte.id, types: initial.types() };
+                let mut rel = Rel::With { ctes: vec![whole], body: Box::new(scan) };
+                self.keep(&mut rel)?;
+                rel
+            }
+            CteBody::Modify(statement) => {
+                self.statement(statement)?;
+                let types: Vec<_> = output_columns(statement).iter().map(|column| column.ty).collect();
+                let row = EachRow::of(types.len());
+                let statement = self.among_ctes((**statement).clone());
+                let without_rows = types.is_empty();
+                let rows = self.answered_rows(&statement, types, row)?;
+                if without_rows { Rel::Unit } else { rows }
+            }
+        };
+        // What stayed in it has run by then.
+        self.blocked = false;
+        cte.body = CteBody::Query(rows);
+        self.ctes.push(cte.clone());
+        Ok(())
+    }
+
+    /// A statement that may read the CTEs around it.
+    pub(super) fn among_ctes(&self, statement: BoundStatement) -> BoundStatement {
+        if self.ctes.is_empty() {
+            return statement;
+        }
+        match statement {
+            BoundStatement::Query(BoundQuery { rel, columns }) => {
+                let rel = Rel::With { ctes: self.ctes.clone(), body: Box::new(rel) };
+                BoundStatement::Query(BoundQuery { rel, columns })
+            }
+            statement => BoundStatement::With { ctes: self.ctes.clone(), statement: Box::new(statement) },
+        }
+    }
+
+    /// Reads the rows of a query before the statement.
+    fn keep(&mut self, rel: &mut Rel) -> Result<()> {
+        let row = EachRow::of(rel.width());
+        *rel = self.answered_query(std::mem::replace(rel, Rel::Unit), row)?;
+        Ok(())
+    }
+
+    /// Whether a query holds a call that may be taken out.
+    fn is_called_in(&self, rel: &Rel) -> bool {
+        let mut found = false;
+        relations(rel, &mut |rel| found |= self.is_called_by(rel));
+        visit::visit_rel(rel, 0, &mut |part, _| {
+            found |= matches!(&part.kind, ExprKind::Routine { routine, .. } if self.is_call(routine));
+            !found
+        });
+        found
+    }
+
+    fn is_called_in_cte(&self, cte: &Cte) -> bool {
+        match &cte.body {
+            CteBody::Query(rel) => self.is_called_in(rel),
+            CteBody::Recursive { .. } => false,
+            CteBody::Modify(statement) => self.is_called_in_statement(statement),
+        }
+    }
+
+    pub(super) fn is_called_in_statement(&self, statement: &BoundStatement) -> bool {
+        let mut found = false;
+        relations_of(statement, &mut |rel| found |= self.is_called_by(rel));
+        visit::visit_statement(statement, 0, &mut |part, _| {
+            found |= matches!(&part.kind, ExprKind::Routine { routine, .. } if self.is_call(routine));
+            !found
+        });
+        found
+    }
+
+    /// Whether an operator calls a routine for a set of rows.
+    fn is_called_by(&self, rel: &Rel) -> bool {
+        let called =
+            |call: &SetCall| matches!(call, SetCall::Routine { routine, .. } if self.is_call(routine));
+        match rel {
+            Rel::Function { call, .. } => called(call),
+            Rel::ProjectSet { items, .. } => {
+                items.iter().any(|item| matches!(item, SetItem::Set { call, .. } if called(call)))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Takes answers out of the middle of an operator's rows, behind so many columns.
+fn without_answers(rel: &mut Rel, columns: usize, answers: usize) {
+    if answers == 0 {
+        return;
+    }
+    let types = rel.types();
+    let places = (0..columns).chain(columns + answers..types.len());
+    let exprs = places.map(|place| BoundExpr::column(place, types[place])).collect();
+    *rel = Rel::Project { input: Box::new(std::mem::replace(rel, Rel::Unit)), exprs };
+}
+
+/// Moves the columns of a row from one place on.
+pub(super) fn shift_from(expr: &mut BoundExpr, from: usize, offset: usize) {
+    visit::visit_expr_mut(expr, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = &mut part.kind
+            && *depth == nesting
+            && usize::from(*index) >= from
+        {
+            *index += offset as u16;
+        }
+        true
+    });
+}
+
+/// Whether less than all of a query's rows may be asked for.
+fn is_cut_short(rel: &Rel) -> bool {
+    let mut found = false;
+    relations(rel, &mut |rel| found |= matches!(rel, Rel::Limit { .. }));
+    found
+}
+
+fn reads_table(rel: &Rel) -> bool {
+    matches!(rel, Rel::Scan { .. } | Rel::Family { .. })
+}
+
+fn reads_its_table(statement: &BoundStatement) -> bool {
+    !matches!(statement, BoundStatement::Query(_) | BoundStatement::Insert(_))
+}
+
+fn cte_read(rel: &Rel) -> Option<u32> {
+    match rel {
+        Rel::CteScan { id, .. } => Some(*id),
+        _ => None,
+    }
+}
+
+/// Calls `visit` on a query and every relation in it, those of subqueries and of what it changes
+/// included; on some more than once.
+fn relations(rel: &Rel, visit: &mut dyn FnMut(&Rel)) {
+    native::visit_relations(rel, visit);
+    native::visit_relations(rel, &mut |rel| {
+        let Rel::With { ctes, .. } = rel else { return };
+        for cte in ctes.iter().filter(|cte| matches!(cte.body, CteBody::Modify(_))) {
+            relations_of_cte(cte, visit);
+        }
+    });
+    visit::visit_rel(rel, 0, &mut |part, _| {
+        if let ExprKind::Subquery(subquery) = &part.kind {
+            relations(&subquery.rel, visit);
+        }
+        true
+    });
+}
+
+fn relations_of_cte(cte: &Cte, visit: &mut dyn FnMut(&Rel)) {
+    match &cte.body {
+        CteBody::Query(rel) => relations(rel, visit),
+        CteBody::Recursive { initial, recursive, .. } => {
+            relations(initial, visit);
+            relations(recursive, visit);
+        }
+        CteBody::Modify(statement) => relations_of(statement, visit),
+    }
+}
+
+fn relations_of(statement: &BoundStatement, visit: &mut dyn FnMut(&Rel)) {
+    match statement {
+        BoundStatement::With { ctes, statement } => {
+            ctes.iter().for_each(|cte| relations_of_cte(cte, visit));
+            relations_of(statement, visit);
+        }
+        BoundStatement::Query(query) => relations(&query.rel, visit),
+        BoundStatement::Insert(insert) => relations(&insert.source, visit),
+        BoundStatement::Update(update) => update.from.iter().for_each(|from| relations(from, visit)),
+        BoundStatement::Delete(delete) => delete.using.iter().for_each(|using| relations(using, visit)),
+        BoundStatement::Merge(merge) => {
+            relations_of_cte(&merge.source, visit);
+            merge.actions.iter().for_each(|action| relations_of(action, visit));
+        }
+        BoundStatement::Call(_) => {}
+    }
+    visit::visit_statement(statement, 0, &mut |part, _| {
+        if let ExprKind::Subquery(subquery) = &part.kind {
+            relations(&subquery.rel, visit);
+        }
+        true
+    });
+}
