@@ -272,15 +272,16 @@ impl Registry {
     ) -> Result<Arc<TriggerProgram>> {
         let key = (used.trigger.oid, used.event, part);
         let function = match part {
-            TriggerPart::Function => environment.catalog.trigger_function(used.trigger),
+            TriggerPart::Function | TriggerPart::Pieces => environment.catalog.trigger_function(used.trigger),
             TriggerPart::Condition => None,
         };
         let environment = match &function {
             Some(function) => environment.of(function),
             None => environment.clone(),
         };
-        // The statement that fires it cannot stop.
-        let environment = &Environment { shapes: self.shapes.clone(), in_pieces: false, ..environment };
+        // A statement that fires it itself cannot stop.
+        let in_pieces = environment.in_pieces && part == TriggerPart::Pieces;
+        let environment = &Environment { shapes: self.shapes.clone(), in_pieces, ..environment };
         let generation = self.shapes.generation();
         if let Some(entry) = self.triggers.read().get(&key)
             && entry.catalog.same_as(&environment.catalog)

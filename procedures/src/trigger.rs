@@ -30,7 +30,7 @@ pub(crate) struct TriggerUse<'t> {
 /// A trigger's function or condition, ready to be called with the old and the new row.
 pub(crate) enum TriggerProgram {
     /// With what its variables hold beside the rows.
-    Function(Box<Program>, Vec<Datum>),
+    Function(Arc<Program>, Vec<Datum>),
     Condition(Condition),
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn compile(
             let routine = with_variables(&function, used.row_type(), used.row_type(), named.len());
             let rows = compile::TriggerRows { present: used.present(), named: &named, table: used.table };
             let program = compile::compile_trigger(&routine, &rows, environment, linker)?;
-            TriggerProgram::Function(Box::new(program), used.variables())
+            TriggerProgram::Function(Arc::new(program), used.variables())
         }
     })
 }

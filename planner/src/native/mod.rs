@@ -197,6 +197,8 @@ pub enum TriggerPart {
     Function,
     /// WHEN.
     Condition,
+    /// The function, in the form that can stop for the session if there is one.
+    Pieces,
 }
 
 /// A linker for places without routines.

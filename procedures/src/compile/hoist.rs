@@ -29,6 +29,7 @@
 mod change;
 mod condition;
 mod relation;
+mod trigger;
 mod walk;
 
 use std::any::Any;

@@ -3,12 +3,13 @@
 //! stop and go on.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use archipel_planner::native::{ExecContext, ExecResult, RowSink};
+use archipel_planner::native::{CompiledRoutine, ExecContext, ExecResult, RowSink};
 use archipel_sql::datum::Datum;
 
 use super::loops::Budget;
-use super::operation::{Hoisted, HoistedCall, HoistedRows, Operation, Site};
+use super::operation::{Hoisted, HoistedCall, HoistedRows, HoistedTrigger, HoistedTriggers, Operation, Site};
 use super::pause::{EachRow, Resume};
 use super::rows::Row;
 use super::{Flow, Invocation, is_true};
@@ -37,6 +38,7 @@ impl Invocation<'_, '_> {
             let (answered, register) = match hoisted {
                 Hoisted::Call { call, register } => (self.answer(ctx, call, text, site)?, *register),
                 Hoisted::Rows(rows) => (self.answer_rows(ctx, rows, text, site)?, rows.register),
+                Hoisted::Triggers(fired) => (self.fire_triggers(ctx, fired, text, site)?, fired.register),
             };
             match answered {
                 ControlFlow::Continue(rows) => ctx.variables[register as usize] = rows,
@@ -149,5 +151,88 @@ impl Invocation<'_, '_> {
             each.done.push(Datum::Record(row.into()));
         }
         Ok(ControlFlow::Continue(Datum::Record(each.done.into())))
+    }
+
+    /// Fires triggers for each row of a statement, or goes on with that: answers the rows that are left.
+    fn fire_triggers(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        plan: &HoistedTriggers,
+        text: Option<&str>,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Datum>> {
+        let mut each = match self.resumed_each_row() {
+            Some(each) => each,
+            None => {
+                let mut rows = Waiting::default();
+                self.query(ctx, text, site, |ctx| plan.input.run(ctx, &mut rows))?;
+                EachRow { rows: rows.0.into(), done: Vec::new(), row: Vec::new() }
+            }
+        };
+        let mut budget = Budget::default();
+        while let Some(Datum::Record(columns)) = each.rows.get(each.done.len()) {
+            // The row as it is, and a place for each trigger that it has passed.
+            if each.row.is_empty() {
+                each.row.push(Datum::Record(columns.iter().take(plan.width).cloned().collect()));
+            }
+            while let Some(trigger) = plan.triggers.get(each.row.len() - 1) {
+                if !self.resuming {
+                    budget.round(ctx)?;
+                }
+                match self.fire(ctx, trigger, &each.row[0], text, site)? {
+                    ControlFlow::Continue(left) if plan.before => each.row[0] = left,
+                    ControlFlow::Continue(_) => {}
+                    ControlFlow::Break(flow) => {
+                        self.places.push(Resume::EachRow(each));
+                        return Ok(ControlFlow::Break(flow));
+                    }
+                }
+                if each.row[0].is_null() {
+                    break;
+                }
+                each.row.push(Datum::Null);
+            }
+            let row = std::mem::take(&mut each.row).swap_remove(0);
+            each.done.push(if plan.before { row } else { Datum::Record(columns.clone()) });
+        }
+        let left = each.done.into_iter().filter(|row| !row.is_null()).collect();
+        Ok(ControlFlow::Continue(Datum::Record(left)))
+    }
+
+    /// Fires one trigger, or goes on with it: answers the row that it leaves, or NULL.
+    fn fire(
+        &mut self,
+        ctx: &mut ExecContext<'_, '_>,
+        trigger: &HoistedTrigger,
+        new: &Datum,
+        text: Option<&str>,
+        site: Site,
+    ) -> ExecResult<ControlFlow<Flow, Datum>> {
+        let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
+        let function: Arc<dyn CompiledRoutine> = trigger.function.clone();
+        let (program, paused) = self.program_of_call(&function, site)?;
+        let rows_given = [Datum::Null, new.clone()];
+        if let (None, Some(condition)) = (&paused, &trigger.condition) {
+            let mut wanted = Waiting::default();
+            self.query(ctx, text, site, |ctx| condition.call(ctx, &rows_given, &mut wanted))?;
+            let holds =
+                |row: &Datum| matches!(row, Datum::Record(row) if row.first() == Some(&Datum::Bool(true)));
+            if !wanted.0.first().is_some_and(holds) {
+                return Ok(ControlFlow::Continue(new.clone()));
+            }
+        }
+        let args: Vec<Datum> = rows_given.iter().chain(&trigger.variables).cloned().collect();
+        ctx.trigger_depth += 1;
+        let called =
+            self.query(ctx, text, site, |ctx| program.invoke_until_pause(ctx, &args, &mut rows, paused));
+        ctx.trigger_depth -= 1;
+        match called? {
+            Some(paused) => {
+                let flow = self.pause_below(program, paused, text, site);
+                self.places.push(Resume::Answer(rows.0));
+                Ok(ControlFlow::Break(flow))
+            }
+            None => Ok(ControlFlow::Continue(rows.0.into_iter().next().unwrap_or(Datum::Null))),
+        }
     }
 }

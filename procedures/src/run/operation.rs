@@ -416,6 +416,7 @@ pub enum Hoisted {
         register: u32,
     },
     Rows(Box<HoistedRows>),
+    Triggers(Box<HoistedTriggers>),
 }
 
 /// A call of a routine, or without one a value, which is the only argument.
@@ -436,6 +437,24 @@ pub struct HoistedRows {
     pub columns: Vec<(u16, u32)>,
     pub calls: Vec<HoistedCall>,
     pub register: u32,
+}
+
+/// Row triggers of an INSERT, which fire before it or after it.
+pub struct HoistedTriggers {
+    /// The rows: columns of the table first, so many as `width` says.
+    pub input: CompiledStatement,
+    pub width: usize,
+    pub triggers: Vec<HoistedTrigger>,
+    /// Whether what they answer is the row from then on; without an answer there is none.
+    pub before: bool,
+    pub register: u32,
+}
+
+/// A trigger's function, and what its variables hold beside the rows.
+pub struct HoistedTrigger {
+    pub function: Arc<Program>,
+    pub variables: Vec<Datum>,
+    pub condition: Option<Arc<dyn CompiledRoutine>>,
 }
 
 /// Where GET DIAGNOSTICS stores an item: through a scratch register, cast to the variable.

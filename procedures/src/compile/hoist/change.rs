@@ -45,6 +45,9 @@ impl Walk<'_, '_> {
             }
             BoundStatement::Insert(insert) => {
                 self.contained(&mut insert.source)?;
+                if !blocked {
+                    self.before_insert(insert)?;
+                }
             }
             BoundStatement::Update(update) => self.update(update)?,
             BoundStatement::Delete(delete) => self.delete(delete)?,
@@ -55,6 +58,7 @@ impl Walk<'_, '_> {
         }
         if !blocked {
             self.returned(statement)?;
+            self.after_insert(statement)?;
         }
         Ok(())
     }
