@@ -11,6 +11,7 @@ use crate::bound::*;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::json::shape;
+use archipel_sql::parser::ROWS_FROM;
 use archipel_sql::type_table::type_name;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{FunctionArg, ObjectName, TableAlias};
@@ -25,6 +26,9 @@ impl Binder<'_, '_> {
     ) -> Result<Source> {
         let position = self.position(object_name_span(name));
         let (schema, function) = schema_and_name(name)?;
+        if schema.is_none() && function == ROWS_FROM {
+            return self.bind_rows_from(args, ordinality, alias).map_err(|error| error.at(position));
+        }
         let level = Level::new(LevelKind::Plain, Vec::new());
         let (args, _) = self.with_level(level, |binder| {
             binder.level()?.clause = Clause::FromFunction;

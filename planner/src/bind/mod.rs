@@ -72,6 +72,7 @@ mod recursion;
 pub(crate) mod reference;
 pub mod resolve;
 mod rights;
+mod rows_from;
 pub mod scope;
 mod search_cycle;
 pub mod select;

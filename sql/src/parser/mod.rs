@@ -15,6 +15,7 @@
 //! - [`limit`]       FETCH FIRST
 //! - [`no_columns`]  SELECT without result columns
 //! - [`recursion`]   SEARCH and CYCLE
+//! - [`rows_from`]   ROWS FROM
 //! - [`star`]        stars behind values
 //! - [`unicode`]     Unicode escapes
 //! - [`truncation`]  identifiers that are too long
@@ -58,6 +59,7 @@ mod recursion;
 mod refuse;
 mod role;
 mod routine;
+mod rows_from;
 mod session;
 mod star;
 mod table;
@@ -88,6 +90,7 @@ pub use no_columns::is_no_column;
 pub use only::ONLY;
 pub use partition::unbounded;
 pub use recursion::{CycleClause, RecursionClauses, SearchClause, recursion_clauses};
+pub use rows_from::ROWS_FROM;
 pub use star::{EVERY_FIELD, starred};
 pub use tokens::{Lexeme, LexemeKind, MAX_IDENTIFIER_BYTES, Positions, lexemes, position};
 pub(crate) use truncation::truncate_identifier;

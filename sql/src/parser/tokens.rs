@@ -20,6 +20,7 @@ use super::limit::rewrite_fetch;
 use super::no_columns::rewrite_no_columns;
 use super::only::rewrite_only;
 use super::recursion::rewrite_recursion;
+use super::rows_from::rewrite_rows_from;
 use super::star::rewrite_stars;
 use super::truncation::truncate_identifier;
 use super::unicode::{decode_unicode, escape_error};
@@ -131,9 +132,10 @@ pub(super) fn tokenize(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> 
     }
     let tokens = rewrite_recursion(rewrite_elements(tokens, positions), positions);
     let tokens = rewrite_inference(rewrite_table(tokens), positions);
-    let tokens = rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(
-        rewrite_column_definitions(rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(tokens)))),
-    ))));
+    let tokens =
+        rewrite_joins(rewrite_using_aliases(rewrite_exclusions(rewrite_bounds(rewrite_column_definitions(
+            rewrite_sort_operators(rewrite_like_any(rewrite_typed_escapes(rewrite_rows_from(tokens)))),
+        )))));
     Ok(rewrite_stars(rewrite_locks(rewrite_words(rewrite_only(rewrite_fetch(rewrite_no_columns(tokens)))))))
 }
 

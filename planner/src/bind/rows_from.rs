@@ -1,0 +1,84 @@
+//! ROWS FROM: functions in FROM whose rows stand side by side, NULL where one has no more of them.
+
+use super::Binder;
+use super::from::Source;
+use super::name::ident_name;
+use super::scope::{Relation, ScopeColumn};
+use crate::bound::*;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Type;
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TableAlias};
+
+impl Binder<'_, '_> {
+    pub(crate) fn bind_rows_from(
+        &mut self,
+        functions: &[FunctionArg],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let unsupported = || SqlError::unsupported("ROWS FROM with anything but calls");
+        let mut calls = Vec::with_capacity(functions.len());
+        for function in functions {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(call))) = function else {
+                return Err(unsupported());
+            };
+            let plain = call.over.is_none() && call.filter.is_none() && call.within_group.is_empty();
+            match &call.args {
+                FunctionArguments::List(list) if plain && list.clauses.is_empty() => {
+                    calls.push((&call.name, &list.args[..]));
+                }
+                _ => return Err(unsupported()),
+            }
+        }
+        if let [(name, args)] = &calls[..] {
+            return self.bind_from_function(name, args, ordinality, alias);
+        }
+        let first = calls.first().and_then(|(name, _)| name.0.last()?.as_ident()).map(ident_name);
+        // The rows so far, their columns, and the number of each row.
+        let mut rows: Option<(Rel, Vec<ScopeColumn>, BoundExpr)> = None;
+        for (name, args) in calls {
+            let (right, relations) = self.bind_from_function(name, args, true, None)?;
+            let mut columns: Vec<ScopeColumn> =
+                relations.into_iter().flat_map(|relation| relation.columns).collect();
+            let number = columns.pop().ok_or_else(unsupported)?.expr;
+            let Some((left, mut known, known_number)) = rows.take() else {
+                rows = Some((right, columns, number));
+                continue;
+            };
+            let width = left.width();
+            let moved = |expr: BoundExpr| match expr.kind {
+                ExprKind::Column { index, .. } => BoundExpr::column(width + usize::from(index), expr.ty),
+                kind => BoundExpr::new(kind, expr.ty),
+            };
+            let number = moved(number);
+            let on = self.binary_operator("=", known_number.clone(), number.clone())?;
+            known
+                .extend(columns.into_iter().map(|column| ScopeColumn { expr: moved(column.expr), ..column }));
+            let joined = Rel::Join {
+                kind: JoinKind::Full,
+                left: Box::new(left),
+                right: Box::new(right),
+                on: Some(on),
+                lateral: false,
+            };
+            let number = BoundExpr::new(ExprKind::Coalesce(vec![known_number, number]), Type::INT8);
+            rows = Some((joined, known, number));
+        }
+        let (joined, columns, number) = rows.ok_or_else(unsupported)?;
+        let key = SortKey { expr: number.clone(), descending: false, nulls_first: false };
+        let sorted = Rel::Sort { input: Box::new(joined), keys: vec![key] };
+        let mut named: Vec<(String, BoundExpr)> =
+            columns.into_iter().map(|column| (column.name, column.expr)).collect();
+        named.extend(ordinality.then(|| ("ordinality".to_owned(), number)));
+        let exprs = named.iter().map(|(_, expr)| expr.clone()).collect();
+        let column = |(place, (name, expr)): (usize, (String, BoundExpr))| ScopeColumn {
+            name,
+            expr: BoundExpr::column(place, expr.ty),
+            source: None,
+            hidden: false,
+        };
+        let mut relation = Relation::new(None, named.into_iter().enumerate().map(column).collect());
+        self.apply_alias(&mut relation, alias, first.as_deref())?;
+        Ok((Rel::Project { input: Box::new(sorted), exprs }, vec![relation]))
+    }
+}
