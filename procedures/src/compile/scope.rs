@@ -275,7 +275,10 @@ impl Compiler<'_> {
         }
         match parse_fragment_expression(&fragment.text) {
             Ok(ParsedExpression::Plain(expr)) => {
+                // What it reads is known already.
+                let needed = self.needed.take();
                 let bound = self.binding(fragment, |env| bind::bind_expression(&expr, env, None));
+                self.needed.replace(needed);
                 bound.is_err_and(|error| answers_rows(&error))
             }
             Ok(ParsedExpression::Query(_)) => true,

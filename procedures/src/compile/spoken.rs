@@ -7,6 +7,7 @@
 use archipel_planner::bind::visit;
 use archipel_planner::bound::{BoundExpr, ExprKind};
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, scalar};
+use archipel_planner::rights::Rights;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -19,8 +20,18 @@ use crate::run::operation::{Compiled, Expression};
 impl Compiler<'_> {
     /// Compiles an expression that CONTEXT lines may name as `line`.
     pub(super) fn plan_spoken(&mut self, bound: &BoundExpr, line: String) -> Result<Compiled> {
+        if !is_named(bound) {
+            return self.plan_expression(bound);
+        }
+        // Who evaluates it must be allowed what it reads: the error is of the expression, too.
+        let rights = Rights::of(self.needed.take());
         let compiled = self.plan_expression(bound)?;
-        Ok(if is_named(bound) { spoken(compiled, line) } else { compiled })
+        let Some(rights) = rights else { return Ok(spoken(compiled, line)) };
+        let allowed = move |ctx: &mut ExecContext<'_, '_>| -> ExecResult<Datum> {
+            rights.check(ctx.functions.session)?;
+            compiled(ctx)
+        };
+        Ok(spoken(Box::new(allowed), line))
     }
 
     /// The same for a statement that a machine may run.
