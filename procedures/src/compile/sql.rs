@@ -86,8 +86,10 @@ pub fn compile(
         if routine.volatility != 'v' && super::into::modifies(&bound) {
             operations.push(refused(&format!("{tag} is not allowed in a non-volatile function")));
         }
-        let is_result = index == last && compiler.columns != Columns::None;
-        let spread = is_result && fit_result(&compiler, &mut bound, environment)?;
+        // What is dissolved is its value, also where that is void.
+        let of_void = inlined && compiler.columns == Columns::None;
+        let is_result = index == last && (of_void || compiler.columns != Columns::None);
+        let spread = is_result && !of_void && fit_result(&compiler, &mut bound, environment)?;
         let outer = compiler.begin_calls(site.line, true);
         let compiled = compiler.plan(&bound);
         let calls = compiler.end_calls(outer);
@@ -107,7 +109,12 @@ pub fn compile(
         return Err(mismatch(routine, NO_FINAL_QUERY));
     }
     let language = if inlined { ContextLanguage::Inlined } else { ContextLanguage::Sql };
-    Ok(finish(compiler, operations, language))
+    let mut program = finish(compiler, operations, language);
+    if inlined {
+        // Its only statement has answered.
+        program.at_end = AtEnd::Nothing;
+    }
+    Ok(program)
 }
 
 /// Compiles a statement over parameters in the form that can stop, as [`crate::Registry::query_in_pieces`]
@@ -207,6 +214,8 @@ fn dissolves(routine: &RoutineRef, bound: &BoundStatement) -> bool {
     let mut simple = !routine.returns_set
         && !routine.strict
         && routine.volatility == 'v'
+        // One that is void dissolves where it only calls another.
+        && (routine.result != Type::VOID || expr.ty == Type::VOID)
         && !routine.traits.security_definer
         && routine.traits.settings.is_empty()
         && routine.kind == archipel_sql::catalog::RoutineKind::Function;
