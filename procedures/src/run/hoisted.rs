@@ -171,15 +171,19 @@ impl Invocation<'_, '_> {
         };
         let mut budget = Budget::default();
         while let Some(Datum::Record(columns)) = each.rows.get(each.done.len()) {
-            // The row as it is, and a place for each trigger that it has passed.
+            let part = |from: Option<usize>| match from {
+                Some(from) => Datum::Record(columns.iter().skip(from).take(plan.width).cloned().collect()),
+                None => Datum::Null,
+            };
+            // The new row as it is, and a place for each trigger that it has passed.
             if each.row.is_empty() {
-                each.row.push(Datum::Record(columns.iter().take(plan.width).cloned().collect()));
+                each.row.push(part(plan.new));
             }
             while let Some(trigger) = plan.triggers.get(each.row.len() - 1) {
                 if !self.resuming {
                     budget.round(ctx)?;
                 }
-                match self.fire(ctx, trigger, &each.row[0], text, site)? {
+                match self.fire(ctx, trigger, [part(plan.old), each.row[0].clone()], text, site)? {
                     ControlFlow::Continue(left) if plan.before => each.row[0] = left,
                     ControlFlow::Continue(_) => {}
                     ControlFlow::Break(flow) => {
@@ -187,7 +191,7 @@ impl Invocation<'_, '_> {
                         return Ok(ControlFlow::Break(flow));
                     }
                 }
-                if each.row[0].is_null() {
+                if plan.before && each.row[0].is_null() {
                     break;
                 }
                 each.row.push(Datum::Null);
@@ -204,21 +208,21 @@ impl Invocation<'_, '_> {
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
         trigger: &HoistedTrigger,
-        new: &Datum,
+        rows_given: [Datum; 2],
         text: Option<&str>,
         site: Site,
     ) -> ExecResult<ControlFlow<Flow, Datum>> {
         let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
         let function: Arc<dyn CompiledRoutine> = trigger.function.clone();
         let (program, paused) = self.program_of_call(&function, site)?;
-        let rows_given = [Datum::Null, new.clone()];
         if let (None, Some(condition)) = (&paused, &trigger.condition) {
             let mut wanted = Waiting::default();
             self.query(ctx, text, site, |ctx| condition.call(ctx, &rows_given, &mut wanted))?;
             let holds =
                 |row: &Datum| matches!(row, Datum::Record(row) if row.first() == Some(&Datum::Bool(true)));
             if !wanted.0.first().is_some_and(holds) {
-                return Ok(ControlFlow::Continue(new.clone()));
+                let [_, new] = rows_given;
+                return Ok(ControlFlow::Continue(new));
             }
         }
         let args: Vec<Datum> = rows_given.iter().chain(&trigger.variables).cloned().collect();

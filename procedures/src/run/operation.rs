@@ -439,11 +439,14 @@ pub struct HoistedRows {
     pub register: u32,
 }
 
-/// Row triggers of an INSERT, which fire before it or after it.
+/// Row triggers of a statement, which fire before it or after it.
 pub struct HoistedTriggers {
-    /// The rows: columns of the table first, so many as `width` says.
+    /// The rows, in which the table's columns are so many as `width` says.
     pub input: CompiledStatement,
     pub width: usize,
+    /// Where in the rows the old one begins, and the new one.
+    pub old: Option<usize>,
+    pub new: Option<usize>,
     pub triggers: Vec<HoistedTrigger>,
     /// Whether what they answer is the row from then on; without an answer there is none.
     pub before: bool,

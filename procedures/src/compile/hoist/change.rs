@@ -10,7 +10,7 @@ use archipel_planner::bound::{
     LockWait, OutputColumn, Rel, Returning, RowLock,
 };
 use archipel_planner::native;
-use archipel_sql::catalog::{TableKind, TableRef};
+use archipel_sql::catalog::{TableKind, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::Type;
@@ -27,12 +27,16 @@ struct Changed<'b> {
     filter: &'b mut Option<BoundExpr>,
     set: &'b mut [(u16, BoundExpr)],
     returning: &'b mut Option<Returning>,
+    /// Whether to read them before even where there are no calls.
+    joins: bool,
 }
 
 impl Walk<'_, '_> {
     /// Takes calls out of a statement.
     pub(super) fn statement(&mut self, statement: &mut BoundStatement) -> Result<()> {
         let blocked = self.blocked;
+        // Whether the FROM of an UPDATE begins with the rows it changes.
+        let mut joined = false;
         match statement {
             BoundStatement::Query(query) => return self.contained(&mut query.rel).map(drop),
             BoundStatement::With { ctes, statement: inner } => {
@@ -49,8 +53,10 @@ impl Walk<'_, '_> {
                     self.before_insert(insert)?;
                 }
             }
-            BoundStatement::Update(update) => self.update(update)?,
-            BoundStatement::Delete(delete) => self.delete(delete)?,
+            BoundStatement::Update(update) => joined = self.update(update, !blocked)?,
+            BoundStatement::Delete(delete) => {
+                self.delete(delete)?;
+            }
             BoundStatement::Merge(_) | BoundStatement::Call(_) => {
                 self.blocked = true;
                 return Ok(());
@@ -58,7 +64,7 @@ impl Walk<'_, '_> {
         }
         if !blocked {
             self.returned(statement)?;
-            self.after_insert(statement)?;
+            self.after_rows(statement, joined)?;
         }
         Ok(())
     }
@@ -124,7 +130,12 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn update(&mut self, update: &mut BoundUpdate) -> Result<()> {
+    fn update(&mut self, update: &mut BoundUpdate, may_fire: bool) -> Result<bool> {
+        let columns: Vec<u16> = update.set.iter().map(|(column, _)| *column).collect();
+        let generated = update.table.columns.iter().any(|column| column.generated.is_some());
+        let may_fire = may_fire && update.family.is_none() && !generated;
+        let fired =
+            self.fired_after(&update.table, TriggerEvent::Update, Some(&columns)).filter(|_| may_fire);
         let keyed = |key: &archipel_sql::catalog::KeyConstraint| {
             update.set.iter().any(|(column, _)| key.columns.contains(column))
         };
@@ -141,10 +152,11 @@ impl Walk<'_, '_> {
             filter: &mut update.filter,
             set: &mut update.set,
             returning: &mut update.returning,
+            joins: fired.is_some(),
         })
     }
 
-    fn delete(&mut self, delete: &mut BoundDelete) -> Result<()> {
+    fn delete(&mut self, delete: &mut BoundDelete) -> Result<bool> {
         let lock = Some(locked(LockStrength::Update));
         let target = match &delete.family {
             Some(family) => Rel::Family { family: family.clone(), lock },
@@ -157,11 +169,13 @@ impl Walk<'_, '_> {
             filter: &mut delete.filter,
             set: &mut [],
             returning: &mut delete.returning,
+            joins: false,
         })
     }
 
-    fn change(&mut self, changed: Changed<'_>) -> Result<()> {
-        let Changed { table, target, from, filter, set, returning } = changed;
+    /// Answers whether the rows it changes were read before.
+    fn change(&mut self, changed: Changed<'_>) -> Result<bool> {
+        let Changed { table, target, from, filter, set, returning, joins } = changed;
         if let Some(from) = from {
             self.contained(from)?;
         }
@@ -179,12 +193,12 @@ impl Walk<'_, '_> {
             },
         };
         let values = || set.iter().map(|(_, value)| value);
-        let called = !calls.is_empty() || values().any(holds_call);
+        let called = joins || !calls.is_empty() || values().any(holds_call);
         let tested = calls.is_empty() || is_tested_above(&all_of(calls.clone()), &rows);
         let same = same_row(table, width, is_family)?;
         let (true, true, false, Some(same)) = (called, tested, values().any(reads_query), same) else {
             self.blocked = true;
-            return Ok(());
+            return Ok(false);
         };
         if !plain.is_empty() {
             rows = Rel::Filter { input: Box::new(rows), predicate: all_of(plain) };
@@ -201,7 +215,10 @@ impl Walk<'_, '_> {
         self.tested = false;
         self.blocked = true;
         if self.compiler.answers.calls.len() == before {
-            return Ok(());
+            if !joins {
+                return Ok(false);
+            }
+            self.keep(&mut rows)?;
         }
         values.iter_mut().for_each(|(_, value)| visit::shift_columns(value, width as u16));
         set.clone_from_slice(&values);
@@ -210,7 +227,7 @@ impl Walk<'_, '_> {
         }
         *filter = Some(same);
         *from = Some(rows);
-        Ok(())
+        Ok(true)
     }
 }
 

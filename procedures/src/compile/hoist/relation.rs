@@ -117,8 +117,9 @@ impl Walk<'_, '_> {
         ctes: &mut Vec<Cte>,
         statement: &mut BoundStatement,
     ) -> Result<()> {
-        let called =
-            self.is_called_in_statement(statement) || ctes.iter().any(|cte| self.is_called_in_cte(cte));
+        let called = self.is_called_in_statement(statement)
+            || self.fires_definitions(statement)
+            || ctes.iter().any(|cte| self.is_called_in_cte(cte));
         let (mut reads, mut cut) = (reads_its_table(statement), false);
         let mut read_ctes = Vec::new();
         relations_of(statement, &mut |rel| {
@@ -226,7 +227,7 @@ impl Walk<'_, '_> {
     }
 
     /// Reads the rows of a query before the statement.
-    fn keep(&mut self, rel: &mut Rel) -> Result<()> {
+    pub(super) fn keep(&mut self, rel: &mut Rel) -> Result<()> {
         let row = EachRow::of(rel.width());
         *rel = self.answered_query(std::mem::replace(rel, Rel::Unit), row)?;
         Ok(())
@@ -247,7 +248,9 @@ impl Walk<'_, '_> {
         match &cte.body {
             CteBody::Query(rel) => self.is_called_in(rel),
             CteBody::Recursive { .. } => false,
-            CteBody::Modify(statement) => self.is_called_in_statement(statement),
+            CteBody::Modify(statement) => {
+                self.is_called_in_statement(statement) || self.fires_definitions(statement)
+            }
         }
     }
 

@@ -1,8 +1,8 @@
-//! Triggers of INSERT that may come to a definition.
+//! Triggers that may come to a definition.
 //!
-//! What fires inside of a statement cannot stop, so these fire around it: the rows pass the BEFORE ROW
-//! triggers before the statement, which is then told of those left, and the AFTER ROW triggers are called
-//! for the rows that it has answered. Only tables some of whose triggers may leave a statement to the
+//! What fires inside of a statement cannot stop, so these fire around it: rows pass the BEFORE ROW
+//! triggers of an INSERT before it, which is then told of those left, and AFTER ROW triggers are called
+//! for the rows that a statement has answered. Only tables some of whose triggers may leave a statement to the
 //! session are treated so; the triggers see the rows before their own in the table no sooner than all of
 //! them are there.
 
@@ -25,94 +25,151 @@ use crate::trigger::TriggerProgram;
 impl Walk<'_, '_> {
     /// Lets the rows of an INSERT pass the BEFORE ROW triggers before it.
     pub(super) fn before_insert(&mut self, insert: &mut BoundInsert) -> Result<()> {
-        let first = |trigger: &&Trigger| trigger.before && !trigger.row && fires(trigger, &insert.table);
-        if insert.family.is_some() || insert.table.triggers.iter().any(|trigger| first(&trigger)) {
+        let fired = Fired { event: TriggerEvent::Insert, set: None, before: true };
+        let first = |trigger: &Trigger| trigger.before && !trigger.row && fired.fires(trigger, &insert.table);
+        if insert.family.is_some() || insert.table.triggers.iter().any(first) {
             return Ok(());
         }
-        let Some(triggers) = self.triggers_of(&insert.table, true)? else { return Ok(()) };
+        let Some(triggers) = self.triggers_of(&insert.table, &fired)? else { return Ok(()) };
         let types = insert.source.types();
         let column = |ty: &Type| OutputColumn { name: String::new(), ty: *ty, source: None };
         let rel = std::mem::replace(&mut insert.source, Rel::Unit);
         let query = BoundQuery { columns: types.iter().map(column).collect(), rel };
         let rows = self.among_ctes(BoundStatement::Query(query));
-        insert.source = self.triggered_rows(&rows, types.len(), (triggers, true), types)?;
-        insert.table = without_triggers(&insert.table, true);
+        let rows = HoistedTriggers {
+            input: self.compiler.plan_whole(&rows)?,
+            width: types.len(),
+            old: None,
+            new: Some(0),
+            triggers,
+            before: true,
+            register: self.compiler.register_of_answer(),
+        };
+        insert.source = self.triggered_rows(rows, types);
+        insert.table = fired.without(&insert.table);
         Ok(())
     }
 
-    /// Calls the AFTER ROW triggers of an INSERT for the rows it answers: it becomes a query over them.
-    pub(super) fn after_insert(&mut self, statement: &mut BoundStatement) -> Result<()> {
-        let BoundStatement::Insert(insert) = &mut *statement else { return Ok(()) };
-        let last = |trigger: &&Trigger| {
+    /// The AFTER ROW triggers of a statement that may come to a definition, where they can be called for
+    /// the rows it answers.
+    pub(super) fn fired_after<'s>(
+        &self,
+        table: &TableRef,
+        event: TriggerEvent,
+        set: Option<&'s [u16]>,
+    ) -> Option<Fired<'s>> {
+        let fired = Fired { event, set, before: false };
+        let later = |trigger: &Trigger| {
             let later = !trigger.row || trigger.constraint.is_some() || !trigger.transitions().is_empty();
-            !trigger.before && later && fires(trigger, &insert.table)
+            !trigger.before && later && fired.fires(trigger, table)
         };
-        let updates = insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
-        if updates || insert.family.is_some() || insert.table.triggers.iter().any(|trigger| last(&trigger)) {
-            return Ok(());
-        }
-        let Some(triggers) = self.triggers_of(&insert.table, false)? else { return Ok(()) };
-        insert.table = without_triggers(&insert.table, false);
-        let width = insert.table.columns.len();
+        (!table.triggers.iter().any(later) && self.may_define(table, &fired)).then_some(fired)
+    }
+
+    /// Calls the AFTER ROW triggers for the rows a statement answers: it becomes a query over them. An
+    /// UPDATE answers the old row where its FROM begins.
+    pub(super) fn after_rows(&mut self, statement: &mut BoundStatement, joined: bool) -> Result<()> {
+        let columns: Vec<u16>;
+        let (table, returning, fired) = match &mut *statement {
+            BoundStatement::Insert(insert) if insert.family.is_none() => {
+                let updates = insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
+                let fired = self.fired_after(&insert.table, TriggerEvent::Insert, None);
+                (&mut insert.table, &mut insert.returning, fired.filter(|_| !updates))
+            }
+            BoundStatement::Update(update) if update.family.is_none() && joined => {
+                columns = update.set.iter().map(|(column, _)| *column).collect();
+                let fired = self.fired_after(&update.table, TriggerEvent::Update, Some(&columns));
+                (&mut update.table, &mut update.returning, fired)
+            }
+            BoundStatement::Delete(delete) if delete.family.is_none() && !delete.alone => {
+                let fired = self.fired_after(&delete.table, TriggerEvent::Delete, None);
+                (&mut delete.table, &mut delete.returning, fired)
+            }
+            _ => return Ok(()),
+        };
+        let Some(fired) = fired else { return Ok(()) };
+        let Some(triggers) = self.triggers_of(table, &fired)? else { return Ok(()) };
+        *table = fired.without(table);
+        let width = table.columns.len();
+        let (old, new) = match fired.event {
+            TriggerEvent::Insert => (None, Some(0)),
+            TriggerEvent::Delete => (Some(0), None),
+            _ => (Some(width), Some(0)),
+        };
         let nothing = || Returning {
             exprs: vec![BoundExpr::constant(Datum::Null, Type::BOOL)],
-            columns: vec![OutputColumn { name: "?column?".to_owned(), ty: Type::BOOL, source: None }],
+            columns: vec![unnamed(&Type::BOOL)],
         };
-        let Returning { exprs: shown, columns } = insert.returning.take().unwrap_or_else(nothing);
-        let row = insert.table.columns.iter().enumerate();
-        let mut exprs: Vec<BoundExpr> =
-            row.map(|(place, column)| BoundExpr::column(place, column.ty)).collect();
+        let Returning { exprs: shown, columns } = returning.take().unwrap_or_else(nothing);
+        let mut exprs = Vec::new();
+        for from in [new.or(old), old.filter(|_| new.is_some())].into_iter().flatten() {
+            let row = table.columns.iter().enumerate();
+            exprs.extend(row.map(|(place, column)| BoundExpr::column(from + place, column.ty)));
+        }
+        let rows = exprs.len();
         exprs.extend(shown);
         let types: Vec<Type> = exprs.iter().map(|expr| expr.ty).collect();
-        let unnamed = |ty: &Type| OutputColumn { name: "?column?".to_owned(), ty: *ty, source: None };
-        insert.returning = Some(Returning { exprs, columns: types.iter().map(unnamed).collect() });
-        let rows = self.among_ctes(statement.clone());
-        let answered = types[width..].iter().enumerate();
-        let exprs = answered.map(|(place, ty)| BoundExpr::column(width + place, *ty)).collect();
-        let input = self.triggered_rows(&rows, width, (triggers, false), types)?;
-        let rel = Rel::Project { input: Box::new(input), exprs };
+        *returning = Some(Returning { exprs, columns: types.iter().map(unnamed).collect() });
+        let answered = types[rows..].iter().enumerate();
+        let exprs = answered.map(|(place, ty)| BoundExpr::column(rows + place, *ty)).collect();
+        let input = self.among_ctes(statement.clone());
+        let rows = HoistedTriggers {
+            input: self.compiler.plan_whole(&input)?,
+            width,
+            old,
+            new,
+            triggers,
+            before: false,
+            register: self.compiler.register_of_answer(),
+        };
+        let rel = Rel::Project { input: Box::new(self.triggered_rows(rows, types)), exprs };
         *statement = BoundStatement::Query(BoundQuery { rel, columns });
         Ok(())
     }
 
-    /// The rows of a statement, of these types, past triggers that see so many of the columns.
-    fn triggered_rows(
-        &mut self,
-        rows: &BoundStatement,
-        width: usize,
-        (triggers, before): (Vec<HoistedTrigger>, bool),
-        types: Vec<Type>,
-    ) -> Result<Rel> {
-        let input = self.compiler.plan_whole(rows)?;
-        let register = self.compiler.register_of_answer();
-        let triggers = HoistedTriggers { input, width, triggers, before, register };
-        self.compiler.answers.calls.push(Hoisted::Triggers(Box::new(triggers)));
+    /// The rows of a statement, of these types, past triggers.
+    fn triggered_rows(&mut self, rows: HoistedTriggers, types: Vec<Type>) -> Rel {
+        let register = rows.register;
+        self.compiler.answers.calls.push(Hoisted::Triggers(Box::new(rows)));
         let routine = self.compiler.answered((*query_as_routine("", &[])).clone(), Some(register));
-        Ok(Rel::Function { call: SetCall::Routine { routine, args: Vec::new() }, ordinality: false, types })
+        Rel::Function { call: SetCall::Routine { routine, args: Vec::new() }, ordinality: false, types }
     }
 
-    /// The row triggers that an INSERT fires, in the form that can stop, if some of them may come to that.
-    fn triggers_of(&mut self, table: &TableRef, before: bool) -> Result<Option<Vec<HoistedTrigger>>> {
-        let catalog = self.compiler.environment.catalog.clone();
-        let triggers = table.triggers.iter();
-        let fired: Vec<&Trigger> =
-            triggers.filter(|trigger| is_one(trigger, before) && fires(trigger, table)).collect();
-        let defines = |trigger: &&Trigger| {
-            catalog
-                .trigger_function(trigger)
-                .is_some_and(|function| may_define(&function, &catalog, &mut Vec::new()))
+    /// Whether triggers may leave a statement to the session, and may be called around the statement.
+    fn may_define(&self, table: &TableRef, fired: &Fired<'_>) -> bool {
+        let catalog = &self.compiler.environment.catalog;
+        let defines = |trigger: &Trigger| {
+            let function = catalog.trigger_function(trigger);
+            function.is_some_and(|function| may_define(&function, catalog, &mut Vec::new()))
         };
         let plain = |trigger: &Trigger| trigger.parent.is_none() && trigger.transitions().is_empty();
-        if table.kind != TableKind::Table
-            || !fired.iter().any(|trigger| defines(trigger))
-            || !fired.iter().all(|trigger| plain(trigger))
-        {
+        let triggers = || table.triggers.iter().filter(|trigger| fired.are(trigger, table));
+        table.kind == TableKind::Table && triggers().any(defines) && triggers().all(plain)
+    }
+
+    /// Whether a statement fires row triggers that may leave one to the session.
+    pub(super) fn fires_definitions(&self, statement: &BoundStatement) -> bool {
+        let (table, event) = match statement {
+            BoundStatement::Insert(insert) => (&insert.table, TriggerEvent::Insert),
+            BoundStatement::Update(update) => (&update.table, TriggerEvent::Update),
+            BoundStatement::Delete(delete) => (&delete.table, TriggerEvent::Delete),
+            BoundStatement::With { statement, .. } => return self.fires_definitions(statement),
+            BoundStatement::Query(_) | BoundStatement::Merge(_) | BoundStatement::Call(_) => return false,
+        };
+        [true, false]
+            .iter()
+            .any(|before| self.may_define(table, &Fired { event, set: None, before: *before }))
+    }
+
+    /// Row triggers that a statement fires, in the form that can stop, if some of them may come to that.
+    fn triggers_of(&mut self, table: &TableRef, fired: &Fired<'_>) -> Result<Option<Vec<HoistedTrigger>>> {
+        if !self.may_define(table, fired) {
             return Ok(None);
         }
-        let mut linked = Vec::with_capacity(fired.len());
-        for trigger in fired {
+        let mut linked = Vec::new();
+        for trigger in table.triggers.iter().filter(|trigger| fired.are(trigger, table)) {
             let linker = self.compiler.linker.clone();
-            let link = |part| linker.link_trigger(table, trigger, TriggerEvent::Insert, part);
+            let link = |part| linker.link_trigger(table, trigger, fired.event, part);
             let Ok(program) = link(TriggerPart::Pieces)?.as_any().downcast::<TriggerProgram>() else {
                 // It fires itself.
                 return Ok(None);
@@ -132,21 +189,35 @@ impl Walk<'_, '_> {
     }
 }
 
-fn is_one(trigger: &Trigger, before: bool) -> bool {
-    trigger.row && !trigger.instead && trigger.before == before
+/// The BEFORE, or AFTER, ROW triggers that a statement fires.
+pub(super) struct Fired<'s> {
+    event: TriggerEvent,
+    /// The columns of an UPDATE.
+    set: Option<&'s [u16]>,
+    before: bool,
 }
 
-fn fires(trigger: &Trigger, table: &TableRef) -> bool {
-    trigger.answers(TriggerEvent::Insert, table, None)
-}
-
-/// A table whose BEFORE, or AFTER, ROW triggers do not fire for INSERT.
-fn without_triggers(table: &TableRef, before: bool) -> TableRef {
-    let mut table = Table::clone(table);
-    for trigger in table.triggers.iter_mut().filter(|trigger| is_one(trigger, before)) {
-        trigger.events.retain(|event| *event != TriggerEvent::Insert);
+impl Fired<'_> {
+    fn fires(&self, trigger: &Trigger, table: &TableRef) -> bool {
+        trigger.answers(self.event, table, self.set)
     }
-    Arc::new(table)
+
+    fn are(&self, trigger: &Trigger, table: &TableRef) -> bool {
+        trigger.row && !trigger.instead && trigger.before == self.before && self.fires(trigger, table)
+    }
+
+    /// A table that fires none of them.
+    fn without(&self, table: &TableRef) -> TableRef {
+        let mut without = Table::clone(table);
+        for trigger in without.triggers.iter_mut().filter(|trigger| self.are(trigger, table)) {
+            trigger.events.retain(|event| *event != self.event);
+        }
+        Arc::new(without)
+    }
+}
+
+fn unnamed(ty: &Type) -> OutputColumn {
+    OutputColumn { name: "?column?".to_owned(), ty: *ty, source: None }
 }
 
 /// Whether a trigger of a table of this name may leave a statement to the session.
