@@ -493,7 +493,8 @@ impl Binder<'_, '_> {
         let operand = match operand {
             Some(operand) => {
                 let bound = self.expr(operand)?;
-                Some(self.resolve_unknown(bound)?)
+                let bound = self.resolve_unknown(bound)?;
+                Some(if conditions.len() > 1 { super::once::mark(bound) } else { bound })
             }
             None => None,
         };

@@ -62,6 +62,7 @@ mod merge;
 pub mod modify;
 mod mutable;
 pub mod name;
+pub mod once;
 pub(crate) mod overload;
 pub mod plpgsql;
 mod postpone;

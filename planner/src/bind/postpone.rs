@@ -53,7 +53,7 @@ pub(super) fn project_behind(rel: &mut Rel, exprs: Vec<BoundExpr>) {
 }
 
 /// Whether an expression calls something that has effects, or may answer differently each time.
-fn is_volatile(expr: &BoundExpr) -> bool {
+pub(super) fn is_volatile(expr: &BoundExpr) -> bool {
     let mut volatile = false;
     visit_expr(expr, 0, &mut |part, _| {
         volatile |= match &part.kind {

@@ -13,6 +13,7 @@ use super::compile::Compiler;
 use super::expression::Source;
 use super::operand::Operand;
 use super::operator::{Comparison, comparison};
+use crate::bind::{once, visit};
 use crate::bound::{BoundExpr, ExprKind};
 use crate::row::integer;
 
@@ -28,6 +29,11 @@ impl Compiler<'_> {
         {
             return self.case_of_integer(asked, numbers, arms, otherwise);
         }
+        if let [(first, _), _, ..] = arms
+            && let Some(operand) = once::marked(first)
+        {
+            return self.case_of_one(&operand, arms, otherwise);
+        }
         let arms = arms
             .iter()
             .map(|(condition, value)| Ok((self.predicate(condition)?, self.arm(value)?)))
@@ -40,6 +46,47 @@ impl Compiler<'_> {
                 Err(error) => Some(Err(error)),
             });
             match reached.transpose()?.or(otherwise.as_ref()) {
+                Some((columns, value)) => {
+                    ctx.frame.read_kept(columns.get());
+                    value.eval(ctx)
+                }
+                None => Ok(Datum::Null),
+            }
+        }))
+    }
+
+    /// CASE whose conditions are about one value, which is evaluated once.
+    fn case_of_one(
+        &mut self,
+        operand: &BoundExpr,
+        arms: &[(BoundExpr, BoundExpr)],
+        otherwise: Option<&BoundExpr>,
+    ) -> Result<CompiledExpr> {
+        let evaluated = self.source(operand)?;
+        let slot = self.slot();
+        self.mark(slot);
+        // The conditions read it as a row of its own.
+        let mut within = operand.clone();
+        visit::raise_depth(&mut within, 1);
+        let value = BoundExpr::column(0, operand.ty);
+        let mut compiled = Vec::with_capacity(arms.len());
+        for (condition, arm) in arms {
+            let mut condition = condition.clone();
+            visit::raise_depth(&mut condition, 1);
+            once::replace(&mut condition, &within, &value);
+            let condition = self.scoped(&[slot], |c| c.forgetting(|c| c.predicate(&condition)))?;
+            compiled.push((condition, self.arm(arm)?));
+        }
+        let otherwise = otherwise.map(|value| self.arm(value)).transpose()?;
+        Ok(Box::new(move |ctx| {
+            ctx.frame.slots[slot as usize] = evaluated.eval(ctx)?;
+            for (condition, (columns, value)) in &compiled {
+                if condition(ctx)? == Some(true) {
+                    ctx.frame.read_kept(columns.get());
+                    return value.eval(ctx);
+                }
+            }
+            match &otherwise {
                 Some((columns, value)) => {
                     ctx.frame.read_kept(columns.get());
                     value.eval(ctx)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::bind::visit;
+use archipel_planner::bind::{once, visit};
 use archipel_planner::bound::{
     AggregateCall, BoundExpr, BoundQuery, BoundStatement, Cte, ExprKind, JoinKind, OutputColumn, Rel,
     SetCall, SetItem, SubqueryKind,
@@ -358,12 +358,19 @@ impl<'c, 'a> Walk<'c, 'a> {
             ExprKind::Case { arms, otherwise } => {
                 let guards = self.guards.len();
                 let mut certain = true;
+                // What every condition repeats is evaluated with the first.
+                let operand = arms.first().and_then(|(when, _)| once::marked(when));
+                let mut answered = None;
                 for (when, then) in arms {
+                    if let (Some(operand), Some(answered)) = (&operand, &answered) {
+                        once::replace(when, operand, answered);
+                    }
                     if !certain {
                         self.pass([&*when, &*then].into_iter());
                         continue;
                     }
                     self.expr(when)?;
+                    answered = answered.or_else(|| once::marked(when));
                     certain = self.is_repeatable(when);
                     if !certain {
                         self.pass([&*then].into_iter());
