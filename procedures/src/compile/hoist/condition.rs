@@ -56,19 +56,82 @@ pub(super) fn is_tested_above(condition: &BoundExpr, input: &Rel) -> bool {
         _ => std::slice::from_ref(condition),
     };
     let width = left.width();
-    let on_both = |item: &BoundExpr| {
-        let mut sides = [false; 2];
-        visit::visit_expr(item, 0, &mut |part, nesting| {
-            if let ExprKind::Column { depth, index } = part.kind
-                && depth == nesting
-            {
-                sides[usize::from(usize::from(index) >= width)] = true;
-            }
-            true
-        });
-        sides == [true; 2]
-    };
+    let on_both = |item: &BoundExpr| sides_of(item, width) == [true; 2];
     !several && items.iter().filter(|item| holds_call(item)).all(on_both)
+}
+
+/// Which sides of a join a condition reads, the left one being so wide.
+fn sides_of(condition: &BoundExpr, width: usize) -> [bool; 2] {
+    let mut sides = [false; 2];
+    visit::visit_expr(condition, 0, &mut |part, nesting| {
+        if let ExprKind::Column { depth, index } = part.kind
+            && depth == nesting
+        {
+            sides[usize::from(usize::from(index) >= width)] = true;
+        }
+        true
+    });
+    sides
+}
+
+/// Lets conditions with calls that are about one side of an inner join be tested on the rows of that side,
+/// behind the other conditions about it. Those about the left side are where a function is called for
+/// each row of it.
+pub(super) fn conditions_to_sides(rel: &mut Rel) {
+    let Rel::Filter { input, predicate } = rel else { return };
+    let Rel::Join { kind, left, right, lateral, .. } = &mut **input else { return };
+    let called = matches!(&**right, Rel::Function { call: SetCall::Routine { routine, .. }, .. } if routine.volatility == 'v');
+    let inner = *kind == JoinKind::Inner;
+    let plain = inner && !*lateral;
+    let of_function = called && (inner || *kind == JoinKind::Left);
+    if !plain && !of_function {
+        return;
+    }
+    let width = left.width();
+    let whole = std::mem::replace(predicate, BoundExpr::constant(Datum::Null, Type::BOOL));
+    let items = match whole.kind {
+        ExprKind::And(items) => items,
+        kind => vec![BoundExpr::new(kind, whole.ty)],
+    };
+    let wanted = [[true, false], [false, true]];
+    let of_side = |item: &&BoundExpr, side| !reads_query(item) && sides_of(item, width) == side;
+    let moves = wanted.map(|side| {
+        let to_left = side == wanted[0];
+        let of_calls = items.iter().filter(|item| of_side(item, side)).any(holds_call);
+        (to_left && called) || (of_calls && inner && (to_left || !*lateral))
+    });
+    let mut moved = [Vec::new(), Vec::new()];
+    let mut left_over = Vec::new();
+    for mut item in items {
+        let sides = sides_of(&item, width);
+        let side = (0..2).find(|side| moves[*side] && sides == wanted[*side] && !reads_query(&item));
+        match side {
+            Some(1) => {
+                visit::visit_expr_mut(&mut item, 0, &mut |part, nesting| {
+                    if let ExprKind::Column { depth, index } = &mut part.kind
+                        && *depth == nesting
+                    {
+                        *index -= width as u16;
+                    }
+                    true
+                });
+                moved[1].push(item);
+            }
+            Some(_) => moved[0].push(item),
+            None => left_over.push(item),
+        }
+    }
+    for (side, conditions) in [left, right].into_iter().zip(moved) {
+        if !conditions.is_empty() {
+            let input = Box::new(std::mem::replace(&mut **side, Rel::Unit));
+            **side = Rel::Filter { input, predicate: all_of(conditions) };
+        }
+    }
+    if left_over.is_empty() {
+        *rel = std::mem::replace(&mut **input, Rel::Unit);
+    } else {
+        *predicate = all_of(left_over);
+    }
 }
 
 /// Whether an expression holds a call that may be taken out.

@@ -23,6 +23,8 @@ impl Walk<'_, '_> {
             return Ok(false);
         }
         self.contained(left)?;
+        // In which order a join comes to its rows nobody knows.
+        self.tested = false;
         if *lateral {
             return self.lateral(rel);
         }
@@ -31,6 +33,7 @@ impl Walk<'_, '_> {
             self.blocked = false;
         }
         self.contained(right)?;
+        self.tested = false;
         Ok(false)
     }
 

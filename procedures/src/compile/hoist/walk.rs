@@ -16,8 +16,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::super::{Compiler, trace};
 use super::condition::{
-    all_of, asks_for_rows, depends_on_rows, holds_call, is_bool, is_tested_above, item_reads_query,
-    on_as_condition, parted, reads_query,
+    all_of, asks_for_rows, conditions_to_sides, depends_on_rows, holds_call, is_bool, is_tested_above,
+    item_reads_query, on_as_condition, parted, reads_query,
 };
 use crate::registry::query_as_routine;
 use crate::run::operation::{Hoisted, HoistedCall, HoistedRows};
@@ -193,6 +193,7 @@ impl<'c, 'a> Walk<'c, 'a> {
     /// Takes calls out of what a query is over; a condition's own are for [`Walk::each_tested_row`].
     pub(super) fn below(&mut self, rel: &mut Rel) -> Result<bool> {
         on_as_condition(rel);
+        conditions_to_sides(rel);
         match rel {
             Rel::Filter { input, .. } => {
                 self.rel(input)?;
