@@ -36,7 +36,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use archipel_planner::bound::{BoundExpr, BoundStatement};
+use archipel_planner::bound::{BoundExpr, BoundStatement, ExprKind, SubqueryKind};
 use archipel_planner::native::{
     CompiledRoutine, ExecContext, ExecResult, RoutineLinker, RowSink, TriggerPart,
 };
@@ -182,7 +182,13 @@ impl Compiler<'_> {
         let before = self.answers.calls.len();
         let values = condition::holds_call(&bound);
         let mut walk = Walk::new(self, values);
-        walk.expr(&mut bound)?;
+        match &mut bound.kind {
+            // All there is: nothing comes after it.
+            ExprKind::Subquery(query) if query.kind == SubqueryKind::Scalar && !query.correlated => {
+                walk.contained(&mut query.rel)?;
+            }
+            _ => walk.expr(&mut bound)?,
+        }
         let blocked = walk.is_blocked();
         self.answers.open &= !blocked;
         Ok((self.answers.calls.len() > before).then_some(bound))

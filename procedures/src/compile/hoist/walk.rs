@@ -392,12 +392,19 @@ impl<'c, 'a> Walk<'c, 'a> {
             }
             // Evaluated once, here.
             ExprKind::Subquery(subquery)
-                if subquery.kind == SubqueryKind::Scalar
+                if matches!(subquery.kind, SubqueryKind::Scalar | SubqueryKind::Exists)
                     && !subquery.correlated
+                    && !self.blocked
                     && self.row.is_none()
                     && self.guards.is_empty() =>
             {
-                self.rel(&mut subquery.rel)?;
+                if subquery.kind == SubqueryKind::Scalar {
+                    self.contained(&mut subquery.rel)?;
+                }
+                if subquery.kind == SubqueryKind::Exists || self.blocked {
+                    self.query_as_value(expr)?;
+                }
+                return Ok(());
             }
             ExprKind::InList { left, list, .. } => {
                 self.expr(left)?;
@@ -511,12 +518,29 @@ impl<'c, 'a> Walk<'c, 'a> {
             self.blocked = true;
             return Ok(());
         }
+        self.take(expr)
+    }
+
+    /// Computes a value before the statement.
+    fn take(&mut self, expr: &mut BoundExpr) -> Result<()> {
         let ty = expr.ty;
         let taken = std::mem::replace(expr, BoundExpr::constant(Datum::Null, ty));
         let call = self.call(None, vec![taken], false)?;
         let scalar = Routine { returns_set: false, result: ty, ..(*query_as_routine("", &[])).clone() };
         let (routine, args) = self.answer(call, scalar);
         expr.kind = ExprKind::Routine { routine, args };
+        Ok(())
+    }
+
+    /// A query that is evaluated once: what stays in it is evaluated in its turn, too.
+    fn query_as_value(&mut self, expr: &mut BoundExpr) -> Result<()> {
+        self.blocked = true;
+        let is_row = expr.ty.oid == Oid::RECORD || expr.ty.oid.is_composite();
+        if !self.values || is_row || !self.ctes.is_empty() {
+            return Ok(());
+        }
+        self.take(expr)?;
+        self.blocked = false;
         Ok(())
     }
 
