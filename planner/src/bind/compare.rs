@@ -495,7 +495,7 @@ impl Binder<'_, '_> {
 
     pub(crate) fn exists(&mut self, query: &Query, negated: bool) -> Result<BoundExpr> {
         let (rel, _) = self.subquery(query)?;
-        let exists = self.subquery_expr(SubqueryKind::Exists, rel, Type::BOOL);
+        let exists = self.subquery_expr(SubqueryKind::Exists, without_list(rel), Type::BOOL);
         Ok(if negated { negate(exists) } else { exists })
     }
 
@@ -526,4 +526,26 @@ impl Binder<'_, '_> {
 /// The two operands of a resolved binary operator.
 pub(crate) fn pair(args: Vec<BoundExpr>) -> Result<[BoundExpr; 2]> {
     <[BoundExpr; 2]>::try_from(args).map_err(|_| SqlError::internal("a binary operator without two operands"))
+}
+
+/// What EXISTS asks: nothing of the SELECT list is evaluated, unless what is below it depends on that.
+fn without_list(rel: Rel) -> Rel {
+    match rel {
+        Rel::Project { input, .. }
+            if matches!(
+                *input,
+                Rel::Unit
+                    | Rel::Values { .. }
+                    | Rel::Scan { .. }
+                    | Rel::Family { .. }
+                    | Rel::Function { .. }
+                    | Rel::Filter { .. }
+                    | Rel::Join { .. }
+                    | Rel::CteScan { .. }
+            ) =>
+        {
+            *input
+        }
+        rel => rel,
+    }
 }
