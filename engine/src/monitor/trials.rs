@@ -4,17 +4,20 @@
 //! A window of so many measured runs shows of every slice what it has, give or take chance: how
 //! many of the runs came there, how long they took, and that each core runs a little faster or
 //! slower than usual in every window (neighbours, clocks of the processor).
+//!
+//! What a trial leaves out, and others test: whether two windows agree at all (`compare`), holding
+//! off, and the way from a layout to actions (`engine/tests/monitor.rs`). A slice's load is spread
+//! evenly within it, so that a cut is where its forecast takes it to be.
 
-use super::balance::Limits;
 use super::decide::{Outcome, Terms, Verdict, costs, decide};
-use super::model::{Hardware, Layout, Part, Slice, Trace};
+use super::model::{Hardware, Layout, Meeting, Part, Slice, Trace};
 use super::settings::MonitorSettings;
+use super::watch::terms_of;
+use crate::engine::PARTITIONS_PER_EXECUTOR as PARTS;
 use crate::random::RandomStream;
 
 /// Sub-partitions of a partition, as it is cut.
 const SLICES: usize = 10;
-/// Partitions of a table for each core.
-const PARTS: usize = 4;
 /// What a run takes in the mean, in nanoseconds.
 const RUN_NANOS: f64 = 10_000.0;
 
@@ -30,6 +33,8 @@ struct Trial {
     spread: f64,
     /// How much cores differ from window to window.
     drift: f64,
+    /// Every run meets the same slice of the other table.
+    meets: bool,
 }
 
 impl Trial {
@@ -37,6 +42,11 @@ impl Trial {
     fn new(seed: u64, cores: usize, runs: f64) -> Self {
         let mut random = RandomStream::new(seed);
         let tables = 1 + random.below(2) as usize;
+        Self::of(random, tables, Hardware::uniform(1, cores), runs)
+    }
+
+    fn of(random: RandomStream, tables: usize, hardware: Hardware, runs: f64) -> Self {
+        let cores = hardware.cores.len();
         let parts = PARTS * cores;
         let slices = tables * parts * SLICES;
         let part = |at: usize| Part {
@@ -49,13 +59,26 @@ impl Trial {
         };
         Self {
             random,
-            hardware: Hardware::uniform(1, cores),
+            hardware,
             layout: Layout { parts: (0..tables * parts).map(part).collect() },
             shares: (0..slices).map(|at| (at / (parts * SLICES), 1.0 / slices as f64)).collect(),
             runs,
             spread: 1.0,
             drift: 0.02,
+            meets: false,
         }
+    }
+
+    /// Two tables whose runs meet, at home on two islands, always on the one that the other is not.
+    fn apart(seed: u64, runs: f64) -> Self {
+        let mut trial = Self::of(RandomStream::new(seed), 2, Hardware::uniform(2, 1), runs);
+        trial
+            .layout
+            .parts
+            .iter_mut()
+            .filter(|part| part.table == 1)
+            .for_each(|part| part.core = 1 - part.core);
+        Self { meets: true, ..trial }
     }
 
     /// Some part of the runs goes to some neighbouring keys.
@@ -91,44 +114,47 @@ impl Trial {
             let chance = self.normal() * (runs * (1.0 + self.spread.powi(2))).sqrt();
             slices.push(Slice { table, load: ((runs + chance) * RUN_NANOS * drifts[core]).max(0.0) });
         }
-        Trace { slices, meetings: Vec::new() }
+        let meetings = if self.meets { self.meetings(windows) } else { Vec::new() };
+        Trace { slices, meetings }
     }
 
+    /// What met in so many windows, give or take chance.
+    fn meetings(&mut self, windows: f64) -> Vec<Meeting> {
+        let half = self.shares.len() / 2;
+        let meeting = |at: usize| {
+            let runs = self.runs * windows * (self.shares[at].1 + self.shares[half + at].1);
+            let count = (runs + self.normal() * runs.sqrt()).max(0.0);
+            Meeting { class: 1, slices: vec![at, half + at], count, bytes: 256.0 * count }
+        };
+        (0..half).map(meeting).collect()
+    }
+
+    /// As the monitor has them: a trial with thresholds of its own would prove nothing about it.
     fn terms(&self, windows: f64) -> Terms {
-        let (settings, cores) = (MonitorSettings::default(), self.hardware.cores.len());
+        let cores = self.hardware.cores.len();
         let samples = self.runs * windows;
-        Terms {
-            limits: Limits {
-                share_max: 2.0 / (PARTS * cores) as f64,
-                action_price: 0.004,
-                parts_max: settings.partitions_per_executor_max * cores,
-            },
-            gain_min: settings.gain_min,
-            samples: samples as u64,
-            samples_min: settings.samples_min,
-            evidence: samples / (1.0 + self.spread.powi(2)),
-            confidence: settings.confidence,
-            action_nanos: 100_000.0,
-            homeless: false,
-        }
+        let evidence = samples / (1.0 + self.spread.powi(2));
+        terms_of(cores, PARTS * cores, &MonitorSettings::default(), (samples as u64, evidence))
     }
 
-    /// Watches as the monitor does; with `judged` unset, as if a search could be believed.
+    /// Watches as the monitor does: what may be chance is looked at for as long again, once. With
+    /// `judged` unset, as if a search could be believed. The verdict, and the windows it is from.
     fn decide(&mut self, judged: bool) -> (Verdict, f64) {
-        let layout = self.layout.clone();
-        let mut first = self.trace(&layout, 1.0);
-        for windows in [1.0, 2.0] {
-            let second = self.trace(&layout, windows);
-            let both = sum(&first, &second);
-            let pair = [first, second];
-            let terms = self.terms(2.0 * windows);
-            let verdict = decide(&self.hardware, &both, judged.then_some(&pair), &layout, &terms);
-            if verdict.outcome != Outcome::Chance || windows > 1.0 {
-                return (verdict, 2.0 * windows);
-            }
-            first = both;
+        let first = self.trace(&self.layout.clone(), 1.0);
+        let (verdict, both) = self.look(first, 1.0, judged);
+        if verdict.outcome != Outcome::Chance {
+            return (verdict, 2.0);
         }
-        unreachable!("the second time is the last")
+        (self.look(both, 2.0, judged).0, 4.0)
+    }
+
+    /// The verdict by a first window and one more of the same length, and both together.
+    fn look(&mut self, first: Trace, windows: f64, judged: bool) -> (Verdict, Trace) {
+        let layout = self.layout.clone();
+        let second = self.trace(&layout, windows);
+        let both = sum(&first, &second);
+        let (pair, terms) = ([first, second], self.terms(2.0 * windows));
+        (decide(&self.hardware, &both, judged.then_some(&pair), &layout, &terms), both)
     }
 
     /// What a decision brought, by the same formula and a trace of afterwards.
@@ -141,7 +167,13 @@ impl Trial {
 fn sum(one: &Trace, other: &Trace) -> Trace {
     let slices = one.slices.iter().zip(&other.slices);
     let slices = slices.map(|(one, other)| Slice { load: one.load + other.load, ..*one }).collect();
-    Trace { slices, meetings: Vec::new() }
+    let meetings = one.meetings.iter().zip(&other.meetings);
+    let meetings = meetings.map(|(one, other)| Meeting {
+        count: one.count + other.count,
+        bytes: one.bytes + other.bytes,
+        ..one.clone()
+    });
+    Trace { slices, meetings: meetings.collect() }
 }
 
 /// Repartitionings, how many of them came to within a quarter of their forecast, and what they
@@ -206,4 +238,23 @@ fn chance_is_left_alone() {
         }
     }
     assert!(acted.len() <= 5, "{} of 1,000 evaluations of an even load act: {acted:?}", acted.len());
+}
+
+#[test]
+fn what_meets_is_brought_together_and_that_brings_what_was_forecast() {
+    const SEEDS: u64 = 30;
+    let (mut right, mut left, mut all, mut told) = (0, 0.0, 0.0, Vec::new());
+    for seed in 0..SEEDS {
+        let mut trial = Trial::apart(seed, [600.0, 4_000.0][seed as usize % 2]);
+        let (verdict, windows) = trial.decide(true);
+        assert_eq!(verdict.outcome, Outcome::Repartition, "seed {seed}");
+        left += verdict.costs_after.synchronization;
+        all += verdict.costs_before.synchronization;
+        let measured = trial.measured(&verdict, windows);
+        right += u64::from((measured / verdict.gain - 1.0).abs() <= 0.25);
+        told.push((measured, verdict.gain));
+    }
+    // Balance comes first, and where few runs are known it cuts some that meet apart.
+    assert!(left < 0.25 * all, "{left} of {all} is left");
+    assert!(right * 5 >= SEEDS * 4, "{right} of {SEEDS} within a quarter: measured and forecast {told:?}");
 }

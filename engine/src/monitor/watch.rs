@@ -366,21 +366,17 @@ impl Watch {
     }
 
     fn terms(&self, shared: &Shared, settings: &MonitorSettings, gathered: &Gathered) -> Terms {
-        let executors = gathered.cores.len().max(1);
         let wanted = PARTITIONS_PER_EXECUTOR * shared.active_count();
+        let terms = terms_of(
+            gathered.cores.len(),
+            wanted,
+            settings,
+            (gathered.measured.samples, gathered.evidence()),
+        );
         Terms {
-            limits: Limits {
-                share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,
-                action_price: ACTION_PRICE,
-                parts_max: wanted.max(settings.partitions_per_executor_max * executors),
-            },
-            gain_min: settings.gain_min,
-            samples: gathered.measured.samples,
-            samples_min: settings.samples_min,
-            evidence: gathered.evidence(),
-            confidence: settings.confidence,
             action_nanos: self.action_nanos.unwrap_or(ACTION_NANOS_FIRST),
             homeless: gathered.homeless,
+            ..terms
         }
     }
 
@@ -575,6 +571,31 @@ impl Watch {
         } else {
             self.poor = 0;
         }
+    }
+}
+
+/// What a decision about so many executors depends on, of which groups want so many partitions, and
+/// about a trace of so many samples, which say as much as so many equal ones.
+pub(super) fn terms_of(
+    executors: usize,
+    partitions_wanted: usize,
+    settings: &MonitorSettings,
+    (samples, evidence): (u64, f64),
+) -> Terms {
+    let executors = executors.max(1);
+    Terms {
+        limits: Limits {
+            share_max: SHARE_FACTOR / (PARTITIONS_PER_EXECUTOR * executors) as f64,
+            action_price: ACTION_PRICE,
+            parts_max: partitions_wanted.max(settings.partitions_per_executor_max * executors),
+        },
+        gain_min: settings.gain_min,
+        samples,
+        samples_min: settings.samples_min,
+        evidence,
+        confidence: settings.confidence,
+        action_nanos: ACTION_NANOS_FIRST,
+        homeless: false,
     }
 }
 
