@@ -15,6 +15,7 @@ from side_by_side import archipel_binary, free_port
 START_LIMIT_S = 60
 STEP_S = 0.1
 THESIS = "one of eight processors lost: the static system falls by 22 %, ATraPos is 11 % above it"
+TARGET = 0.97
 PHASES = ["all cores", "some lost", "all again"]
 COLOURS = ["#1f6fb4", "#c8501e", "#3c8c3c"]
 
@@ -94,6 +95,8 @@ def run(binary: str, options, settings: list[str], stages: list[set[int]]) -> li
         for cores in stages:
             server.bind(cores)
             rates.append(watch(server, options.seconds))
+        if driver.poll() is not None:
+            raise SystemExit(f"the load ended before its time, with status {driver.returncode}")
         driver.kill()
         driver.wait()
         return rates
@@ -158,10 +161,11 @@ def main():
         print(f"{phase:<12} {one:>10.0f} {other:>11.0f} {other / one:>6.2f} {lowest:>14.0f}")
         rows.append({"phase": phase, "static": one, "adaptive": other, "lowest_100_ms": lowest})
     share = settled(adaptive[1]) / allowed
-    print(f"the cores left allow {allowed:.0f}/s: {100 * share:.0f} % of it after the loss (target 97 %)")
+    verdict = "met" if share >= TARGET else "MISSED"
+    print(f"target: {100 * TARGET:.0f} % of what the cores left allow ({allowed:.0f}/s): {100 * share:.1f} %: {verdict}")
     print(f"thesis: {THESIS}")
     result = {"experiment": "processor-loss", "cores": len(every), "lost": len(every) - len(left),
-              "phases": rows, "allowed_by_cores_left": allowed, "share_of_allowed": share,
+              "phases": rows, "allowed_by_cores_left": allowed, "share_of_allowed": share, "target": TARGET, "met": share >= TARGET,
               "thesis": THESIS, "step_ms": STEP_S * 1000, "static_per_step": static,
               "adaptive_per_step": adaptive}
     lines = {"executors follow": sum(adaptive, []), "executors stay": sum(static, [])}

@@ -14,6 +14,7 @@
 mod experiments;
 mod islands;
 mod plot;
+mod verdict;
 mod world;
 
 use std::path::PathBuf;
